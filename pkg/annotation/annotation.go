@@ -1,0 +1,141 @@
+// Package annotation reads what users ask for in the annotations of a workload, in whichever dialect, into one Intent.
+//
+// It is one of the pure packages, above reference. What is wrong in an annotation is a Problem, a value and not an
+// error: the valid rest still works, and the caller tells the user by an admission warning and an Event.
+package annotation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// DefaultPrefix is the prefix of our annotations and labels unless a flag says otherwise; it is the one of SAP's
+// pod-reloader.
+const DefaultPrefix = "pod-reloader.cs.sap.com/"
+
+// Keys are the names of our annotations and labels under one prefix.
+type Keys struct {
+	// ConfigMaps and Secrets are the user's lists, on the workload.
+	ConfigMaps, Secrets string
+	// ConfigHash is the hash on the pod template; on the workload, the dummy that asks for a reload.
+	ConfigHash string
+	// ConfigRecord is the Record, on the pod template.
+	ConfigRecord string
+	// ConfigBaseline is the Baseline, on the workload.
+	ConfigBaseline string
+	// LastReload explains the last reload, on the workload.
+	LastReload string
+	// IgnoredLabel and DisabledLabel are labels: "true" excludes the workload everywhere.
+	IgnoredLabel, DisabledLabel string
+}
+
+// NewKeys returns the keys under a prefix, with or without the slash at its end. The prefix must be a DNS subdomain, as
+// the API server demands of annotations.
+func NewKeys(prefix string) (Keys, error) {
+	domain := strings.TrimSuffix(prefix, "/")
+	if err := reference.ValidName(domain); err != nil {
+		return Keys{}, fmt.Errorf("the annotation prefix %s is not a DNS subdomain such as %q: %w",
+			reference.Quote(prefix), DefaultPrefix, err)
+	}
+	prefix = domain + "/"
+	return Keys{
+		ConfigMaps:     prefix + "configmaps",
+		Secrets:        prefix + "secrets",
+		ConfigHash:     prefix + "config-hash",
+		ConfigRecord:   prefix + "config-record",
+		ConfigBaseline: prefix + "config-baseline",
+		LastReload:     prefix + "last-reload",
+		IgnoredLabel:   prefix + "ignored",
+		DisabledLabel:  prefix + "disabled",
+	}, nil
+}
+
+// Problem is something that a user got wrong.
+type Problem struct {
+	// Message says what is wrong, where, and what to do. Its length is bounded, whatever the input.
+	Message string
+}
+
+// Trigger says which Changes of a tracked Ref cause a reload, besides a modification, which always does.
+type Trigger struct {
+	OnCreate, OnDelete bool
+}
+
+// Intent is what the annotations of a workload ask for, whatever the dialect.
+type Intent struct {
+	// Asked says that the workload wants something from us, even if nothing of it is possible.
+	Asked bool
+	// Tracked has what can trigger a reload. All names in it are possible ones.
+	Tracked map[reference.Ref]Trigger
+	// ConfigMaps and Secrets are SAP's lists in the order written, trimmed and without empty items, but with
+	// repetitions and impossible names: SAP's digest is computed over them as they are.
+	ConfigMaps, Secrets []string
+}
+
+// Refs returns the tracked Refs, sorted.
+func (i Intent) Refs() []reference.Ref {
+	return slices.SortedFunc(maps.Keys(i.Tracked), reference.Ref.Compare)
+}
+
+// SameLists tells whether SAP's two lists name the same, whatever the order and the repetitions.
+func (i Intent) SameLists(o Intent) bool {
+	return sameSet(i.ConfigMaps, o.ConfigMaps) && sameSet(i.Secrets, o.Secrets)
+}
+
+func sameSet(a, b []string) bool {
+	if slices.Equal(a, b) {
+		return true
+	}
+	return maps.Equal(set(a), set(b))
+}
+
+func set(items []string) map[string]bool {
+	s := make(map[string]bool, len(items))
+	for _, item := range items {
+		s[item] = true
+	}
+	return s
+}
+
+// Source is what a dialect reads.
+type Source struct {
+	// Workload and Template are the annotations of the workload and of its pod template.
+	Workload, Template map[string]string
+	// References are the config objects that the pod spec names.
+	References []reference.Reference
+}
+
+// Dialect reads one vocabulary of annotations. It never writes to the Source.
+type Dialect interface {
+	Parse(Source) (Intent, []Problem)
+}
+
+// Parse returns the union of what the dialects read: a Ref is tracked if one of them tracks it, and triggers on what
+// one of them lets it trigger.
+func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
+	var union Intent
+	var problems []Problem
+	for _, dialect := range dialects {
+		intent, found := dialect.Parse(src)
+		problems = append(problems, found...)
+		union.Asked = union.Asked || intent.Asked
+		union.ConfigMaps = append(union.ConfigMaps, intent.ConfigMaps...)
+		union.Secrets = append(union.Secrets, intent.Secrets...)
+		for ref, trigger := range intent.Tracked {
+			union.track(ref, trigger)
+		}
+	}
+	return union, problems
+}
+
+func (i *Intent) track(ref reference.Ref, trigger Trigger) {
+	if i.Tracked == nil {
+		i.Tracked = map[reference.Ref]Trigger{}
+	}
+	old := i.Tracked[ref]
+	i.Tracked[ref] = Trigger{OnCreate: old.OnCreate || trigger.OnCreate, OnDelete: old.OnDelete || trigger.OnDelete}
+}

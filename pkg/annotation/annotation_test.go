@@ -1,0 +1,158 @@
+package annotation_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func configMap(name string) reference.Ref {
+	return reference.Ref{Kind: reference.ConfigMap, Name: name}
+}
+
+func secret(name string) reference.Ref {
+	return reference.Ref{Kind: reference.Secret, Name: name}
+}
+
+func keysOf(t testing.TB, prefix string) annotation.Keys {
+	t.Helper()
+	keys, err := annotation.NewKeys(prefix)
+	require.NoError(t, err)
+	return keys
+}
+
+func TestNewKeys(t *testing.T) {
+	t.Parallel()
+	want := annotation.Keys{
+		ConfigMaps:     "pod-reloader.cs.sap.com/configmaps",
+		Secrets:        "pod-reloader.cs.sap.com/secrets",
+		ConfigHash:     "pod-reloader.cs.sap.com/config-hash",
+		ConfigRecord:   "pod-reloader.cs.sap.com/config-record",
+		ConfigBaseline: "pod-reloader.cs.sap.com/config-baseline",
+		LastReload:     "pod-reloader.cs.sap.com/last-reload",
+		IgnoredLabel:   "pod-reloader.cs.sap.com/ignored",
+		DisabledLabel:  "pod-reloader.cs.sap.com/disabled",
+	}
+	assert.Equal(t, want, keysOf(t, annotation.DefaultPrefix), "these names are what SAP's users have in their manifests")
+	assert.Equal(t, want, keysOf(t, "pod-reloader.cs.sap.com"), "the slash at the end may be left out")
+	assert.Equal(t, "example.org/configmaps", keysOf(t, "example.org/").ConfigMaps)
+
+	tests := map[string]struct {
+		reason string
+		prefix string
+		err    string
+	}{
+		"empty":       {reason: "Annotations without a prefix belong to users.", prefix: "", err: "the name is empty"},
+		"slash alone": {reason: "That is no prefix either.", prefix: "/", err: "the name is empty"},
+		"two slashes": {reason: "The API server would refuse every annotation.", prefix: "example.org//", err: "'/' at position 12"},
+		"a path":      {reason: "The API server would refuse every annotation.", prefix: "example.org/a", err: "'/' at position 12"},
+		"upper case":  {reason: "The API server would refuse every annotation.", prefix: "Example.org/", err: "'E' at position 1"},
+		"too long":    {reason: "The error is bounded.", prefix: strings.Repeat("a", 254), err: "at most 253"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys, err := annotation.NewKeys(tc.prefix)
+			require.ErrorContains(t, err, tc.err, tc.reason)
+			require.ErrorContains(t, err, "the annotation prefix ", "the error says what was wrong")
+			assert.Less(t, len(err.Error()), 512)
+			assert.Zero(t, keys)
+		})
+	}
+}
+
+func TestSameLists(t *testing.T) {
+	t.Parallel()
+	intent := annotation.Intent{ConfigMaps: []string{"a", "b"}, Secrets: []string{"c"}}
+	tests := map[string]struct {
+		reason string
+		other  annotation.Intent
+		want   bool
+	}{
+		"equal":        {reason: "Nothing was edited.", other: annotation.Intent{ConfigMaps: []string{"a", "b"}, Secrets: []string{"c"}}, want: true},
+		"order":        {reason: "The lists are sets.", other: annotation.Intent{ConfigMaps: []string{"b", "a"}, Secrets: []string{"c"}}, want: true},
+		"repetition":   {reason: "The lists are sets.", other: annotation.Intent{ConfigMaps: []string{"a", "b", "a"}, Secrets: []string{"c", "c"}}, want: true},
+		"one more":     {reason: "A list was extended.", other: annotation.Intent{ConfigMaps: []string{"a", "b", "c"}, Secrets: []string{"c"}}},
+		"one less":     {reason: "A list was cut.", other: annotation.Intent{ConfigMaps: []string{"a"}, Secrets: []string{"c"}}},
+		"another":      {reason: "As many, but not the same.", other: annotation.Intent{ConfigMaps: []string{"a", "x"}, Secrets: []string{"c"}}},
+		"moved":        {reason: "A ConfigMap is not a Secret.", other: annotation.Intent{ConfigMaps: []string{"a", "c"}, Secrets: []string{"b"}}},
+		"secrets only": {reason: "Each list counts.", other: annotation.Intent{ConfigMaps: []string{"a", "b"}}},
+		"tracked only": {reason: "What another dialect tracks is not in the lists.", other: annotation.Intent{
+			ConfigMaps: []string{"a", "b"}, Secrets: []string{"c"}, Tracked: map[reference.Ref]annotation.Trigger{secret("x"): {}},
+		}, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, intent.SameLists(tc.other), tc.reason)
+			assert.Equal(t, tc.want, tc.other.SameLists(intent), tc.reason)
+		})
+	}
+	assert.True(t, annotation.Intent{}.SameLists(annotation.Intent{ConfigMaps: []string{}}), "nothing is nothing")
+}
+
+// fixed is a dialect that always says the same.
+type fixed struct {
+	intent   annotation.Intent
+	problems []annotation.Problem
+}
+
+func (f fixed) Parse(annotation.Source) (annotation.Intent, []annotation.Problem) {
+	return f.intent, f.problems
+}
+
+func TestParseUnion(t *testing.T) {
+	t.Parallel()
+	both, create, none := annotation.Trigger{OnCreate: true, OnDelete: true}, annotation.Trigger{OnCreate: true}, annotation.Trigger{}
+	sap := fixed{
+		intent: annotation.Intent{
+			Asked: true, Tracked: map[reference.Ref]annotation.Trigger{configMap("a"): both, secret("b"): create},
+			ConfigMaps: []string{"a"}, Secrets: []string{"b"},
+		},
+		problems: []annotation.Problem{{Message: "One"}},
+	}
+	other := fixed{
+		intent: annotation.Intent{
+			Asked:   true,
+			Tracked: map[reference.Ref]annotation.Trigger{configMap("a"): none, secret("b"): {OnDelete: true}, secret("c"): none},
+		},
+		problems: []annotation.Problem{{Message: "Two"}},
+	}
+	silent := fixed{problems: []annotation.Problem{{Message: "Three"}}}
+	tests := map[string]struct {
+		reason   string
+		dialects []annotation.Dialect
+		want     annotation.Intent
+		problems []annotation.Problem
+	}{
+		"none":   {reason: "Nobody asks for anything."},
+		"silent": {reason: "A dialect that is not spoken asks for nothing, but may have something to say.", dialects: []annotation.Dialect{silent}, problems: silent.problems},
+		"one":    {reason: "One dialect alone is what it says.", dialects: []annotation.Dialect{sap, fixed{}}, want: sap.intent, problems: sap.problems},
+		"two": {
+			reason:   "A Ref that both track triggers on what either lets it.",
+			dialects: []annotation.Dialect{sap, other},
+			want: annotation.Intent{
+				Asked: true, Tracked: map[reference.Ref]annotation.Trigger{configMap("a"): both, secret("b"): both, secret("c"): none},
+				ConfigMaps: []string{"a"}, Secrets: []string{"b"},
+			},
+			problems: []annotation.Problem{{Message: "One"}, {Message: "Two"}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			intent, problems := annotation.Parse(annotation.Source{}, tc.dialects...)
+			assert.Equal(t, tc.want, intent, tc.reason)
+			assert.Equal(t, tc.problems, problems, tc.reason)
+		})
+	}
+	assert.Equal(t, map[reference.Ref]annotation.Trigger{configMap("a"): both, secret("b"): create}, sap.intent.Tracked,
+		"what a dialect returned is not written to")
+	assert.Equal(t, []reference.Ref{configMap("a"), secret("b")}, sap.intent.Refs(), "Refs are sorted")
+	assert.Empty(t, annotation.Intent{}.Refs())
+}

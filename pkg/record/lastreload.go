@@ -1,0 +1,167 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Why a workload was stamped.
+const (
+	// CauseConfigChange: a tracked config object had changed.
+	CauseConfigChange = "config-change"
+	// CauseVerifiedReload: a client asked for it and proved which content it had seen.
+	CauseVerifiedReload = "verified-reload"
+	// CauseListEdit: the list of config objects on the workload was edited.
+	CauseListEdit = "list-edit"
+	// CauseRelease: the template changed anyway.
+	CauseRelease = "release"
+)
+
+// What happened to a config object, or to its place among those that are tracked.
+const (
+	Created  = "created"
+	Modified = "modified"
+	Deleted  = "deleted"
+	Listed   = "listed"
+	Unlisted = "unlisted"
+)
+
+// LastReload explains the last stamp of a workload to whoever looks at it, and tells the refractory gate when it was.
+type LastReload struct {
+	// Time of the stamp, in whole milliseconds.
+	Time time.Time
+	// Hash is the config-hash that resulted; whoever reads a LastReload with another hash than the template's ignores
+	// it.
+	Hash string
+	// Digest is the digest of the content where it is not the Hash.
+	Digest string
+	// Cause is one of the Cause constants; a later version may know more.
+	Cause string
+	// Changes are those that led to it, as many as are kept.
+	Changes []Change
+	// More counts the Changes that are not kept.
+	More int
+}
+
+// Change is one reason of a reload.
+type Change struct {
+	// Ref is the config object, in text form; "*" for those of a folded Record.
+	Ref string `json:"ref"`
+	// Type is one of created, modified, deleted, listed, unlisted; a later version may know more.
+	Type string `json:"type"`
+}
+
+const (
+	// maxChanges is how many Changes a LastReload keeps.
+	maxChanges = 32
+	// maxWord bounds each text in a LastReload, in bytes; a Ref with the longest possible name fits.
+	maxWord = 320
+	// layout is RFC 3339 with milliseconds.
+	layout = "2006-01-02T15:04:05.000Z07:00"
+	// maxMore bounds a count that somebody may have written by hand.
+	maxMore = 1 << 30
+)
+
+// wire is the JSON form. The time is a text so that it always has three decimals.
+type wire struct {
+	Time    string   `json:"time"`
+	Hash    string   `json:"hash"`
+	Digest  string   `json:"digest,omitempty"`
+	Cause   string   `json:"cause"`
+	Changes []Change `json:"changes,omitempty"`
+	More    int      `json:"more,omitempty"`
+}
+
+// String returns the compact JSON form with at most 32 Changes, the rest being counted, and the time in UTC.
+func (l LastReload) String() string {
+	l = l.bounded()
+	text, err := json.Marshal(wire{
+		Time:    l.Time.UTC().Format(layout),
+		Hash:    l.Hash,
+		Digest:  l.Digest,
+		Cause:   l.Cause,
+		Changes: l.Changes,
+		More:    l.More,
+	})
+	if err != nil {
+		// Texts and numbers always have a JSON form; there is nothing to recover from.
+		return ""
+	}
+	return string(text)
+}
+
+// bounded keeps the first Changes and counts the others.
+func (l LastReload) bounded() LastReload {
+	if excess := len(l.Changes) - maxChanges; excess > 0 {
+		l.Changes = l.Changes[:maxChanges:maxChanges]
+		l.More += excess
+	}
+	return l
+}
+
+// ParseLastReload reads the JSON form. Members it does not know are left out, since a newer version may have written
+// them. The error says what is wrong; what was found is then best taken as "never reloaded".
+func ParseLastReload(s string) (LastReload, error) {
+	if len(s) > MaxSize {
+		return LastReload{}, fmt.Errorf("read last reload: it has %d bytes: at most %d are possible", len(s), MaxSize)
+	}
+	var w wire
+	if err := json.Unmarshal([]byte(s), &w); err != nil {
+		return LastReload{}, fmt.Errorf("read last reload %s: it is not the expected JSON object", reference.Quote(s))
+	}
+	at, err := parseTime(w.Time)
+	if err != nil {
+		return LastReload{}, fmt.Errorf("read last reload: %w", err)
+	}
+	if err := w.check(); err != nil {
+		return LastReload{}, fmt.Errorf("read last reload: %w", err)
+	}
+	l := LastReload{Time: at, Hash: w.Hash, Digest: w.Digest, Cause: w.Cause, Changes: w.Changes, More: w.More}
+	if len(l.Changes) == 0 {
+		l.Changes = nil
+	}
+	return l.bounded(), nil
+}
+
+func parseTime(s string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the time %s is not in the form of RFC 3339", reference.Quote(s))
+	}
+	at = at.UTC().Truncate(time.Millisecond)
+	if at.Year() < 1 || at.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("the time %s is out of range", reference.Quote(s))
+	}
+	return at, nil
+}
+
+func (w wire) check() error {
+	if w.Hash == "" {
+		return errors.New("the hash is missing")
+	}
+	for _, word := range []string{w.Hash, w.Digest, w.Cause} {
+		if !isWord(word) {
+			return fmt.Errorf("%s is not a word of at most %d printable characters", reference.Quote(word), maxWord)
+		}
+	}
+	for i, change := range w.Changes {
+		if change.Ref == "" || change.Type == "" || !isWord(change.Ref) || !isWord(change.Type) {
+			return fmt.Errorf("change %d (%s of %s) is not made of two words of at most %d printable characters",
+				i+1, reference.Quote(change.Type), reference.Quote(change.Ref), maxWord)
+		}
+	}
+	if w.More < 0 || w.More > maxMore {
+		return fmt.Errorf("%d more changes are impossible", w.More)
+	}
+	return nil
+}
+
+// isWord tells whether a text is short and consists of visible ASCII characters; empty is one too.
+func isWord(s string) bool {
+	return len(s) <= maxWord && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}

@@ -1,0 +1,155 @@
+package record_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+func TestLastReloadText(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 2, 28, 23, 59, 58, 123e6, time.UTC)
+	tests := map[string]struct {
+		reason string
+		last   record.LastReload
+		text   string
+	}{
+		"config change": {
+			reason: "The plain case.",
+			last: record.LastReload{
+				Time: at, Hash: "abc", Cause: record.CauseConfigChange,
+				Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}, {Ref: "secret/db", Type: record.Deleted}},
+			},
+			text: `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","cause":"config-change",` +
+				`"changes":[{"ref":"configmap/app","type":"modified"},{"ref":"secret/db","type":"deleted"}]}`,
+		},
+		"release": {
+			reason: "A release that changed no configuration has no Changes.",
+			last:   record.LastReload{Time: at, Hash: "abc", Cause: record.CauseRelease},
+			text:   `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","cause":"release"}`,
+		},
+		"other digest": {
+			reason: "Where the hash is SAP's, the content's digest stands beside it.",
+			last:   record.LastReload{Time: at, Hash: "abc", Digest: "def", Cause: record.CauseVerifiedReload, More: 3},
+			text:   `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","digest":"def","cause":"verified-reload","more":3}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.text, tc.last.String(), tc.reason)
+			got, err := record.ParseLastReload(tc.text)
+			require.NoError(t, err, tc.reason)
+			assert.Equal(t, tc.last, got, tc.reason)
+		})
+	}
+}
+
+func TestLastReloadIsBounded(t *testing.T) {
+	t.Parallel()
+	last := record.LastReload{Time: time.Unix(1, 999_999_999).In(time.FixedZone("x", 3600)), Hash: "abc", Cause: record.CauseListEdit, More: 1}
+	for i := range 200 {
+		last.Changes = append(last.Changes, record.Change{Ref: fmt.Sprintf("configmap/%s%03d", strings.Repeat("a", 250), i), Type: record.Listed})
+	}
+	text := last.String()
+	assert.Less(t, len(text), record.MaxSize, "as long as it may be")
+	assert.Len(t, last.Changes, 200, "the value stays as it is")
+	got, err := record.ParseLastReload(text)
+	require.NoError(t, err)
+	assert.Equal(t, last.Changes[:32], got.Changes, "the first are kept")
+	assert.Equal(t, 1+200-32, got.More, "the others are counted")
+	assert.Equal(t, time.Unix(1, 999_000_000).UTC(), got.Time, "times are in whole milliseconds, in UTC")
+}
+
+func TestParseLastReload(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		text   string
+		want   string
+		err    string
+	}{
+		"newer version": {
+			reason: "A newer replica may write more; what is known of it still counts.",
+			text:   `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"window-opened","changes":[{"ref":"kafka.example.org/a","type":"rotated","x":1}],"by":{"a":[]}}`,
+			want:   `{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"window-opened","changes":[{"ref":"kafka.example.org/a","type":"rotated"}]}`,
+		},
+		"other zone and fractions": {
+			reason: "Somebody wrote it by hand.",
+			text:   `{"time":"2026-01-01T01:00:00.7008+01:00","hash":"abc","cause":""}`,
+			want:   `{"time":"2026-01-01T00:00:00.700Z","hash":"abc","cause":""}`,
+		},
+		"empty changes": {
+			reason: "No Changes have one form.",
+			text:   `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"release","changes":[]}`,
+			want:   `{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"release"}`,
+		},
+		"too many changes": {
+			reason: "They are bounded in memory too.",
+			text:   `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[` + strings.Repeat(`{"ref":"a/b","type":"c"},`, 99) + `{"ref":"a/b","type":"c"}]}`,
+			want: `{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"","changes":[` +
+				strings.TrimSuffix(strings.Repeat(`{"ref":"a/b","type":"c"},`, 32), ",") + `],"more":68}`,
+		},
+		"nothing":        {reason: "No annotation is the caller's case.", text: "", err: "not the expected JSON object"},
+		"no JSON":        {reason: "Edited by hand.", text: "yesterday", err: `read last reload "yesterday"`},
+		"null":           {reason: "A reload has a time.", text: "null", err: `the time "" is not in the form`},
+		"list":           {reason: "Another shape.", text: "[]", err: "not the expected JSON object"},
+		"trailing data":  {reason: "Two values are none.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc"} {}`, err: "not the expected"},
+		"number as time": {reason: "A time is a text.", text: `{"time":1,"hash":"abc"}`, err: "not the expected"},
+		"no time":        {reason: "A reload has a time.", text: `{"hash":"abc"}`, err: `the time "" is not`},
+		"wrong time":     {reason: "The gate must not guess.", text: `{"time":"2026-13-01T00:00:00Z","hash":"abc"}`, err: "is not in the form of RFC 3339"},
+		"past all years": {reason: "It could not be written again.", text: `{"time":"9999-12-31T23:59:59-01:00","hash":"abc"}`, err: "out of range"},
+		"before any":     {reason: "It could not be written again.", text: `{"time":"0000-06-01T00:00:00Z","hash":"abc"}`, err: "out of range"},
+		"no hash":        {reason: "Without it nobody knows whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
+		"strange hash":   {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"a\u001bb"}`, err: `"a\x1bb" is not a word`},
+		"long cause":     {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 321) + `"}`, err: "is not a word"},
+		"empty ref":      {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},
+		"ref as markup":  {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"ref":"a b","type":"modified"}]}`, err: "change 1"},
+		"negative more":  {reason: "A count is not negative.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":-1}`, err: "-1 more changes"},
+		"huge more":      {reason: "Counts are added to.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":9223372036854775807}`, err: "impossible"},
+		"too long":       {reason: "We never write one of this length.", text: `{"time":"` + strings.Repeat(" ", 16<<10) + `"}`, err: "at most 16384"},
+		"deep": {
+			reason: "Depth costs nothing.",
+			text:   strings.Repeat(`{"x":`, 3000), err: "not the expected",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := record.ParseLastReload(tc.text)
+			if tc.err != "" {
+				require.ErrorContains(t, err, tc.err, tc.reason)
+				assert.Less(t, len(err.Error()), 1024, "a message is bounded whatever the input")
+				assert.Equal(t, record.LastReload{}, got)
+				return
+			}
+			require.NoError(t, err, tc.reason)
+			assert.Equal(t, tc.want, got.String(), tc.reason)
+		})
+	}
+}
+
+func FuzzParseLastReload(f *testing.F) {
+	f.Add(`{"time":"2026-02-28T23:59:58Z","hash":"abc","cause":"config-change","changes":[{"ref":"configmap/app","type":"modified"}],"more":2}`)
+	f.Add(`{"time":"9999-12-31T23:59:59-01:00","hash":"a<b>&c","digest":"\u2028","cause":"x"}`)
+	f.Add(`{"TIME":"2026-01-01T00:00:00.5+23:59","hash":"abc","changes":[]}`)
+	f.Add(`null`)
+	f.Fuzz(func(t *testing.T, s string) {
+		last, err := record.ParseLastReload(s)
+		if err != nil {
+			assert.Less(t, len(err.Error()), 2048, "a message is bounded whatever the input")
+			assert.True(t, utf8.ValidString(err.Error()), "a message can be put into an Event")
+			return
+		}
+		again, err := record.ParseLastReload(last.String())
+		require.NoError(t, err, "what is written can be read")
+		require.Equal(t, last, again, "and says the same")
+	})
+}

@@ -1,0 +1,136 @@
+// Package workload knows where things are in a workload: which kinds there are, where each keeps its pod template, and
+// how to read what matters from a raw object.
+//
+// Every kind goes one way, a path to the pod template; no kind has code of its own. So a kind that nobody compiled in is
+// served like a Deployment. The package is pure: it reads objects it is given and changes none of them.
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind tells where a kind of workload keeps its pod template.
+type Kind struct {
+	schema.GroupVersionKind
+	// Template is the path of the pod template, e.g. spec, template.
+	Template []string
+	// CreateOnly is set for kinds whose template cannot be changed after creation (Job): stamped once, never reloaded.
+	CreateOnly bool
+}
+
+// String returns the text form that ParseKind reads: group/version/Kind=json.path.
+func (k Kind) String() string {
+	return k.ID() + "=" + strings.Join(k.Template, ".")
+}
+
+// ID returns group/version/Kind, or version/Kind for the core group.
+func (k Kind) ID() string {
+	return ID(k.GroupVersionKind)
+}
+
+// ID returns the text form of a group, version and kind: group/version/Kind, or version/Kind for the core group.
+func ID(gvk schema.GroupVersionKind) string {
+	return strings.TrimPrefix(gvk.Group+"/"+gvk.Version+"/"+gvk.Kind, "/")
+}
+
+// Builtin returns the kinds that are served without configuration.
+func Builtin() []Kind {
+	kind := func(group, name string, template ...string) Kind {
+		return Kind{
+			GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: name},
+			Template:         template,
+		}
+	}
+	job := kind("batch", "Job", "spec", "template")
+	job.CreateOnly = true
+	return []Kind{
+		kind("apps", "DaemonSet", "spec", "template"),
+		kind("apps", "Deployment", "spec", "template"),
+		kind("apps", "StatefulSet", "spec", "template"),
+		kind("batch", "CronJob", "spec", "jobTemplate", "spec", "template"),
+		job,
+	}
+}
+
+// ParseKind reads group/version/Kind=json.path, e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template. The error says
+// which parts are wrong.
+func ParseKind(s string) (Kind, error) {
+	name, path, ok := strings.Cut(s, "=")
+	parts := strings.Split(name, "/")
+	if !ok || len(parts) != 3 {
+		return Kind{}, fmt.Errorf("workload kind %q: want group/version/Kind=json.path, e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template", s)
+	}
+	kind, faults := NewKind(schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}, path)
+	if len(faults) > 0 {
+		reasons := make([]string, 0, len(faults))
+		for _, f := range faults {
+			reasons = append(reasons, f.Reason)
+		}
+		return Kind{}, fmt.Errorf("workload kind %q: %s", s, strings.Join(reasons, "; "))
+	}
+	return kind, nil
+}
+
+// Kinds is a set of workload kinds, looked up by group, version and kind. It is immutable.
+type Kinds struct {
+	byGVK map[schema.GroupVersionKind]Kind
+}
+
+// NewKinds returns the set of the given kinds; a later one replaces an earlier one of the same group, version and kind.
+func NewKinds(kinds ...Kind) Kinds {
+	byGVK := make(map[schema.GroupVersionKind]Kind, len(kinds))
+	for _, k := range kinds {
+		byGVK[k.GroupVersionKind] = k
+	}
+	return Kinds{byGVK: byGVK}
+}
+
+// Get returns the kind of a group, version and kind.
+func (s Kinds) Get(gvk schema.GroupVersionKind) (Kind, bool) {
+	k, ok := s.byGVK[gvk]
+	return k, ok
+}
+
+// Override returns the set with further kinds in it. One of the same group and name takes the place of the one in the
+// set, whatever their versions: the API server shows the same objects in each version.
+func (s Kinds) Override(kinds ...Kind) Kinds {
+	all := slices.DeleteFunc(s.All(), func(k Kind) bool {
+		return slices.ContainsFunc(kinds, func(other Kind) bool { return k.GroupKind() == other.GroupKind() })
+	})
+	return NewKinds(append(all, kinds...)...)
+}
+
+// All returns the kinds in a fixed order.
+func (s Kinds) All() []Kind {
+	all := make([]Kind, 0, len(s.byGVK))
+	for _, k := range s.byGVK {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b Kind) int { return cmp.Compare(a.ID(), b.ID()) })
+	return all
+}
+
+// Find returns the kinds that a user may mean by a name as kubectl takes it: the kind in any case, its plural, one of the
+// built-in short names, or kind.group.
+func (s Kinds) Find(name string) []Kind {
+	name, group, hasGroup := strings.Cut(strings.ToLower(name), ".")
+	if long, ok := shortNames[name]; ok {
+		name = long
+	}
+	var found []Kind
+	for _, k := range s.All() {
+		lower := strings.ToLower(k.Kind)
+		if (name == lower || name == lower+"s") && (!hasGroup || group == k.Group) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+// shortNames are those that kubectl knows for the built-in kinds.
+var shortNames = map[string]string{"deploy": "deployment", "sts": "statefulset", "ds": "daemonset", "cj": "cronjob"}

@@ -1,0 +1,185 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Object reads one raw workload. It never changes it and survives any shape: a part that is missing or of another type
+// reads as empty.
+type Object struct {
+	Kind Kind
+	// Raw is the object as decoded from JSON.
+	Raw map[string]any
+}
+
+func (o Object) metadata(field string) string {
+	s, _, _ := unstructured.NestedString(o.Raw, "metadata", field)
+	return s
+}
+
+// Name of the workload.
+func (o Object) Name() string { return o.metadata("name") }
+
+// Namespace of the workload.
+func (o Object) Namespace() string { return o.metadata("namespace") }
+
+// UID of the workload.
+func (o Object) UID() string { return o.metadata("uid") }
+
+// ResourceVersion of the workload.
+func (o Object) ResourceVersion() string { return o.metadata("resourceVersion") }
+
+// Generation of the workload, 0 if it has none. Decoders differ in the type they give to numbers.
+func (o Object) Generation() int64 {
+	v, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "metadata", "generation")
+	return number(v)
+}
+
+// Labels of the workload.
+func (o Object) Labels() map[string]string {
+	return stringMap(o.Raw, "metadata", "labels")
+}
+
+// Annotations of the workload. The map is a copy; values that are no strings are left out.
+func (o Object) Annotations() map[string]string {
+	return stringMap(o.Raw, "metadata", "annotations")
+}
+
+// TemplateAnnotations returns the annotations of the pod template. The map is a copy.
+func (o Object) TemplateAnnotations() map[string]string {
+	return stringMap(o.Raw, append(slices.Clone(o.Kind.Template), "metadata", "annotations")...)
+}
+
+// HasTemplate tells whether there is a pod template at the kind's path.
+func (o Object) HasTemplate() bool {
+	_, ok := o.template()
+	return ok
+}
+
+func (o Object) template() (map[string]any, bool) {
+	v, _, _ := unstructured.NestedFieldNoCopy(o.Raw, o.Kind.Template...)
+	m, ok := v.(map[string]any)
+	return m, ok
+}
+
+// Controlled tells whether another object made this one and controls it, as a CronJob does its Jobs.
+func (o Object) Controlled() bool {
+	owners, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "metadata", "ownerReferences")
+	list, _ := owners.([]any)
+	return slices.ContainsFunc(list, func(owner any) bool {
+		m, _ := owner.(map[string]any)
+		controller, _ := m["controller"].(bool)
+		return controller
+	})
+}
+
+// Check tells whether annotations can be written where this package looks for them: on the workload and on its pod
+// template. The error says which part of the object is in the way; nothing may then be written, since it would replace
+// what somebody has put there.
+func (o Object) Check() error {
+	template := slices.Clone(o.Kind.Template)
+	for _, path := range [][]string{
+		{"metadata", "annotations"},
+		append(template, "metadata", "annotations"),
+	} {
+		if err := o.checkPath(path); err != nil {
+			return err
+		}
+	}
+	if !o.HasTemplate() {
+		return fmt.Errorf("there is no pod template at %s", strings.Join(o.Kind.Template, "."))
+	}
+	return nil
+}
+
+// checkPath makes sure that all that is there of a path are objects.
+func (o Object) checkPath(path []string) error {
+	at := o.Raw
+	for i, field := range path {
+		value := at[field]
+		if value == nil {
+			return nil
+		}
+		next, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s is not an object: annotations cannot be written there", strings.Join(path[:i+1], "."))
+		}
+		at = next
+	}
+	return nil
+}
+
+// References returns what the pod spec names. The error says that the template holds no pod spec: something that is no
+// object, or no list where the API has one. What is named elsewhere is returned all the same.
+func (o Object) References() ([]reference.Reference, error) {
+	template, _ := o.template()
+	path := strings.Join(o.Kind.Template, ".") + ".spec"
+	raw, ok := template["spec"].(map[string]any)
+	if !ok {
+		if template["spec"] != nil {
+			return nil, fmt.Errorf("%s is not an object", path)
+		}
+		return nil, nil
+	}
+	var spec corev1.PodSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(reference.PruneRaw(raw), &spec); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	for _, field := range []string{"initContainers", "containers", "ephemeralContainers", "volumes", "imagePullSecrets"} {
+		if _, isList := raw[field].([]any); !isList && raw[field] != nil {
+			return reference.FromPodSpec(&spec), fmt.Errorf("%s.%s is not a list", path, field)
+		}
+	}
+	return reference.FromPodSpec(&spec), nil
+}
+
+// Pending says why a new template does not replace the running pods now, e.g. "paused", or "" if it does.
+func (o Object) Pending() string {
+	spec, _ := o.Raw["spec"].(map[string]any)
+	if paused, _ := spec["paused"].(bool); paused {
+		return "paused"
+	}
+	if o.Kind.Kind == "CronJob" || strings.Join(o.Kind.Template, ".") == "spec.jobTemplate.spec.template" {
+		return "next scheduled run"
+	}
+	strategy, _ := spec["updateStrategy"].(map[string]any)
+	if strategy["type"] == "OnDelete" {
+		return "OnDelete"
+	}
+	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	if partition := number(rolling["partition"]); partition > 0 {
+		return fmt.Sprintf("partition %d", partition)
+	}
+	return ""
+}
+
+func stringMap(raw map[string]any, path ...string) map[string]string {
+	v, _, _ := unstructured.NestedFieldNoCopy(raw, path...)
+	m, _ := v.(map[string]any)
+	strs := make(map[string]string, len(m))
+	for key, value := range m {
+		if s, ok := value.(string); ok {
+			strs[key] = s
+		}
+	}
+	return strs
+}
+
+func number(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	default:
+		return 0
+	}
+}

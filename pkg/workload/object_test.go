@@ -1,0 +1,193 @@
+package workload
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func object(t testing.TB, kind, text string) Object {
+	t.Helper()
+	found := NewKinds(Builtin()...).Find(kind)
+	require.Len(t, found, 1)
+	var raw map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &raw))
+	return Object{Kind: found[0], Raw: raw}
+}
+
+func template(t testing.TB, text string) Object {
+	t.Helper()
+	return object(t, "deployment", `{"spec":{"template":`+text+`}}`)
+}
+
+func TestSameTemplate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"equal":                         {`{"spec":{"a":[1,{"b":true}]}}`, `{"spec":{"a":[1,{"b":true}]}}`, true},
+		"another spec":                  {`{"spec":{"a":[1]}}`, `{"spec":{"a":[2]}}`, false},
+		"an element more":               {`{"spec":{"a":[1]}}`, `{"spec":{"a":[1,1]}}`, false},
+		"another order of a list":       {`{"spec":{"a":[1,2]}}`, `{"spec":{"a":[2,1]}}`, false},
+		"another type":                  {`{"spec":{"a":{}}}`, `{"spec":{"a":[]}}`, false},
+		"a mark":                        {`{"metadata":{"annotations":{"x":"1"}}}`, `{"metadata":{"annotations":{"x":"2"}}}`, true},
+		"a mark and nothing":            {`{"metadata":{"annotations":{"x":"1"}}}`, `{}`, true},
+		"a mark beside another":         {`{"metadata":{"annotations":{"x":"1","y":"1"}}}`, `{"metadata":{"annotations":{"y":"1"}}}`, true},
+		"another annotation":            {`{"metadata":{"annotations":{"y":"1"}}}`, `{"metadata":{"annotations":{"y":"2"}}}`, false},
+		"empty annotations equal none":  {`{"metadata":{"annotations":{}}}`, `{"metadata":{}}`, true},
+		"null annotations equal none":   {`{"metadata":{"annotations":null}}`, `{}`, true},
+		"null metadata equals none":     {`{"metadata":null}`, `{}`, true},
+		"null time equals none":         {`{"metadata":{"creationTimestamp":null}}`, `{}`, true},
+		"a label":                       {`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{}}`, false},
+		"annotations that are no map":   {`{"metadata":{"annotations":["x"]}}`, `{"metadata":{"annotations":["y"]}}`, false},
+		"no template on one side":       {`null`, `{}`, false},
+		"no template on either":         {`null`, `"x"`, true},
+		"a mark that is no text counts": {`{"metadata":{"annotations":{"x":1}}}`, `{}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := template(t, c.a), template(t, c.b)
+			before, _ := json.Marshal(a.Raw)
+			assert.Equal(t, c.same, a.SameTemplate(b, "x"))
+			assert.Equal(t, c.same, b.SameTemplate(a, "x"))
+			after, _ := json.Marshal(a.Raw)
+			assert.Equal(t, before, after, "comparing changes nothing")
+		})
+	}
+}
+
+func TestReading(t *testing.T) {
+	t.Parallel()
+	o := object(t, "deployment", `{"metadata":{"name":"n","namespace":"ns","uid":"u","resourceVersion":"5","generation":7,
+		"labels":{"l":"1"},"annotations":{"a":"1","b":2},"ownerReferences":[{"name":"x"},{"controller":true}]},
+		"spec":{"template":{"metadata":{"annotations":{"t":"1"}}}}}`)
+	assert.Equal(t, []string{"n", "ns", "u", "5"}, []string{o.Name(), o.Namespace(), o.UID(), o.ResourceVersion()})
+	assert.EqualValues(t, 7, o.Generation())
+	assert.Equal(t, map[string]string{"l": "1"}, o.Labels())
+	assert.Equal(t, map[string]string{"a": "1"}, o.Annotations(), "what is no text is left out")
+	assert.Equal(t, map[string]string{"t": "1"}, o.TemplateAnnotations())
+	assert.True(t, o.HasTemplate())
+	assert.True(t, o.Controlled())
+	require.NoError(t, o.Check())
+	for _, text := range []string{`{}`, `{"metadata":null}`, `{"metadata":"x","spec":[]}`, `{"metadata":{"ownerReferences":{},"generation":"x"}}`} {
+		o := object(t, "deployment", text)
+		assert.Empty(t, o.Name())
+		assert.Zero(t, o.Generation())
+		assert.Empty(t, o.Annotations())
+		assert.False(t, o.HasTemplate())
+		assert.False(t, o.Controlled())
+		require.Error(t, o.Check())
+	}
+}
+
+func TestCheckNamesThePart(t *testing.T) {
+	t.Parallel()
+	for text, part := range map[string]string{
+		`{"metadata":{"annotations":[]},"spec":{"template":{}}}`: "metadata.annotations",
+		`{"spec":"x"}`: "spec is not an object",
+		`{"spec":{"template":{"metadata":{"annotations":"x"}}}}`: "spec.template.metadata.annotations",
+		`{"spec":{}}`: "no pod template at spec.template",
+	} {
+		require.ErrorContains(t, object(t, "deployment", text).Check(), part)
+	}
+}
+
+func TestPending(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ kind, text, want string }{
+		"rolls at once":            {"deployment", `{"spec":{}}`, ""},
+		"paused":                   {"deployment", `{"spec":{"paused":true}}`, "paused"},
+		"paused is no boolean":     {"deployment", `{"spec":{"paused":"yes"}}`, ""},
+		"OnDelete":                 {"daemonset", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, "OnDelete"},
+		"partition":                {"statefulset", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2}}}}`, "partition 2"},
+		"partition 0":              {"statefulset", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`, ""},
+		"a CronJob":                {"cronjob", `{"spec":{}}`, "next scheduled run"},
+		"nothing that can be read": {"statefulset", `{"spec":{"updateStrategy":"x"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, c.want, object(t, c.kind, c.text).Pending())
+		})
+	}
+}
+
+const large = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"n","namespace":"ns","uid":"u","generation":3,
+	"managedFields":[{"manager":"x"}],"labels":{"l":"1"},"annotations":{"keep/a":"1","drop/b":"22"}},
+	"status":{"replicas":1},
+	"spec":{"replicas":3,"paused":false,"updateStrategy":{"rollingUpdate":{"partition":1}},
+	"template":{"metadata":{"labels":{"l":"1"},"annotations":{"drop/c":"333"}},
+	"spec":{"volumes":[{"secret":{"secretName":"s"}}],"containers":[{"image":"i","env":[{"name":"E","value":"v"},
+	{"name":"F","valueFrom":{"configMapKeyRef":{"name":"c","key":"k","optional":true}}}]}]}}}}`
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	o := object(t, "statefulset", large)
+	keep := func(key string) bool { return strings.HasPrefix(key, "keep/") }
+	small := Object{Kind: o.Kind, Raw: o.Prune(keep)}
+	text, err := json.Marshal(small.Raw)
+	require.NoError(t, err)
+	for _, gone := range []string{"managedFields", "status", "replicas", "image", "drop/", `"E"`} {
+		assert.NotContains(t, string(text), gone)
+	}
+	sameReading(t, o, small)
+	assert.Equal(t, map[string]string{"keep/a": "1"}, small.Annotations())
+	assert.Empty(t, small.TemplateAnnotations())
+	annotations := small.Raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)["annotations"]
+	assert.NotNil(t, annotations, "an empty map says that there is one: a patch must not make it anew")
+	again := Object{Kind: o.Kind, Raw: small.Prune(func(string) bool { return false })}
+	sameReading(t, o, again)
+}
+
+// sameReading asserts that pruning does not change what is read.
+func sameReading(t *testing.T, o, small Object) {
+	t.Helper()
+	before, _ := o.References()
+	after, err := small.References()
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	assert.Equal(t, o.Pending(), small.Pending())
+	assert.Equal(t, o.Labels(), small.Labels())
+	assert.Equal(t, o.Generation(), small.Generation())
+	assert.Equal(t, o.HasTemplate(), small.HasTemplate())
+	w, tpl := o.AnnotationSizes()
+	sw, stpl := small.AnnotationSizes()
+	assert.Equal(t, []int{w, tpl}, []int{sw, stpl}, "the room does not change")
+}
+
+func FuzzPrune(f *testing.F) {
+	f.Add([]byte(large))
+	f.Add([]byte(`{"metadata":{"annotations":{"x":1}},"spec":{"template":{"metadata":[],"spec":{"containers":{}}}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var raw map[string]any
+		if json.Unmarshal(text, &raw) != nil {
+			return
+		}
+		delete(raw, prunedSizes) // no object of the API has it
+		for _, kind := range Builtin() {
+			o := Object{Kind: kind, Raw: raw}
+			sameReading(t, o, Object{Kind: kind, Raw: o.Prune(func(key string) bool { return len(key)%2 == 0 })})
+		}
+	})
+}
+
+func TestReferencesOfWrongTypes(t *testing.T) {
+	t.Parallel()
+	for text, part := range map[string]string{
+		`{"spec":"x"}`:               "spec.template.spec is not an object",
+		`{"spec":{"containers":{}}}`: "spec.template.spec.containers is not a list",
+		`{"spec":{"volumes":"x"}}`:   "spec.template.spec.volumes is not a list",
+	} {
+		_, err := template(t, text).References()
+		require.ErrorContains(t, err, part)
+	}
+	references, err := template(t, `{"spec":{"volumes":"x","imagePullSecrets":[{"name":"s"},5,{"name":5}]}}`).References()
+	require.Error(t, err)
+	require.Len(t, references, 1, "the valid rest is read")
+	references, err = template(t, `{"spec":null}`).References()
+	require.NoError(t, err)
+	assert.Empty(t, references)
+}
