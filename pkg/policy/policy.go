@@ -1,0 +1,172 @@
+// Package policy decides what is due for a workload: reload, hold or nothing, and why.
+//
+// Decide is a chain of small named functions over values: what the workload asks for, what its running pods are known to
+// have been started with, and what its configuration is now. The loop asks it whether to poke, the webhook what to adopt,
+// `why` what to tell; so all three say the same.
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Action is what a Verdict calls for.
+type Action string
+
+const (
+	// Nothing is due.
+	Nothing Action = "nothing"
+	// Reload is due: the running pods do not have the current configuration.
+	Reload Action = "reload"
+	// Hold means that a reload is due, but pods that restart now could not start.
+	Hold Action = "hold"
+)
+
+// ChangeType says how a Ref differs from its known state.
+type ChangeType string
+
+const (
+	// Created means that the object was recorded as absent and exists.
+	Created ChangeType = record.Created
+	// Modified means that the object's content differs.
+	Modified ChangeType = record.Modified
+	// Deleted means that the object was recorded with a content and is absent.
+	Deleted ChangeType = record.Deleted
+)
+
+// Folded is the Ref of a Change in a folded Record, where the causes have no names: any of the tracked objects.
+var Folded = reference.Ref{Kind: "*"}
+
+// Change is a tracked Ref whose current state differs from the known one.
+type Change struct {
+	Ref  reference.Ref
+	Type ChangeType
+}
+
+// String returns the text of a Change as it stands in Events, e.g. "configmap/app modified".
+func (c Change) String() string {
+	if c.Ref == Folded {
+		return "a tracked object " + string(c.Type)
+	}
+	return c.Ref.String() + " " + string(c.Type)
+}
+
+// Describe joins Changes for a message and counts those beyond most.
+func Describe(changes []Change, most int) string {
+	var b strings.Builder
+	for i, c := range changes {
+		if i == most {
+			b.WriteString(" and " + strconv.Itoa(len(changes)-most) + " more")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(c.String())
+	}
+	return b.String()
+}
+
+// Input is all that a decision depends on.
+type Input struct {
+	// Intent is what the workload asks for.
+	Intent annotation.Intent
+	// Required are the Refs without which the workload's pods cannot start.
+	Required map[reference.Ref]bool
+	// Known is the configuration that the running pods are known to have.
+	Known record.Known
+	// Current is the state of every tracked Ref now. Contents may be unread (no Entries) where Reads does not ask for them.
+	Current map[reference.Ref]digest.State
+	// Ring holds the digest keys. What was recorded under another key cannot be compared.
+	Ring digest.Ring
+	// ReloadMissingRequired makes the deletion of a required object a Change like any other (--missing-required=reload).
+	ReloadMissingRequired bool
+}
+
+// Verdict is the decision about one workload.
+type Verdict struct {
+	Action Action
+	// Reason tells a user why, in a sentence fragment.
+	Reason string
+	// Changes are those that call for the reload, or that are held, ordered by Ref.
+	Changes []Change
+	// Adopt are the Refs whose current state belongs into the Baseline without a restart, ordered.
+	Adopt []reference.Ref
+	// Foreign are the ids of keys that the known state was recorded under and the ring does not have, ordered. The
+	// Refs concerned are in Adopt.
+	Foreign []digest.KeyID
+}
+
+// Decide compares the known state with the current one. It expects Current to hold every tracked Ref, with contents
+// where Reads says so; a Ref without the content it needs counts as unchanged.
+func Decide(in Input) Verdict {
+	found := compare(in)
+	v := Verdict{Adopt: found.adopt, Foreign: found.foreign}
+	for _, judge := range judges() {
+		if action, changes, reason := judge(in, found); reason != "" {
+			v.Action, v.Changes, v.Reason = action, changes, reason
+			break
+		}
+	}
+	return v
+}
+
+// judge is one link of the chain: it either speaks, with a reason, or leaves the workload to the next.
+type judge func(Input, findings) (Action, []Change, string)
+
+// judges returns the chain in the order in which it is asked. The last one always speaks.
+func judges() []judge {
+	return []judge{notAsked, nothingTracked, holdMissing, reloadChanged, firstSeen, upToDate}
+}
+
+// notAsked leaves alone who wants nothing from us.
+func notAsked(in Input, _ findings) (Action, []Change, string) {
+	if in.Intent.Asked {
+		return Nothing, nil, ""
+	}
+	return Nothing, nil, "no annotation asks for reloads"
+}
+
+// nothingTracked cannot do anything for who asks for nothing possible.
+func nothingTracked(in Input, _ findings) (Action, []Change, string) {
+	if len(in.Intent.Tracked) > 0 {
+		return Nothing, nil, ""
+	}
+	return Nothing, nil, "the annotations name no object that could be watched"
+}
+
+// holdMissing holds every reload while an object that the pods need to start is deleted, whether or not its deletion
+// would trigger one.
+func holdMissing(in Input, found findings) (Action, []Change, string) {
+	if in.ReloadMissingRequired || len(found.changes) == 0 || len(found.missing) == 0 {
+		return Nothing, nil, ""
+	}
+	return Hold, found.missing, "pods that restart now could not start: " + Describe(found.missing, 8) +
+		"; create it again, or make the reference optional"
+}
+
+// reloadChanged reloads for any Change that triggers.
+func reloadChanged(_ Input, found findings) (Action, []Change, string) {
+	if len(found.changes) == 0 {
+		return Nothing, nil, ""
+	}
+	return Reload, found.changes, Describe(found.changes, 8)
+}
+
+// firstSeen restarts nothing for what is not known yet.
+func firstSeen(_ Input, found findings) (Action, []Change, string) {
+	if len(found.adopt) == 0 {
+		return Nothing, nil, ""
+	}
+	return Nothing, nil, "first seen: the current configuration is taken as the running one"
+}
+
+// upToDate is what remains.
+func upToDate(Input, findings) (Action, []Change, string) {
+	return Nothing, nil, "the pods have the current configuration"
+}

@@ -1,0 +1,325 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+var (
+	a = reference.Ref{Kind: reference.ConfigMap, Name: "a"}
+	b = reference.Ref{Kind: reference.ConfigMap, Name: "b"}
+)
+
+// ring returns a ring of two keys; the second one signs.
+func ring(t testing.TB) digest.Ring {
+	t.Helper()
+	r, err := digest.NewRing(map[string][]byte{"1": []byte(strings.Repeat("1", 32)), "2": []byte(strings.Repeat("2", 32))})
+	require.NoError(t, err)
+	return r
+}
+
+// oldest and newest return the ids of the ring's keys.
+func oldest(t testing.TB) digest.KeyID {
+	t.Helper()
+	return ring(t).Keys()[0].ID
+}
+
+func newest(t testing.TB) digest.KeyID {
+	t.Helper()
+	return ring(t).Keys()[1].ID
+}
+
+// state is an object with a content under a resourceVersion; without content it was not read, as "-" it is absent.
+func state(t testing.TB, ref reference.Ref, content, rv string) digest.State {
+	t.Helper()
+	switch content {
+	case "-":
+		return digest.State{Absent: true}
+	case "":
+		return digest.State{UID: "u", ResourceVersion: rv}
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: ref.Name}, Data: map[string]string{"k": content}}
+	return digest.StateOf(digest.OfConfigMap(object), "u", rv, ring(t))
+}
+
+// item is what is recorded of a content.
+func item(t testing.TB, ref reference.Ref, content, hint string) record.Item {
+	t.Helper()
+	return itemUnder(t, newest(t), ref, content, hint)
+}
+
+func itemUnder(t testing.TB, id digest.KeyID, ref reference.Ref, content, hint string) record.Item {
+	t.Helper()
+	if content == "-" {
+		return record.Item{Key: id}
+	}
+	entry, ok := state(t, ref, content, "1").Entry(id)
+	require.True(t, ok)
+	return record.Item{Key: id, Entry: entry.Short(), Hint: hint}
+}
+
+func intent(trigger annotation.Trigger, refs ...reference.Ref) annotation.Intent {
+	i := annotation.Intent{Asked: true, Tracked: map[reference.Ref]annotation.Trigger{}}
+	for _, ref := range refs {
+		i.Tracked[ref] = trigger
+	}
+	return i
+}
+
+var every = annotation.Trigger{OnCreate: true, OnDelete: true}
+
+// input tracks a, whose known and current contents are given.
+func input(t testing.TB, known, now string) Input {
+	t.Helper()
+	in := Input{
+		Intent: intent(every, a), Required: map[reference.Ref]bool{}, Ring: ring(t),
+		Known:   record.Known{Items: map[reference.Ref]record.Item{}},
+		Current: map[reference.Ref]digest.State{a: state(t, a, now, "2")},
+	}
+	if known != "" {
+		in.Known.Items[a] = item(t, a, known, "1")
+	}
+	return in
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known, now string
+		change     func(*Input)
+		action     Action
+		reason     string
+		changes    []Change
+		adopt      []reference.Ref
+	}{
+		"equal content":    {"A", "A", nil, Nothing, "the pods have the current configuration", nil, nil},
+		"modified":         {"A", "B", nil, Reload, "configmap/a modified", []Change{{a, Modified}}, nil},
+		"created":          {"-", "A", nil, Reload, "configmap/a created", []Change{{a, Created}}, nil},
+		"deleted":          {"A", "-", nil, Reload, "configmap/a deleted", []Change{{a, Deleted}}, nil},
+		"absent as before": {"-", "-", nil, Nothing, "the pods have the current configuration", nil, nil},
+		"unknown":          {"", "A", nil, Nothing, "first seen: the current configuration is taken as the running one", nil, []reference.Ref{a}},
+		"nobody asked":     {"A", "B", func(in *Input) { in.Intent = annotation.Intent{} }, Nothing, "no annotation asks for reloads", nil, nil},
+		"nothing possible was asked": {
+			"A", "B", func(in *Input) { in.Intent = annotation.Intent{Asked: true} }, Nothing,
+			"the annotations name no object that could be watched", nil, nil,
+		},
+		"not read counts as unchanged": {"A", "", nil, Nothing, "the pods have the current configuration", nil, nil},
+		"the hint agrees, whatever the entry": {
+			"A", "B", func(in *Input) { in.Current[a] = state(t, a, "B", "1") }, Nothing, "the pods have the current configuration", nil, nil,
+		},
+		"created, required: pods wait for it": {
+			"-", "A", func(in *Input) { in.Required[a] = true }, Nothing,
+			"first seen: the current configuration is taken as the running one", nil,
+			[]reference.Ref{a},
+		},
+		"created, but creations do not trigger": {
+			"-", "A", func(in *Input) { in.Intent = intent(annotation.Trigger{}, a) }, Nothing,
+			"first seen: the current configuration is taken as the running one", nil,
+			[]reference.Ref{a},
+		},
+		"deleted, but deletions do not trigger": {
+			"A", "-", func(in *Input) { in.Intent = intent(annotation.Trigger{}, a) }, Nothing,
+			"the pods have the current configuration", nil, nil,
+		},
+		"deleted, required": {
+			"A", "-", func(in *Input) { in.Required[a] = true }, Hold,
+			"pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
+			[]Change{{a, Deleted}},
+			nil,
+		},
+		"deleted, required, --missing-required=reload": {
+			"A", "-", func(in *Input) { in.Required[a], in.ReloadMissingRequired = true, true }, Reload,
+			"configmap/a deleted",
+			[]Change{{a, Deleted}},
+			nil,
+		},
+		"a required object is gone by a deletion that does not trigger, and another one changed": {
+			"A", "-", func(in *Input) {
+				in.Intent, in.Required[a] = intent(annotation.Trigger{}, a, b), true
+				in.Known.Items[b], in.Current[b] = item(t, b, "A", "1"), state(t, b, "B", "2")
+			}, Hold,
+			"pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
+			[]Change{{a, Deleted}},
+			nil,
+		},
+		"a change and something unknown": {
+			"A", "B", func(in *Input) {
+				in.Intent.Tracked[b], in.Current[b] = every, state(t, b, "A", "2")
+			}, Reload, "configmap/a modified", []Change{{a, Modified}}, []reference.Ref{b},
+		},
+		"recorded under an older key of the ring": {
+			"A", "A", func(in *Input) { in.Known.Items[a] = itemUnder(t, oldest(t), a, "A", "1") }, Nothing,
+			"the pods have the current configuration", nil, nil,
+		},
+		"changed, recorded under an older key": {
+			"A", "B", func(in *Input) { in.Known.Items[a] = itemUnder(t, oldest(t), a, "A", "1") }, Reload,
+			"configmap/a modified",
+			[]Change{{a, Modified}},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, c.known, c.now)
+			if c.change != nil {
+				c.change(&in)
+			}
+			v := Decide(in)
+			assert.Equal(t, Verdict{Action: c.action, Reason: c.reason, Changes: c.changes, Adopt: c.adopt}, v)
+		})
+	}
+}
+
+func TestDecideForeignKey(t *testing.T) {
+	t.Parallel()
+	in := input(t, "A", "B")
+	in.Known.Items[a] = record.Item{Key: "00000000", Entry: "0000000000000000", Hint: "2"}
+	v := Decide(in)
+	assert.Equal(t, []reference.Ref{a}, v.Adopt, "what cannot be compared restarts nothing")
+	assert.Equal(t, []digest.KeyID{"00000000"}, v.Foreign)
+	assert.Equal(t, []reference.Ref{}, append([]reference.Ref{}, Unknown(in.Intent, in.Known)...), "it is not unknown: the webhook leaves it")
+	in.Known = record.Known{Fold: &record.Fold{Key: "00000000"}}
+	v = Decide(in)
+	assert.Equal(t, []digest.KeyID{"00000000"}, v.Foreign)
+	assert.Equal(t, []reference.Ref{a}, v.Adopt)
+}
+
+func folded(t testing.TB, states map[reference.Ref]digest.State) record.Known {
+	t.Helper()
+	rec, err := record.Folded(newest(t), states)
+	require.NoError(t, err)
+	return record.Known{Fold: rec.Fold}
+}
+
+func TestDecideFolded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   Verdict
+	}{
+		"equal":           {func(*Input) {}, Verdict{Action: Nothing, Reason: "the pods have the current configuration"}},
+		"one is modified": {func(in *Input) { in.Current[a] = state(t, a, "B", "2") }, Verdict{Action: Reload, Reason: "a tracked object modified", Changes: []Change{{Folded, Modified}}}},
+		"another set of refs is adopted": {
+			func(in *Input) { delete(in.Intent.Tracked, b) },
+			Verdict{Action: Nothing, Reason: "first seen: the current configuration is taken as the running one", Adopt: []reference.Ref{a}},
+		},
+		"a required one is gone": {
+			func(in *Input) { in.Current[a], in.Required[a] = state(t, a, "-", ""), true },
+			Verdict{
+				Action: Hold, Changes: []Change{{a, Deleted}},
+				Reason: "pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
+			},
+		},
+		"not read": {func(in *Input) { in.Current[a] = state(t, a, "", "2") }, Verdict{Action: Nothing, Reason: "the pods have the current configuration"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states := map[reference.Ref]digest.State{a: state(t, a, "A", "1"), b: state(t, b, "A", "1")}
+			in := Input{Intent: intent(every, a, b), Required: map[reference.Ref]bool{}, Known: folded(t, states), Current: states, Ring: ring(t)}
+			c.change(&in)
+			assert.Equal(t, c.want, Decide(in))
+		})
+	}
+}
+
+// Each judge speaks on its own terms only.
+func TestJudges(t *testing.T) {
+	t.Parallel()
+	change, missing := []Change{{a, Modified}}, []Change{{b, Deleted}}
+	in := Input{Intent: intent(every, a)}
+	for name, c := range map[string]struct {
+		judge  judge
+		in     Input
+		found  findings
+		action Action
+		speaks bool
+	}{
+		"notAsked, asked":                   {notAsked, in, findings{}, Nothing, false},
+		"notAsked, not asked":               {notAsked, Input{}, findings{}, Nothing, true},
+		"nothingTracked, tracked":           {nothingTracked, in, findings{}, Nothing, false},
+		"nothingTracked, none":              {nothingTracked, Input{}, findings{}, Nothing, true},
+		"holdMissing, missing and a change": {holdMissing, in, findings{changes: change, missing: missing}, Hold, true},
+		"holdMissing, nothing to hold":      {holdMissing, in, findings{missing: missing}, Nothing, false},
+		"holdMissing, nothing missing":      {holdMissing, in, findings{changes: change}, Nothing, false},
+		"holdMissing, switched off":         {holdMissing, Input{ReloadMissingRequired: true}, findings{changes: change, missing: missing}, Nothing, false},
+		"reloadChanged, a change":           {reloadChanged, in, findings{changes: change}, Reload, true},
+		"reloadChanged, none":               {reloadChanged, in, findings{adopt: []reference.Ref{a}}, Nothing, false},
+		"firstSeen, something":              {firstSeen, in, findings{adopt: []reference.Ref{a}}, Nothing, true},
+		"firstSeen, nothing":                {firstSeen, in, findings{}, Nothing, false},
+		"upToDate always speaks":            {upToDate, in, findings{}, Nothing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			action, _, reason := c.judge(c.in, c.found)
+			assert.Equal(t, c.speaks, reason != "")
+			if c.speaks {
+				assert.Equal(t, c.action, action)
+			}
+		})
+	}
+}
+
+func TestReads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known  string
+		change func(*Input)
+		want   []reference.Ref
+	}{
+		"the hint agrees":                 {"A", func(in *Input) { in.Current[a] = state(t, a, "", "1") }, nil},
+		"another revision":                {"A", func(*Input) {}, []reference.Ref{a}},
+		"read already":                    {"A", func(in *Input) { in.Current[a] = state(t, a, "A", "2") }, nil},
+		"no hint":                         {"A", func(in *Input) { in.Known.Items[a] = item(t, a, "A", "") }, []reference.Ref{a}},
+		"absent":                          {"A", func(in *Input) { in.Current[a] = state(t, a, "-", "") }, nil},
+		"created and it triggers":         {"-", func(*Input) {}, nil},
+		"created and it is adopted":       {"-", func(in *Input) { in.Required[a] = true }, []reference.Ref{a}},
+		"unknown":                         {"", func(*Input) {}, []reference.Ref{a}},
+		"foreign, although the hint says": {"A", func(in *Input) { in.Known.Items[a] = record.Item{Key: "00000000", Entry: "0", Hint: "2"} }, []reference.Ref{a}},
+		"folded": {"A", func(in *Input) {
+			in.Known = record.Known{Fold: &record.Fold{Key: newest(t), Set: digest.SetDigest([]reference.Ref{a})}}
+		}, []reference.Ref{a}},
+		"where something is adopted, all is read: the baseline may have to be folded": {"A", func(in *Input) {
+			in.Current[a] = state(t, a, "", "1")
+			in.Intent.Tracked[b], in.Current[b] = every, state(t, b, "", "1")
+		}, []reference.Ref{a, b}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, c.known, "")
+			c.change(&in)
+			assert.Equal(t, c.want, Reads(in))
+		})
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	i := intent(every, a, b)
+	assert.Equal(t, []reference.Ref{a, b}, Unknown(i, record.Known{}))
+	assert.Equal(t, []reference.Ref{b}, Unknown(i, record.Known{Items: map[reference.Ref]record.Item{a: {}}}))
+	assert.Empty(t, Unknown(i, record.Known{Fold: &record.Fold{Set: digest.SetDigest([]reference.Ref{b, a})}}))
+	assert.Equal(t, []reference.Ref{a, b}, Unknown(i, record.Known{Fold: &record.Fold{Set: digest.SetDigest([]reference.Ref{a})}}))
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	var changes []Change
+	for i := range 3 {
+		changes = append(changes, Change{reference.Ref{Kind: reference.Secret, Name: fmt.Sprint("s", i)}, Modified})
+	}
+	assert.Empty(t, Describe(nil, 2))
+	assert.Equal(t, "secret/s0 modified, secret/s1 modified and 1 more", Describe(changes, 2))
+	assert.Equal(t, "secret/s0 modified, secret/s1 modified, secret/s2 modified", Describe(changes, 3))
+	assert.Equal(t, "a tracked object modified", Describe([]Change{{Folded, Modified}}, 3))
+}

@@ -1,0 +1,69 @@
+// Package scope says which workloads an installation looks after: the flags --namespaces, --namespace-selector and
+// --object-selector as one pure predicate, so that the webhook and the loop mean the same.
+//
+// The labels by which a single workload is taken out (annotation.Keys, IgnoredLabel and DisabledLabel) are not part of
+// it: a workload that bears one is still ours, and its stale marks are cleaned up.
+package scope
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// System is the namespace of the control plane's own workloads. It is in scope only where --namespaces names it.
+const System = "kube-system"
+
+// Scope limits an installation. The zero value is every namespace but System, and every object.
+type Scope struct {
+	// Namespaces are the only ones looked after; empty means all.
+	Namespaces []string
+	// NamespaceSelector selects namespaces by their labels; nil selects all.
+	NamespaceSelector labels.Selector
+	// ObjectSelector selects workloads by their labels; nil selects all.
+	ObjectSelector labels.Selector
+}
+
+// Object tells whether a workload with these labels in this namespace is in scope, as far as that can be told without
+// the namespace's own labels: for those, ask Namespace.
+func (s Scope) Object(namespace string, objectLabels map[string]string) bool {
+	return s.named(namespace) && matches(s.ObjectSelector, objectLabels)
+}
+
+// Namespace tells whether a namespace with these labels is in scope.
+func (s Scope) Namespace(name string, namespaceLabels map[string]string) bool {
+	return s.named(name) && matches(s.NamespaceSelector, namespaceLabels)
+}
+
+// Outside says in a sentence fragment why a workload is out of scope; it is empty for one that is in.
+func (s Scope) Outside(namespace string, namespaceLabels, objectLabels map[string]string) string {
+	switch {
+	case !s.named(namespace) && len(s.Namespaces) == 0:
+		return namespace + " is left out unless --namespaces names it"
+	case !s.named(namespace):
+		return "--namespaces does not name " + namespace
+	case !matches(s.NamespaceSelector, namespaceLabels):
+		return fmt.Sprintf("the labels of the namespace do not match --namespace-selector %q", s.NamespaceSelector)
+	case !matches(s.ObjectSelector, objectLabels):
+		return fmt.Sprintf("its labels do not match --object-selector %q", s.ObjectSelector)
+	default:
+		return ""
+	}
+}
+
+// SelectsNamespaces tells whether labels of namespaces matter, so that somebody has to watch them.
+func (s Scope) SelectsNamespaces() bool {
+	return s.NamespaceSelector != nil && !s.NamespaceSelector.Empty()
+}
+
+func (s Scope) named(namespace string) bool {
+	if len(s.Namespaces) == 0 {
+		return namespace != System
+	}
+	return slices.Contains(s.Namespaces, namespace)
+}
+
+func matches(selector labels.Selector, set map[string]string) bool {
+	return selector == nil || selector.Matches(labels.Set(set))
+}

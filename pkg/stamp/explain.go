@@ -1,0 +1,89 @@
+package stamp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// explain returns the text of the last reload. A digest that proved it and is not the hash itself stands beside it, so
+// that who gave it can see in the answer that the reload is his.
+func (r Request) explain(live Live, hash string, changes []policy.Change, cause string) string {
+	last := record.LastReload{Time: live.Now.UTC().Truncate(time.Millisecond), Hash: hash, Cause: cause}
+	if given, ok := r.dummy(); ok && given != hash {
+		last.Digest = given
+	}
+	for _, c := range changes {
+		last.Changes = append(last.Changes, record.Change{Ref: text(c.Ref), Type: string(c.Type)})
+	}
+	if cause == record.CauseListEdit {
+		last.Changes = append(last.Changes, only(r.New.Intent, r.Old.Intent, record.Listed)...)
+		last.Changes = append(last.Changes, only(r.Old.Intent, r.New.Intent, record.Unlisted)...)
+	}
+	return last.String()
+}
+
+// only returns a Change of a type for each Ref that one Intent tracks and the other does not.
+func only(one, other annotation.Intent, change string) []record.Change {
+	var changes []record.Change
+	for _, ref := range one.Refs() {
+		if _, both := other.Tracked[ref]; !both {
+			changes = append(changes, record.Change{Ref: ref.String(), Type: change})
+		}
+	}
+	return changes
+}
+
+func text(ref reference.Ref) string {
+	if ref == policy.Folded {
+		return "*"
+	}
+	return ref.String()
+}
+
+// missingFromLists warns of missing objects the user who has just listed them.
+func missingFromLists(req Request, live Live) []string {
+	if !listsEdited(req) {
+		return nil
+	}
+	return missing(req, live)
+}
+
+// missing warns of listed objects that do not exist.
+func missing(req Request, live Live) []string {
+	intent := req.New.Intent
+	var absent []reference.Ref
+	for _, ref := range intent.Refs() {
+		listed := intent.ConfigMaps
+		if ref.Kind == reference.Secret {
+			listed = intent.Secrets
+		}
+		if live.States[ref].Absent && slices.Contains(listed, ref.Name) {
+			absent = append(absent, ref)
+		}
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("pod-reloader: not found in this namespace: %s; check the name, or create it", describe(absent))}
+}
+
+// describe names Refs, at most eight.
+func describe(refs []reference.Ref) string {
+	const most = 8
+	var names []string
+	for i, ref := range refs {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(refs)-i))
+			break
+		}
+		names = append(names, ref.String())
+	}
+	return strings.Join(names, ", ")
+}

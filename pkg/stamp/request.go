@@ -1,0 +1,194 @@
+package stamp
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// View is what the rules see of one version of a workload.
+type View struct {
+	// Excluded is set where a label takes the workload out.
+	Excluded bool
+	// Intent is what the annotations ask for.
+	Intent annotation.Intent
+	// Required are the Refs without which pods cannot start.
+	Required map[reference.Ref]bool
+	// Marks are the annotations of ours that stand on it.
+	Marks Marks
+	// Generation of the object, 0 before it is created.
+	Generation int64
+	// Controlled is set if another object made this one and controls it.
+	Controlled bool
+	// TemplateRoom and WorkloadRoom are the bytes that the values of our annotations may take in each place, their keys
+	// and all other annotations taken off.
+	TemplateRoom, WorkloadRoom int
+}
+
+// maxAnnotations is the API server's limit for all keys and values of one object's annotations
+// (k8s.io/apimachinery/pkg/api/validation.TotalAnnotationSizeLimitB).
+const maxAnnotations = 256 << 10
+
+// Reader reads Views of raw workloads.
+type Reader struct {
+	Keys     annotation.Keys
+	Dialects []annotation.Dialect
+}
+
+// Read returns what the rules see of a workload and what its user got wrong.
+func (r Reader) Read(o workload.Object) (View, []annotation.Problem) {
+	references, err := o.References()
+	return r.judge(o, references, err)
+}
+
+// judge reads a workload whose references are known, and tells what is wrong with it.
+func (r Reader) judge(o workload.Object, references []reference.Reference, err error) (View, []annotation.Problem) {
+	view, problems := r.read(o, references)
+	misplaced := o.Check()
+	view.Excluded = view.Excluded || misplaced != nil
+	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
+		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
+			"%s is not what a %s has: %s; correct it", strings.Join(o.Kind.Template, "."), o.Kind.Kind, bounded(err.Error()))})
+	}
+	return view, problems
+}
+
+func (r Reader) read(o workload.Object, references []reference.Reference) (View, []annotation.Problem) {
+	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
+	intent, problems := annotation.Parse(annotation.Source{Workload: onWorkload, Template: onTemplate, References: references}, r.Dialects...)
+	required := make(map[reference.Ref]bool, len(references))
+	for _, ref := range references {
+		required[ref.Ref] = !ref.Optional
+	}
+	labels := o.Labels()
+	view := View{
+		Excluded:   labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true" || !o.HasTemplate(),
+		Intent:     intent,
+		Required:   required,
+		Marks:      MarksOf(o, r.Keys),
+		Generation: o.Generation(),
+		Controlled: o.Controlled(),
+	}
+	view.WorkloadRoom, view.TemplateRoom = r.rooms(o, view.Marks)
+	return view, problems
+}
+
+// rooms returns how many bytes the values of our annotations may take on the workload and on its template, if all our
+// keys are there.
+func (r Reader) rooms(o workload.Object, marks Marks) (onWorkload, onTemplate int) {
+	usedOnWorkload, usedOnTemplate := o.AnnotationSizes()
+	onWorkload, onTemplate = maxAnnotations-usedOnWorkload, maxAnnotations-usedOnTemplate
+	for _, s := range slots {
+		room := &onWorkload
+		if s.template {
+			room = &onTemplate
+		}
+		if value, ok := marks[s.slot]; ok {
+			*room += len(value)
+		} else {
+			*room -= len(s.key(r.Keys))
+		}
+	}
+	return onWorkload, onTemplate
+}
+
+// bounded shortens a text that may repeat what a user wrote.
+func bounded(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// known returns the known state that marks tell, and the valid Baseline among them. What cannot be read tells nothing.
+func (m Marks) known() (record.Known, *record.Baseline) {
+	rec, err := record.Parse(m[Record])
+	if err != nil {
+		rec = record.Record{}
+	}
+	base, err := record.ParseBaseline(m[Baseline])
+	if err != nil || base.Over != record.Over(m[Hash]) {
+		return record.Resolve(rec, nil, m[Hash]), nil
+	}
+	return record.Resolve(rec, &base, m[Hash]), &base
+}
+
+// Known returns the configuration that the pods of a workload with these marks are known to have.
+func (m Marks) Known() record.Known {
+	known, _ := m.known()
+	return known
+}
+
+// Baseline returns the valid Baseline among the marks, or nil.
+func (m Marks) Baseline() *record.Baseline {
+	_, base := m.known()
+	return base
+}
+
+// LastReload returns the last reload that the marks tell of. One that does not belong to the present template, or that
+// cannot be read, is none; one in the future counts as now.
+func (m Marks) LastReload(now time.Time) (record.LastReload, bool) {
+	last, err := record.ParseLastReload(m[LastReload])
+	if err != nil || last.Hash != m[Hash] {
+		return record.LastReload{}, false
+	}
+	if last.Time.After(now) {
+		last.Time = now
+	}
+	return last, true
+}
+
+// Request is one write of a workload. It holds no live state.
+type Request struct {
+	// Create is set for the first write of an object; Old is then zero.
+	Create bool
+	// Immutable is set for kinds whose template cannot change after creation.
+	Immutable bool
+	// Old and New are the stored version and the one to be stored.
+	Old, New View
+	// TemplateChanged tells that the pod templates differ, marks put aside.
+	TemplateChanged bool
+}
+
+// NewRequest reads a write. old is nil for the first one.
+func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Request, []annotation.Problem) {
+	references, err := current.References()
+	view, problems := r.judge(current, references, err)
+	req := Request{Create: old == nil, Immutable: current.Kind.CreateOnly, New: view}
+	if old == nil {
+		return req, problems
+	}
+	req.TemplateChanged = !old.SameTemplate(current, r.Keys.ConfigHash, r.Keys.ConfigRecord)
+	if req.TemplateChanged {
+		references, err = old.References()
+	}
+	req.Old, _ = r.judge(*old, references, err)
+	return req, problems
+}
+
+// dummy returns the digest that a new dummy proves, without its generation. A dummy that was stored already, or that
+// was made for another generation, is stale and none.
+func (r Request) dummy() (string, bool) {
+	value, ok := r.New.Marks[Dummy]
+	if !ok || r.Create || r.New.Marks.same(r.Old.Marks, Dummy) {
+		return "", false
+	}
+	given, generation, bound := strings.Cut(value, "@")
+	if bound && generation != strconv.FormatInt(r.Old.Generation, 10) {
+		return "", false
+	}
+	return given, true
+}
+
+// stamped tells whether the write brings other marks on the template.
+func (r Request) stamped() bool {
+	return !r.New.Marks.same(r.Old.Marks, Hash) || !r.New.Marks.same(r.Old.Marks, Record)
+}

@@ -1,0 +1,253 @@
+package stamp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// started returns a world with configmap/a, configmap/b and secret/a, and a stamped workload that tracks configmap/a and
+// secret/a.
+func started(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.set(cm("a"), "A")
+	w.set(cm("b"), "A")
+	w.set(secret("a"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("a", "a"))))
+	w.quiesce()
+	require.Zero(t, w.restarts)
+	return w
+}
+
+// at returns a function that asserts how many restarts there were until now.
+func (w *world) at(t *testing.T, restarts int, why string) {
+	t.Helper()
+	w.quiesce()
+	assert.Equal(t, restarts, w.restarts, why)
+}
+
+func TestSequence01SecondWebhook(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]func(map[string]any){
+		"touches the metadata": func(raw map[string]any) { annotate(raw, "other", "1") },
+		"touches the template": func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.set(cm("a"), "B")
+			w.other = other
+			w.at(t, 1, "the second pass must not take the stamp back")
+			last, err := lastOf(w)
+			require.NoError(t, err)
+			assert.Equal(t, "config-change", last.Cause, "the explanation of the first pass stands")
+		})
+	}
+}
+
+func TestSecondPassKeepsVerifiedReload(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.revision = true
+	w.set(cm("a"), "B")
+	w.other = func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") }
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()) }))
+	last, err := lastOf(w)
+	require.NoError(t, err)
+	assert.Equal(t, w.hash(), last.Digest, "the digest that was given stands beside the hash")
+	w.at(t, 1, "once")
+}
+
+func TestSequence02StoredPoke(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.away = true
+	old := clone(t, w.stored)
+	w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()+"@1") })
+	withDummy := clone(t, w.stored)
+	w.write(setImage("image:2"))
+	w.away = false
+	w.set(cm("a"), "B")
+	require.Nil(t, w.write(setImage("image:3")), "kubectl set image")
+	assert.NotContains(t, w.marks(), Dummy)
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, withDummy) }), "kubectl rollout undo with the dummy of then")
+	assert.NotContains(t, w.marks(), Dummy)
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, old) }))
+	restarts := w.restarts
+	w.at(t, restarts, "all is stamped already")
+}
+
+// undo does what kubectl rollout undo does: the template and the annotations of an earlier ReplicaSet come back.
+func undo(raw, earlier map[string]any) {
+	raw["spec"].(map[string]any)["template"] = earlier["spec"].(map[string]any)["template"]
+	raw["metadata"].(map[string]any)["annotations"] = earlier["metadata"].(map[string]any)["annotations"]
+}
+
+func TestSequence03MarksFromElsewhere(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	before := clone(t, w.stored)
+	w.set(cm("a"), "B")
+	w.at(t, 1, "a change")
+	after := clone(t, w.stored)
+
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, before) }))
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "rollout undo")
+	w.at(t, 1, "rollout undo across a reload")
+
+	w.mark(after, Baseline, "v1:00000000:"+w.marks()[Hash]+":configmap/a=0123456789abcdef@1")
+	w.mark(after, Dummy, "deadbeef@7")
+	w.set(cm("a"), "C")
+	require.Nil(t, w.create(after), "get -o yaml | create")
+	assert.Equal(t, RuleCreate, w.result.Rule)
+	assert.NotContains(t, w.marks(), Baseline)
+	assert.NotContains(t, w.marks(), Dummy)
+	assert.NotContains(t, w.marks(), LastReload)
+	w.at(t, 1, "a new workload has the current configuration")
+}
+
+func TestSequence04ListsGrow(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "b, a") })
+	w.at(t, 1, "editing a list stamps at once")
+	last, err := lastOf(w)
+	require.NoError(t, err)
+	require.Len(t, last.Changes, 1)
+	assert.Equal(t, "listed", last.Changes[0].Type, "not created")
+	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b,,b") })
+	w.at(t, 1, "another order")
+}
+
+func TestOptInByOtherDialectRestartsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(cm("b"), "A")
+	w.create(w.manifest(nil))
+	w.write(func(raw map[string]any) { annotate(raw, autoKey, "true") })
+	assert.Equal(t, RuleAdopt, w.result.Rule)
+	w.at(t, 0, "adopted")
+	w.set(secret("a"), "A")
+	w.at(t, 0, "a creation that does not trigger is adopted")
+	w.set(secret("a"), "B")
+	w.at(t, 1, "the next change counts")
+}
+
+func TestSequence05RequiredObjectComesLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(w.manifest(w.lists("b", "")))
+	w.at(t, 0, "absent")
+	w.set(cm("b"), "A")
+	w.at(t, 0, "pods wait for it and start by themselves")
+	w.set(cm("b"), "B")
+	w.at(t, 1, "now it is a change")
+}
+
+func TestSequence06RequiredObjectReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(cm("b"), "A")
+	w.set(cm("a"), "A")
+	w.create(w.manifest(w.lists("b,a", "")))
+	w.remove(cm("b"))
+	w.at(t, 0, "held")
+	w.set(cm("a"), "B")
+	w.at(t, 0, "held as well: pods could not start")
+	w.set(cm("b"), "A")
+	w.at(t, 1, "what was held back is due")
+}
+
+func TestSequence10OptOutAndIn(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.set(cm("a"), "B")
+	w.at(t, 1, "a change")
+	marked := w.marks()
+	w.write(func(raw map[string]any) {
+		raw["metadata"].(map[string]any)["annotations"] = map[string]any{}
+		delete(raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any), "annotations")
+	})
+	assert.Equal(t, RuleExcluded, w.result.Rule)
+	assert.Equal(t, marked[Record], w.marks()[Record])
+	w.put()
+	w.at(t, 1, "opting out restarts nothing, however often")
+	w.write(func(raw map[string]any) {
+		annotate(raw, w.keys.ConfigMaps, "a")
+		annotate(raw, w.keys.Secrets, "a")
+	})
+	w.at(t, 1, "nothing has changed meanwhile")
+	w.write(func(raw map[string]any) { raw["metadata"].(map[string]any)["annotations"] = map[string]any{} })
+	w.write(setImage("image:2"))
+	assert.Empty(t, w.marks(), "the marks go with the next rollout")
+}
+
+func TestSequence13FrozenLeader(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.away = true
+	frozen := w.object()
+	want := w.marks().Without(Baseline)
+	want[Baseline] = "v1:::"
+	late := append(Guard(frozen, w.keys), Operations(frozen, w.keys, want)...)
+	w.set(cm("a"), "B")
+	w.at(t, 1, "another one reloads")
+	_, err := tryPatch(w.stored, late)
+	require.Error(t, err, "what was computed from older marks must not be written")
+
+	w.create(w.manifest(w.lists("a", "")))
+	frozen = w.object()
+	late = append(Guard(frozen, w.keys), Operations(frozen, w.keys, Marks{Baseline: "v1:::"})...)
+	_, err = tryPatch(w.stored, late)
+	require.NoError(t, err)
+	w.quiesce()
+	require.Contains(t, w.marks(), Baseline)
+	_, err = tryPatch(w.stored, late)
+	require.Error(t, err, "a mark that was not there is pinned as well, although the generation is the same")
+}
+
+func TestSequence14Keys(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.rotate("2")
+	w.at(t, 0, "rotation")
+	w.set(cm("a"), "B")
+	w.at(t, 1, "a change, recorded under the old key")
+	w.lose("3")
+	w.at(t, 1, "all keys lost")
+	w.set(cm("a"), "C")
+	w.at(t, 2, "re-baselined, so a change is seen")
+	w.lose("4")
+	w.foreign[w.marks().Known().Items[cm("a")].Key] = true
+	w.at(t, 2, "a foreign key that was adopted once is left alone")
+}
+
+func TestSequence15BackAgain(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.set(cm("a"), "B")
+	w.set(cm("a"), "A")
+	w.at(t, 0, "A, B, A within a gate")
+}
+
+// A was stamped, B adopted without a restart, A came back: the pods that took B have to go.
+func TestAdoptedContentAndBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(cm("b"), "A")
+	w.create(w.manifest(w.lists("b", "")))
+	w.remove(cm("b"))
+	w.write(setImage("image:2"))
+	w.at(t, 1, "a release without the required object")
+	w.set(cm("b"), "B")
+	w.at(t, 1, "adopted")
+	w.remove(cm("b"))
+	w.at(t, 1, "held")
+	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()) }))
+	w.at(t, 2, "asked for: the Record says absent as before, and is touched")
+	assert.NotContains(t, w.marks(), Baseline)
+}

@@ -1,0 +1,85 @@
+package stamp
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestReadOfView(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	raw := w.manifest(w.lists("a", ""))
+	raw["metadata"].(map[string]any)["generation"] = int64(7)
+	annotate(raw, "x", "12345")
+	w.mark(raw, LastReload, "123")
+	view, problems := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
+	assert.Empty(t, problems)
+	assert.False(t, view.Excluded)
+	assert.Equal(t, map[reference.Ref]bool{cm("b"): true, secret("a"): false}, view.Required)
+	assert.EqualValues(t, 7, view.Generation)
+	others := len(w.keys.ConfigMaps) + 1 + len(w.keys.Secrets) + len("x12345")
+	ours := len(w.keys.ConfigHash) + len(w.keys.ConfigBaseline) + len(w.keys.LastReload)
+	assert.Equal(t, maxAnnotations-others-ours, view.WorkloadRoom, "values of ours do not count, all their keys do")
+	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRecord), view.TemplateRoom)
+
+	small := workload.Object{Kind: w.kind, Raw: workload.Object{Kind: w.kind, Raw: raw}.Prune(func(key string) bool { return key != "x" })}
+	pruned, _ := w.reader.Read(small)
+	assert.Equal(t, view, pruned, "the same from a pruned object")
+}
+
+func TestReadOfWrongTypes(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]func(map[string]any){
+		"no template":          func(raw map[string]any) { delete(raw["spec"].(map[string]any), "template") },
+		"template is a string": func(raw map[string]any) { raw["spec"].(map[string]any)["template"] = "x" },
+		"metadata of the template is a list": func(raw map[string]any) {
+			raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"] = []any{"x"}
+		},
+		"annotations of the template are a list": func(raw map[string]any) {
+			raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"] = map[string]any{"annotations": []any{"x"}}
+		},
+		"containers are a map": func(raw map[string]any) {
+			raw["spec"].(map[string]any)["template"].(map[string]any)["spec"] = map[string]any{"containers": map[string]any{"env": map[string]any{"valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "x"}}}}}
+		},
+		"the pod spec is a string": func(raw map[string]any) {
+			raw["spec"].(map[string]any)["template"].(map[string]any)["spec"] = "x"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			raw := w.manifest(w.lists("a", ""))
+			wrong(raw)
+			o := workload.Object{Kind: w.kind, Raw: raw}
+			_, problems := w.reader.Read(o)
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0].Message, "correct it")
+			req, _ := w.reader.NewRequest(nil, o)
+			plan := Choose(req)
+			result := plan.Apply(req, w.live(plan.Reads))
+			assert.Nil(t, result.Reject)
+			patched := patch(t, raw, Operations(o, w.keys, result.Marks))
+			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of somebody else's is replaced")
+			_, problems = w.reader.Read(workload.Object{Kind: w.kind, Raw: w.manifest(nil)})
+			assert.Empty(t, problems)
+		})
+	}
+}
+
+func TestDummyGeneration(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	for range 3 {
+		w.write(setImage("image:" + strconv.Itoa(w.restarts+2)))
+	}
+	_, fits := w.request(func(raw map[string]any) { w.mark(raw, Dummy, "x@4") }).dummy()
+	assert.True(t, fits)
+	_, fits = w.request(func(raw map[string]any) { w.mark(raw, Dummy, "x@3") }).dummy()
+	assert.False(t, fits)
+}
