@@ -1,0 +1,213 @@
+package configstate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// The content types that are asked for: protobuf only, which the API server has for all of its own kinds.
+const (
+	acceptObject = "application/vnd.kubernetes.protobuf"
+	acceptMeta   = acceptObject + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	acceptList   = acceptObject + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// resources are the names in request paths.
+var resources = map[reference.Kind]string{
+	reference.ConfigMap: "configmaps",
+	reference.Secret:    "secrets",
+}
+
+// key names one config object.
+type key struct {
+	namespace string
+	ref       reference.Ref
+}
+
+// client speaks to the API server. It knows no state but its counters.
+type client struct {
+	rest     rest.Interface
+	metadata counter
+	payload  counter
+	// slots bounds the reads of single objects that are under way, and with them the connections: HTTP/1.1 needs one for
+	// each. To open one costs either side more than some reads do, so that in a storm everybody is better off waiting for a
+	// connection that there is.
+	slots chan struct{}
+}
+
+// readsUnderWay is the capacity of client.slots: as many as the HTTP client keeps idle connections, so that none is closed
+// only to be opened again. Watches do not count.
+const readsUnderWay = 64
+
+// counter counts by kind.
+type counter struct {
+	configMaps, secrets atomic.Uint64
+}
+
+func (c *counter) add(kind reference.Kind) {
+	if kind == reference.Secret {
+		c.secrets.Add(1)
+	} else {
+		c.configMaps.Add(1)
+	}
+}
+
+func (c *counter) values() Count {
+	return Count{ConfigMaps: c.configMaps.Load(), Secrets: c.secrets.Load()}
+}
+
+func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.APIPath = "/api"
+	config.ContentType = acceptObject
+	config.AcceptContentTypes = acceptObject
+	// It decodes nothing but the Status of a refusal.
+	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
+	if config.QPS == 0 {
+		config.QPS = -1 // 0 would be 5 requests a second
+	}
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	if httpClient == nil {
+		config.Timeout = 0 // it would end watches
+		var err error
+		if httpClient, err = quiet.NewHTTPClient(config); err != nil {
+			return nil, err
+		}
+	}
+	r, err := rest.RESTClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for ConfigMaps and Secrets: %w", err)
+	}
+	return &client{rest: r, slots: make(chan struct{}, readsUnderWay)}, nil
+}
+
+// request starts a request for config objects of a kind; the empty namespace is all of them.
+func (c *client) request(kind reference.Kind, namespace, accept string) *rest.Request {
+	return c.rest.Get().
+		NamespaceIfScoped(namespace, namespace != "").
+		Resource(resources[kind]).
+		SetHeader("Accept", accept)
+}
+
+// stream opens a response. A connection that was lost before there was an answer is tried once more, as client-go does
+// with its own reads; a server that restarts costs nobody an error that way.
+func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
+	body, err := request.Stream(ctx)
+	if err != nil && ctx.Err() == nil && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
+		return request.Stream(ctx)
+	}
+	return body, err
+}
+
+// meta reads the metadata of one object; false when there is none.
+func (c *client) meta(ctx context.Context, k key) (meta wire.Meta, found bool, err error) {
+	c.metadata.add(k.ref.Kind)
+	found, err = c.get(ctx, k, acceptMeta, "", func(message []byte) error {
+		meta, err = wire.MetaOf(message, nil)
+		return err
+	})
+	return meta, found, err
+}
+
+// content reads one object and computes its Entries; false when there is no such object. Nothing else of it remains. With
+// a resourceVersion the answer may come out of the API server's cache once that has this version or a later one; without,
+// it is what is stored.
+func (c *client) content(ctx context.Context, k key, ring digest.Ring, atLeast string) (state digest.State, found bool, err error) {
+	c.payload.add(k.ref.Kind)
+	found, err = c.get(ctx, k, acceptObject, atLeast, func(message []byte) error {
+		content, meta, err := contentOf(k.ref.Kind, message)
+		if err == nil {
+			state = digest.StateOf(content, meta.UID, meta.ResourceVersion, ring)
+		}
+		return err
+	})
+	return state, found, err
+}
+
+func contentOf(kind reference.Kind, message []byte) (digest.Content, wire.Meta, error) {
+	if kind == reference.Secret {
+		secret, meta, err := wire.SecretOf(message)
+		if err != nil {
+			return digest.Content{}, wire.Meta{}, err
+		}
+		return digest.OfSecret(secret), meta, nil
+	}
+	object, meta, err := wire.ConfigMapOf(message)
+	if err != nil {
+		return digest.Content{}, wire.Meta{}, err
+	}
+	return digest.OfConfigMap(object), meta, nil
+}
+
+// get reads one object and lets use understand it; then the bytes are overwritten.
+func (c *client) get(
+	ctx context.Context, k key, accept, atLeast string, use func(message []byte) error,
+) (found bool, err error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	request := c.request(k.ref.Kind, k.namespace, accept).Name(k.ref.Name)
+	if atLeast != "" {
+		request.Param("resourceVersion", atLeast)
+	}
+	body, err := stream(ctx, request)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = body.Close() }()
+	var buffer wire.Buffer
+	defer buffer.Clear()
+	data, err := buffer.ReadAll(body)
+	if err != nil {
+		return false, fmt.Errorf("read the response: %w", err)
+	}
+	_, message, err := wire.Object(data)
+	if err != nil {
+		return false, err
+	}
+	return true, use(message)
+}
+
+// list reads the metadata of all objects of a kind.
+func (c *client) list(
+	ctx context.Context, kind reference.Kind, namespace string, options metav1.ListOptions, keep wire.Keep,
+) (wire.List, error) {
+	body, err := stream(ctx, c.request(kind, namespace, acceptList).VersionedParams(&options, metav1.ParameterCodec))
+	if err != nil {
+		return wire.List{}, err
+	}
+	defer func() { _ = body.Close() }()
+	return wire.ReadList(body, keep)
+}
+
+// watch opens a watch of metadata.
+func (c *client) watch(
+	ctx context.Context, kind reference.Kind, namespace string, options metav1.ListOptions,
+) (io.ReadCloser, error) {
+	options.Watch = true
+	return c.request(kind, namespace, acceptMeta).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
+}

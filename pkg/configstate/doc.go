@@ -1,0 +1,21 @@
+// Package configstate knows the current state of config objects: which ConfigMaps and Secrets there are, and the
+// Entries of those that somebody asked about. The webhook and the loop stand on it; it stands on the API server.
+//
+// It has three parts, from cheap to exact. The metadata cache follows all ConfigMaps and Secrets in scope by watches
+// that transfer metadata only, and answers Observe without a request. The digest cache keeps the Entries of objects
+// that were read, by UID and resourceVersion, so that nothing is read twice. Live and Read ask the API server, and
+// share a request among callers only where it began after each of them asked.
+//
+// # What stays in memory
+//
+// Of a config object: namespace, name, UID, resourceVersion, the annotations that [Options].OwnAnnotations names, and
+// 32 bytes an Entry. Of its payload, and of the annotation in which `kubectl apply` repeats it, nothing: events and
+// objects are read out of a buffer that is overwritten at once, annotations that nobody asked for never become a Go
+// value, and a Secret's values are hashed where they were received. If Options.HTTPClient is nil, the connections clear
+// their buffers too, before they wait for more bytes; that costs HTTP/2.
+//
+// What is not promised: while a response is being read it is in memory, of course. A client that is passed in keeps the
+// last few KiB of its connections, up to 16 KiB of an HTTP/2 frame among them, until something overwrites them. The text
+// of a ConfigMap's data (not its binaryData, nor anything of a Secret) becomes Go strings, which the next garbage
+// collection frees but does not overwrite. The kernel's socket buffers and swap are out of reach.
+package configstate

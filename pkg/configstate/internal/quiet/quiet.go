@@ -1,0 +1,121 @@
+// Package quiet makes an HTTP client whose connections do not remember what came through them.
+//
+// It stands under configstate: whoever reads Secrets through net/http leaves their plain text in buffers that live as
+// long as the connection. There are three below the body of a response: the record buffer of crypto/tls, in which
+// records are decrypted in place; the buffered reader of net/http; and with HTTP/2 the frame buffer and up to 4 MiB of
+// flow-control window for each stream. This client speaks HTTP/1.1, which has no third, and it clears the other two:
+// each asks the connection below it to fill its buffer when that is empty, and an io.Reader may use all of the buffer
+// it is given as scratch space. The connection made here overwrites it with zeros before it waits for more bytes.
+package quiet
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	idleTimeout      = 90 * time.Second
+	// idleConnections bounds the connections that are kept for parallel reads of one host.
+	idleConnections = 64
+)
+
+// NewHTTPClient returns a client with the config's credentials, TLS settings, proxy and wrappers. Certificate files are
+// read anew for every connection, so that rotated ones are honoured. A config that brings its own Transport keeps it. The
+// config's Timeout does not count: it would end watches, and every read has a context.
+func NewHTTPClient(config *rest.Config) (*http.Client, error) {
+	if config.Transport != nil {
+		return rest.HTTPClientFor(config)
+	}
+	if _, err := rest.TLSConfigFor(config); err != nil { // tell now, not at the first connection
+		return nil, fmt.Errorf("read the TLS settings of the API server's client: %w", err)
+	}
+	d := dialer{config: config, dial: config.Dial}
+	if d.dial == nil {
+		d.dial = (&net.Dialer{
+			Timeout: dialTimeout,
+			// HTTP/2 would ping; here the kernel finds out within half a minute that the other side is gone.
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+		}).DialContext
+	}
+	transport := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         d.plain,
+		DialTLSContext:      d.secure,
+		TLSHandshakeTimeout: handshakeTimeout,
+		IdleConnTimeout:     idleTimeout,
+		MaxIdleConnsPerHost: idleConnections,
+		DisableCompression:  true, // the window of an inflater is one more buffer
+	}
+	if config.Proxy != nil {
+		transport.Proxy = config.Proxy
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make the API server's client: %w", err)
+	}
+	return &http.Client{Transport: wrapped}, nil
+}
+
+type dialer struct {
+	config *rest.Config
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// plain connects without TLS of its own: to a proxy, or to a server of a test.
+func (d dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return forgetful{conn}, nil
+}
+
+// secure connects with TLS; there is one forgetful connection below it and one above.
+func (d dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
+	settings, err := rest.TLSConfigFor(d.config)
+	if err != nil {
+		return nil, fmt.Errorf("read the TLS settings of the API server's client: %w", err)
+	}
+	if settings == nil {
+		settings = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	settings.NextProtos = []string{"http/1.1"}
+	if settings.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("read the host of %q: %w", address, err)
+		}
+		settings.ServerName = host
+	}
+	conn, err := d.plain(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	secured := tls.Client(conn, settings)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return forgetful{secured}, nil
+}
+
+// forgetful is a connection that clears the buffer it is to fill.
+type forgetful struct {
+	net.Conn
+}
+
+// Read clears all of p, which is the reader's to lose, and then waits for bytes.
+func (c forgetful) Read(p []byte) (int, error) {
+	clear(p)
+	return c.Conn.Read(p)
+}

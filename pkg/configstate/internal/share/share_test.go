@@ -1,0 +1,135 @@
+package share_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/share"
+)
+
+// reads counts reads, each of which takes a second of fake time and returns the count at its beginning.
+type reads struct {
+	group share.Group[string, int]
+	begun int
+	ended []error
+}
+
+func (r *reads) do(ctx context.Context) (int, error) {
+	return r.group.Do(ctx, "key", func(ctx context.Context) (int, error) {
+		r.begun++
+		value := r.begun
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+		r.ended = append(r.ended, ctx.Err())
+		return value, ctx.Err()
+	})
+}
+
+func TestAtMostOneReadAndOneBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		got := make(chan int, 10)
+		call := func() {
+			value, err := r.do(t.Context())
+			assert.NoError(t, err)
+			got <- value
+		}
+		go call()
+		synctest.Wait()
+		for range 4 {
+			go call()
+			<-time.After(time.Second / 10) // of fake time: they come while the first read is under way
+		}
+		assert.Equal(t, 1, <-got)
+		go call() // comes while the second read is under way: it needs a third
+		for range 4 {
+			assert.Equal(t, 2, <-got, "a read that began later, and the same for all")
+		}
+		assert.Equal(t, 3, <-got)
+		assert.Equal(t, uint64(3), r.group.Joined())
+
+		value, err := r.do(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 4, value, "an idle key begins at once")
+	})
+}
+
+func TestAWaiterLeavesAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		go func() { _, _ = r.do(t.Context()) }()
+		synctest.Wait()
+		got := make(chan int)
+		go func() {
+			value, err := r.do(t.Context())
+			assert.NoError(t, err)
+			got <- value
+		}()
+		_, err := r.do(impatient)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 2, <-got, "the others still have their read")
+		assert.Equal(t, []error{nil, nil}, r.ended)
+	})
+}
+
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		short, cancelShort := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancelShort()
+		shorter, cancelShorter := context.WithTimeout(t.Context(), time.Second/4)
+		defer cancelShorter()
+		go func() { _, _ = r.do(shorter) }() // may be first or second
+		_, err := r.do(short)
+		require.Error(t, err)
+		synctest.Wait()
+		for _, err := range r.ended {
+			assert.ErrorIs(t, err, context.Canceled, "a read that nobody waits for is called off")
+		}
+		_, err = r.do(t.Context())
+		require.NoError(t, err, "and the key is free again")
+
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		begun := r.begun
+		_, err = r.do(cancelled)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, begun, r.begun, "who has left already begins nothing")
+	})
+}
+
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := reads{group: share.Group[string, int]{Limit: time.Second / 2}}
+		_, err := r.do(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, []error{context.DeadlineExceeded}, r.ended)
+	})
+}
+
+func TestFailuresAreShared(t *testing.T) {
+	t.Parallel()
+	var group share.Group[string, int]
+	failure := errors.New("refused")
+	_, err := group.Do(t.Context(), "key", func(context.Context) (int, error) { return 0, failure })
+	require.ErrorIs(t, err, failure)
+	_, err = group.Do(t.Context(), "key", func(context.Context) (int, error) { panic("oops") })
+	require.ErrorContains(t, err, "oops", "a panic ends the read, not the process")
+	value, err := group.Do(t.Context(), "key", func(context.Context) (int, error) { return 7, nil })
+	require.NoError(t, err)
+	assert.Equal(t, 7, value)
+}

@@ -1,0 +1,207 @@
+package configstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// ErrNoKey is returned by reads while there is no digest key: Entries cannot be computed.
+var ErrNoKey = errors.New("no digest key has been read yet: see the log lines about the digest-key Secret")
+
+// ReadError says that one config object could not be read.
+type ReadError struct {
+	Namespace string
+	Ref       reference.Ref
+	Err       error // forbidden, a timeout, … ; never NotFound, which is a state
+}
+
+// Error names the object and the cause.
+func (e *ReadError) Error() string {
+	return fmt.Sprintf("read %s in namespace %s: %v", e.Ref, e.Namespace, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error {
+	return e.Err
+}
+
+// ReadErrors returns the single errors within what Live or Current returned, one for each Ref that failed.
+func ReadErrors(err error) []*ReadError {
+	//nolint:errorlint // it walks the tree itself: errors.As would find the first one only
+	switch e := err.(type) {
+	case *ReadError:
+		return []*ReadError{e}
+	case interface{ Unwrap() error }:
+		return ReadErrors(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var failed []*ReadError
+		for _, err := range e.Unwrap() {
+			failed = append(failed, ReadErrors(err)...)
+		}
+		return failed
+	}
+	return nil
+}
+
+// parallel bounds the requests of one call that are under way at a time.
+const parallel = 32
+
+// Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
+// and the object itself where the digest cache does not know that version. An object of which the digest cache knows
+// nothing, or an older version than the watch has seen, is read at once. NotFound is Absent. Callers at the same time
+// share requests, but only those that began after they asked.
+//
+// The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
+func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.each(ctx, namespace, refs, func(ctx context.Context, k key) (digest.State, error) {
+		return s.live.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return s.readLive(ctx, k) })
+	})
+}
+
+// Current returns what Observe does, always with Entries: objects whose Entries are not at hand are read. It is as
+// current as the watch, or more: the API server may answer out of its own cache, which spares its storage a read for each
+// change. However many ask at the same time, one version of an object is read once. Errors are as with Live.
+func (s *Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	known := s.Observe(namespace, refs)
+	return s.each(ctx, namespace, refs, func(ctx context.Context, k key) (digest.State, error) {
+		if state, ok := known[k.ref]; ok && complete(state) {
+			return state, nil
+		}
+		return s.fills.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
+			// Somebody may have read it while this call was waiting.
+			if state, ok := s.Observe(k.namespace, []reference.Ref{k.ref})[k.ref]; ok && complete(state) {
+				return state, nil
+			}
+			return s.readSeen(ctx, k)
+		})
+	})
+}
+
+func complete(state digest.State) bool {
+	return state.Absent || len(state.Entries) > 0
+}
+
+// each reads all refs in parallel and sorts out states and errors.
+func (s *Store) each(
+	ctx context.Context, namespace string, refs []reference.Ref, read func(context.Context, key) (digest.State, error),
+) (map[reference.Ref]digest.State, error) {
+	var mu sync.Mutex
+	states := make(map[reference.Ref]digest.State, len(refs))
+	var failed []*ReadError
+	one := func(ref reference.Ref) {
+		state, err := read(ctx, key{namespace, ref})
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failed = append(failed, &ReadError{Namespace: namespace, Ref: ref, Err: err})
+			return
+		}
+		states[ref] = state
+	}
+	if len(refs) == 1 {
+		one(refs[0])
+		return states, join(failed)
+	}
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, ref := range refs {
+		group.Go(func() error {
+			one(ref)
+			return nil
+		})
+	}
+	_ = group.Wait() // every error is in failed
+	return states, join(failed)
+}
+
+// join joins errors in the order of their Refs, so that the same failures have the same text whichever came first: it is
+// by the text that a user is told once.
+func join(failed []*ReadError) error {
+	slices.SortFunc(failed, func(a, b *ReadError) int { return a.Ref.Compare(b.Ref) })
+	errs := make([]error, 0, len(failed))
+	for _, err := range failed {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// readLive finds out an object's state with as few requests as possible.
+func (s *Store) readLive(ctx context.Context, k key) (digest.State, error) {
+	ring := s.ring()
+	if ring.Empty() {
+		return digest.State{}, ErrNoKey
+	}
+	keys := ring.Keys()
+	known, ok := s.digests.get(k, keys)
+	if !ok || s.outdated(k, known) {
+		return s.readContent(ctx, k)
+	}
+	meta, found, err := s.client.meta(ctx, k)
+	if err != nil {
+		return digest.State{}, err
+	}
+	if !found {
+		s.digests.drop(k)
+		return digest.State{Absent: true}, nil
+	}
+	// Look again: somebody may have read the object while this request was under way.
+	if state, ok := s.digests.at(k, meta.UID, meta.ResourceVersion, keys); ok {
+		s.hits.Add(1)
+		return state, nil
+	}
+	return s.readContent(ctx, k)
+}
+
+// readSeen reads the object itself, as it was when the watch saw it last or later.
+func (s *Store) readSeen(ctx context.Context, k key) (digest.State, error) {
+	s.mu.RLock()
+	seen := s.objects[space{k.ref.Kind, k.namespace}][k.ref.Name].resourceVersion
+	s.mu.RUnlock()
+	state, err := s.readContentAt(ctx, k, seen)
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		// Another API server than the one we watch, whose own cache is behind; or its storage was restored from a backup.
+		return s.readContent(ctx, k)
+	}
+	return state, err
+}
+
+// outdated tells whether the metadata cache has another version of an object than the one whose digest is known.
+func (s *Store) outdated(k key, known digest.State) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	o, ok := s.objects[space{k.ref.Kind, k.namespace}][k.ref.Name]
+	return ok && (o.uid != known.UID || o.resourceVersion != known.ResourceVersion)
+}
+
+// readContent reads the object itself, as it is now.
+func (s *Store) readContent(ctx context.Context, k key) (digest.State, error) {
+	return s.readContentAt(ctx, k, "")
+}
+
+// readContentAt reads the object itself: as it is now, or not older than a resourceVersion.
+func (s *Store) readContentAt(ctx context.Context, k key, atLeast string) (digest.State, error) {
+	ring := s.ring()
+	if ring.Empty() {
+		return digest.State{}, ErrNoKey
+	}
+	state, found, err := s.client.content(ctx, k, ring, atLeast)
+	if err != nil {
+		return digest.State{}, err
+	}
+	if !found {
+		s.digests.drop(k)
+		return digest.State{Absent: true}, nil
+	}
+	s.digests.put(k, state)
+	return state, nil
+}

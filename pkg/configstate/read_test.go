@@ -1,0 +1,183 @@
+package configstate_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestLive(t *testing.T) {
+	t.Parallel()
+	const (
+		get  = "get /api/v1/namespaces/a/secrets/db"
+		meta = "meta /api/v1/namespaces/a/secrets/db"
+	)
+	s := newServer(t)
+	keys := ring(t, 1)
+	var mu sync.Mutex
+	f := newFixture(t, s, func(o *configstate.Options) {
+		o.Ring = func() digest.Ring {
+			mu.Lock()
+			defer mu.Unlock()
+			return keys
+		}
+	})
+	live := func() digest.State {
+		states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+		require.NoError(t, err)
+		require.Contains(t, states, sec("db"))
+		return states[sec("db")]
+	}
+	want := func(object client, content digest.Content) digest.State {
+		return digest.StateOf(content, string(object.GetUID()), object.GetResourceVersion(), keys)
+	}
+
+	assert.Equal(t, digest.State{Absent: true}, live())
+	assert.Equal(t, []string{get}, s.seen(), "nothing is known: one request")
+
+	one := secret("a", "db", "x")
+	s.put(one)
+	assert.Equal(t, want(one, digest.OfSecret(one)), live())
+	assert.Equal(t, []string{get}, s.seen(), "nothing is known: one request")
+
+	assert.Equal(t, want(one, digest.OfSecret(one)), live())
+	assert.Equal(t, []string{meta}, s.seen(), "this version is known: its metadata is enough")
+
+	two := secret("a", "db", "y")
+	s.put(two)
+	assert.Equal(t, want(two, digest.OfSecret(two)), live())
+	assert.Equal(t, []string{get, meta}, s.seen(), "another version is known, and nobody has told of the new one")
+
+	mu.Lock()
+	keys = ring(t, 1, 2)
+	mu.Unlock()
+	assert.Equal(t, want(two, digest.OfSecret(two)), live())
+	assert.Equal(t, []string{get}, s.seen(), "there is a new key: what is known is of no use")
+
+	s.remove(two)
+	assert.Equal(t, digest.State{Absent: true}, live())
+	assert.Equal(t, []string{meta}, s.seen())
+	stats := f.Stats()
+	assert.Equal(t, configstate.Count{Secrets: 4}, stats.PayloadReads)
+	assert.Equal(t, configstate.Count{Secrets: 3}, stats.MetadataReads)
+	assert.Equal(t, uint64(1), stats.Hits)
+}
+
+func TestLiveTrustsTheWatchForNews(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(configMap("a", "one", "x"))
+	f := newFixture(t, s, nil).start(t)
+	_, err := f.Live(t.Context(), "a", []reference.Ref{cm("one")})
+	require.NoError(t, err)
+	s.put(configMap("a", "one", "y"))
+	f.next(t)
+	f.next(t)
+	s.seen()
+
+	states, err := f.Live(t.Context(), "a", []reference.Ref{cm("one")})
+	require.NoError(t, err)
+	assert.NotEmpty(t, states[cm("one")].Entries)
+	assert.Equal(t, []string{"get /api/v1/namespaces/a/configmaps/one"}, s.seen(), "its metadata would be of no use")
+}
+
+func TestErrorsNameTheRef(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "open", "x"))
+	s.refusing("/api/v1/namespaces/a/secrets/closed", http.StatusForbidden)
+	f := newFixture(t, s, nil)
+
+	for name, read := range map[string]func(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error){
+		"Live": f.Live, "Current": f.Current,
+	} {
+		states, err := read(t.Context(), "a", []reference.Ref{sec("open"), sec("closed"), sec("none")})
+		require.Error(t, err, name)
+		assert.ErrorContains(t, err, "read secret/closed in namespace a:", name)
+		failed := configstate.ReadErrors(fmt.Errorf("stamp: %w", err))
+		require.Len(t, failed, 1, name)
+		assert.Equal(t, sec("closed"), failed[0].Ref, name)
+		assert.True(t, apierrors.IsForbidden(failed[0]), name)
+		assert.NotEmpty(t, states[sec("open")].Entries, "%s: the others are read nevertheless", name)
+		assert.True(t, states[sec("none")].Absent, name)
+		assert.NotContains(t, states, sec("closed"), name)
+	}
+}
+
+func TestNoKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, func(o *configstate.Options) { o.Ring = func() digest.Ring { return digest.Ring{} } })
+	_, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+	require.ErrorIs(t, err, configstate.ErrNoKey)
+	_, err = f.Current(t.Context(), "a", []reference.Ref{sec("db")})
+	require.ErrorIs(t, err, configstate.ErrNoKey)
+	assert.Empty(t, s.seen())
+}
+
+func TestCallersShareOnlyLaterReads(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "db", "old"))
+	arrived, release := make(chan struct{}, 10), make(chan struct{})
+	s.holding(func(*http.Request) {
+		arrived <- struct{}{}
+		<-release
+	})
+	f := newFixture(t, s, nil)
+	results := make(chan digest.State, 10)
+	read := func(ctx context.Context) {
+		states, err := f.Live(ctx, "a", []reference.Ref{sec("db")})
+		if err == nil {
+			results <- states[sec("db")]
+		}
+	}
+	go read(t.Context())
+	<-arrived // its answer is from before the change that follows
+
+	changed := secret("a", "db", "new")
+	s.put(changed)
+	for range 5 {
+		go read(t.Context())
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	go read(impatient)
+	require.Eventually(t, func() bool { return f.Stats().Joined == 5 }, wait, time.Millisecond)
+	cancel()
+
+	release <- struct{}{}
+	first := <-results
+	assert.NotEqual(t, changed.ResourceVersion, first.ResourceVersion)
+	close(release)
+	for range 5 {
+		assert.Equal(t, changed.ResourceVersion, (<-results).ResourceVersion, "nobody is told of what was before")
+	}
+	assert.Len(t, s.seen(), 3, "seven callers, two reads: the object, and then its metadata and the object anew")
+}
+
+func TestManyRefs(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	var refs []reference.Ref
+	for i := range 200 {
+		name := fmt.Sprintf("s%d", i)
+		s.put(secret("a", name, name))
+		refs = append(refs, sec(name))
+	}
+	f := newFixture(t, s, nil)
+	states, err := f.Live(t.Context(), "a", refs)
+	require.NoError(t, err)
+	assert.Len(t, states, 200)
+	assert.Len(t, s.seen(), 200)
+}

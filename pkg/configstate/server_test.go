@@ -1,0 +1,397 @@
+package configstate_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// server speaks the part of the Kubernetes API that a Store needs, encoding with the API's own serializers. What it does
+// is deterministic: a request can be held, refused and counted.
+type server struct {
+	t      *testing.T
+	scheme *runtime.Scheme
+	http   *httptest.Server
+
+	mu       sync.Mutex
+	version  int
+	objects  map[string]client // by path
+	watches  map[*watching]bool
+	history  []happened
+	requests []string
+	refuse   map[string]int // path prefix → HTTP status
+	// hold, if not nil, is called before a GET of a single object is answered.
+	hold func(*http.Request)
+	// behind makes it an API server whose cache does not come up to any resourceVersion.
+	behind bool
+	// noStreams makes it an API server without streaming lists.
+	noStreams bool
+}
+
+// client is an object as the server keeps it.
+type client interface {
+	runtime.Object
+	metav1.Object
+}
+
+type watching struct {
+	resource, namespace string
+	events              chan []byte
+	closed              chan struct{}
+}
+
+// matches tells whether a watch is of these objects.
+func (w *watching) matches(resource, namespace string) bool {
+	return w.resource == resource && (w.namespace == "" || w.namespace == namespace)
+}
+
+// happened is an event that was sent, for watches that begin before it.
+type happened struct {
+	version             int
+	resource, namespace string
+	event               []byte
+}
+
+const annotationNoise = "kubectl.kubernetes.io/last-applied-configuration"
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := newUnstartedServer(t)
+	s.http.Start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func newUnstartedServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{
+		t: t, scheme: runtime.NewScheme(), version: 100,
+		objects: map[string]client{}, watches: map[*watching]bool{}, refuse: map[string]int{},
+	}
+	require.NoError(t, corev1.AddToScheme(s.scheme))
+	require.NoError(t, metav1.AddMetaToScheme(s.scheme))
+	s.http = httptest.NewUnstartedServer(s)
+	return s
+}
+
+func (s *server) stop() {
+	s.breakWatches()
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+func (s *server) config() *rest.Config {
+	return &rest.Config{Host: s.http.URL}
+}
+
+func resourceOf(object client) string {
+	if _, ok := object.(*corev1.Secret); ok {
+		return "secrets"
+	}
+	return "configmaps"
+}
+
+func path(object client) string {
+	return "/api/v1/namespaces/" + object.GetNamespace() + "/" + resourceOf(object) + "/" + object.GetName()
+}
+
+// put stores an object under a new resourceVersion, with a new UID if it is new, and returns what is stored.
+func (s *server) put(object client) client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	object.SetResourceVersion(strconv.Itoa(s.version))
+	kind := "MODIFIED"
+	old, ok := s.objects[path(object)]
+	switch {
+	case !ok:
+		kind = "ADDED"
+		fallthrough
+	case object.GetUID() == "":
+		if ok {
+			object.SetUID(old.GetUID())
+		} else {
+			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version)))
+		}
+	}
+	s.objects[path(object)] = object
+	s.sendLocked(kind, object)
+	return object
+}
+
+// forget deletes an object without telling the watches, as if they were broken at that time.
+func (s *server) forget(object client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	delete(s.objects, path(object))
+}
+
+func (s *server) remove(object client) {
+	s.forget(object)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sendLocked("DELETED", object)
+}
+
+func (s *server) sendLocked(kind string, object client) {
+	event := happened{s.version, resourceOf(object), object.GetNamespace(), s.event(kind, s.partial(object))}
+	s.history = append(s.history, event)
+	for w := range s.watches {
+		if w.matches(event.resource, event.namespace) {
+			w.events <- event.event
+		}
+	}
+}
+
+// breakWatches ends all watches, as a restart of the server does.
+func (s *server) breakWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
+		close(w.closed)
+		delete(s.watches, w)
+	}
+}
+
+func (s *server) refusing(prefix string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if status == 0 {
+		delete(s.refuse, prefix)
+		return
+	}
+	s.refuse[prefix] = status
+}
+
+func (s *server) holding(hold func(*http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold = hold
+}
+
+// seen returns, sorted, and forgets the GETs of single objects: "meta /api/…" and "get /api/…".
+func (s *server) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requests := s.requests
+	s.requests = nil
+	slices.Sort(requests)
+	return requests
+}
+
+// ServeHTTP answers one request.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	status, hold := s.refusal(r), s.hold
+	s.mu.Unlock()
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+	namespace := ""
+	if parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+	switch {
+	case status != 0:
+		s.fail(w, status)
+	case r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1":
+		s.watch(w, r, parts[0], namespace)
+	case len(parts) == 1:
+		s.list(w, parts[0], namespace)
+	default:
+		s.get(w, r, hold)
+	}
+}
+
+func (s *server) refusal(r *http.Request) int {
+	for prefix, status := range s.refuse {
+		if strings.HasPrefix(r.URL.Path, prefix) {
+			return status
+		}
+	}
+	return 0
+}
+
+func (s *server) fail(w http.ResponseWriter, code int) {
+	status := apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "as the test wants", 0, true).Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	w.WriteHeader(code)
+	_, _ = w.Write(s.encode(&status))
+}
+
+// failBehind says what an API server does whose cache has not come up to a resourceVersion for some seconds.
+func (s *server) failBehind(w http.ResponseWriter) {
+	failure := apierrors.NewTimeoutError("Too large resource version", 1)
+	failure.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	failure.ErrStatus.APIVersion, failure.ErrStatus.Kind = "v1", "Status"
+	w.WriteHeader(http.StatusGatewayTimeout)
+	_, _ = w.Write(s.encode(&failure.ErrStatus))
+}
+
+func (s *server) get(w http.ResponseWriter, r *http.Request, hold func(*http.Request)) {
+	verb := "get "
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata;") {
+		verb = "meta "
+	}
+	s.mu.Lock()
+	seen := verb + r.URL.Path
+	if atLeast := r.URL.Query().Get("resourceVersion"); atLeast != "" {
+		seen += " from " + atLeast
+	}
+	s.requests = append(s.requests, seen)
+	if s.behind && r.URL.Query().Get("resourceVersion") != "" {
+		s.mu.Unlock()
+		s.failBehind(w)
+		return
+	}
+	object, ok := s.objects[r.URL.Path]
+	s.mu.Unlock()
+	if hold != nil {
+		hold(r)
+	}
+	switch {
+	case !ok:
+		s.fail(w, http.StatusNotFound)
+	case verb == "meta ":
+		_, _ = w.Write(s.encode(s.partial(object)))
+	default:
+		_, _ = w.Write(s.encode(object))
+	}
+}
+
+func (s *server) list(w http.ResponseWriter, resource, namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
+	for _, object := range s.objects {
+		if resourceOf(object) == resource && (namespace == "" || namespace == object.GetNamespace()) {
+			list.Items = append(list.Items, *s.partial(object))
+		}
+	}
+	list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
+	_, _ = w.Write(s.encode(list))
+}
+
+func (s *server) watch(w http.ResponseWriter, r *http.Request, resource, namespace string) {
+	initial := r.URL.Query().Get("sendInitialEvents") == "true"
+	if initial && s.noStreams {
+		s.fail(w, http.StatusUnprocessableEntity)
+		return
+	}
+	s.mu.Lock()
+	current := &watching{resource, namespace, make(chan []byte, 100), make(chan struct{})}
+	s.watches[current] = true
+	var first [][]byte
+	if initial {
+		for _, object := range s.objects {
+			if current.matches(resourceOf(object), object.GetNamespace()) {
+				first = append(first, s.event("ADDED", s.partial(object)))
+			}
+		}
+		first = append(first, s.bookmarkLocked())
+	}
+	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	for _, h := range s.history {
+		if !initial && h.version > since && current.matches(h.resource, h.namespace) {
+			first = append(first, h.event)
+		}
+	}
+	s.mu.Unlock()
+	flush := http.NewResponseController(w)
+	for _, event := range first {
+		_, _ = w.Write(event)
+	}
+	_ = flush.Flush()
+	for {
+		select {
+		case event := <-current.events:
+			_, _ = w.Write(event)
+			_ = flush.Flush()
+		case <-current.closed:
+			return
+		case <-r.Context().Done():
+			s.mu.Lock()
+			delete(s.watches, current)
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (s *server) bookmarkLocked() []byte {
+	bookmark := &metav1.PartialObjectMetadata{}
+	bookmark.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	bookmark.ResourceVersion = strconv.Itoa(s.version)
+	bookmark.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	return s.event("BOOKMARK", bookmark)
+}
+
+func (s *server) partial(object client) *metav1.PartialObjectMetadata {
+	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(), Annotations: object.GetAnnotations(),
+		Labels:        map[string]string{"some": "label"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1("{}")}},
+	}}
+	partial.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	return partial
+}
+
+func (s *server) encode(object runtime.Object) []byte {
+	if object.GetObjectKind().GroupVersionKind().Empty() {
+		kinds, _, err := s.scheme.ObjectKinds(object)
+		if err != nil {
+			panic(err)
+		}
+		object = object.DeepCopyObject()
+		object.GetObjectKind().SetGroupVersionKind(kinds[0])
+	}
+	var out bytes.Buffer
+	if err := protobuf.NewSerializer(s.scheme, s.scheme).Encode(object, &out); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+// event encodes one event of a watch, with the length before it.
+func (s *server) event(kind string, object runtime.Object) []byte {
+	event := &metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: s.encode(object)}}
+	message, err := event.Marshal()
+	if err != nil {
+		panic(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
+}
+
+func secret(namespace, name string, values ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{}}
+	for i, value := range values {
+		s.Data[fmt.Sprintf("key%d", i)] = []byte(value)
+	}
+	return s
+}
+
+func configMap(namespace, name string, values ...string) *corev1.ConfigMap {
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{}}
+	for i, value := range values {
+		c.Data[fmt.Sprintf("key%d", i)] = value
+	}
+	return c
+}

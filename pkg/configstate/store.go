@@ -1,0 +1,281 @@
+package configstate
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/share"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Options say what a Store follows and how it reaches it.
+type Options struct {
+	// Config leads to the API server. Its QPS of 0 means no client-side limit here.
+	Config *rest.Config
+	// HTTPClient is used for all requests. nil, which is preferred, makes one whose connections keep no Secrets: see
+	// the package comment and NewHTTPClient.
+	HTTPClient *http.Client
+	// Namespaces are those to watch, two watches each. None means all of them, with two watches in total.
+	Namespaces []string
+	// Ring returns the current digest keys. It is called for every read and must be cheap.
+	Ring func() digest.Ring
+	// OwnAnnotations tells which annotations of config objects to keep, by key. nil keeps none.
+	OwnAnnotations func(key string) bool
+	// Log gets a line when a watch fails in a new way and when it works again.
+	Log logr.Logger
+}
+
+// EventType is what happened to a config object.
+type EventType string
+
+// The types of events. A re-created object that is delivered as an update, with another UID, counts as Modified.
+const (
+	Added    EventType = "Added"
+	Modified EventType = "Modified"
+	Deleted  EventType = "Deleted"
+)
+
+// Event says that a config object has changed: some of its metadata for sure, its content perhaps.
+type Event struct {
+	Namespace string
+	Ref       reference.Ref
+	Type      EventType
+	// Received is when the event arrived here: latencies are counted from it.
+	Received time.Time
+	// Initial marks what was found before the Store as a whole was synced. Who looks at everything once the Store is
+	// synced can pass over it.
+	Initial bool
+}
+
+// space is one kind in one namespace; as the name of a watch, the empty namespace is all of them.
+type space struct {
+	kind      reference.Kind
+	namespace string
+}
+
+// object is what the metadata cache keeps of a config object.
+type object struct {
+	uid, resourceVersion string
+	annotations          map[string]string
+}
+
+// Store knows the current state of config objects. Its methods are safe for concurrent use.
+type Store struct {
+	client   *client
+	ring     func() digest.Ring
+	digests  *digests
+	live     share.Group[key, digest.State]
+	fills    share.Group[key, digest.State]
+	hits     atomic.Uint64
+	handlers []func(Event)
+	started  atomic.Bool
+	synced   chan struct{} // closed once
+
+	watchers map[space]*watcher // fixed after New
+
+	mu      sync.RWMutex
+	objects map[space]map[string]object
+	// status has the watches that have got somewhere.
+	status map[*watcher]progress
+}
+
+// progress is how far a watch has come.
+type progress struct {
+	synced, refused bool
+}
+
+// readLimit bounds one request for one object. Callers have shorter deadlines of their own, but they may all leave.
+const readLimit = 30 * time.Second
+
+// New makes a Store. It does no I/O; Start does.
+func New(o Options) (*Store, error) {
+	if o.Config == nil || o.Ring == nil {
+		return nil, errors.New("a configstate.Store needs a Config and a Ring")
+	}
+	c, err := newClient(o.Config, o.HTTPClient)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		client:   c,
+		ring:     o.Ring,
+		digests:  newDigests(maxDigests),
+		live:     share.Group[key, digest.State]{Limit: readLimit},
+		fills:    share.Group[key, digest.State]{Limit: readLimit},
+		synced:   make(chan struct{}),
+		watchers: make(map[space]*watcher),
+		objects:  make(map[space]map[string]object),
+		status:   make(map[*watcher]progress),
+	}
+	namespaces := o.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret} {
+			log := o.Log.WithValues("resource", resources[kind])
+			if namespace != "" {
+				log = log.WithValues("namespace", namespace)
+			}
+			s.watchers[space{kind, namespace}] = &watcher{
+				kind: kind, namespace: namespace, client: c, store: s, keep: o.OwnAnnotations, log: log,
+			}
+		}
+	}
+	return s, nil
+}
+
+// NewHTTPClient makes the client that a Store makes for itself when it is given none: HTTP/1.1, without compression,
+// and with connections that overwrite their buffers. It is for programs that read Secrets elsewhere too.
+func NewHTTPClient(config *rest.Config) (*http.Client, error) {
+	return quiet.NewHTTPClient(config)
+}
+
+// OnEvent registers a handler, before Start. It is called from the goroutine of a watch, in the order of that watch, and
+// holds it up: it must only enqueue. Objects whose resourceVersion did not change are not told of.
+func (s *Store) OnEvent(handler func(Event)) {
+	s.handlers = append(s.handlers, handler)
+}
+
+// Start watches until the context ends, whatever happens to single watches. It can be called once.
+func (s *Store) Start(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return errors.New("a configstate.Store can be started only once")
+	}
+	var running sync.WaitGroup
+	for _, w := range s.watchers {
+		running.Go(func() { w.run(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// Synced tells whether every watch has listed its objects once, or was refused to: a namespace that may not be read
+// holds up no other. Once true it stays true.
+func (s *Store) Synced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// WaitForSync waits for Synced. The error is the context's.
+func (s *Store) WaitForSync(ctx context.Context) error {
+	select {
+	case <-s.synced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Observe answers from the metadata cache, without I/O: Absent, or UID and resourceVersion, and the Entries too where
+// the digest cache has them for that very version under every key of the ring. A Ref is missing from the answer when
+// nothing is known of it: its namespace is out of scope, not listed yet, or may not be read. The Entries are shared
+// with other callers: do not change them.
+func (s *Store) Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+	keys := s.ring().Keys()
+	states := make(map[reference.Ref]digest.State, len(refs))
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, ref := range refs {
+		if state, ok := s.observeLocked(key{namespace, ref}, keys); ok {
+			states[ref] = state
+		}
+	}
+	return states
+}
+
+func (s *Store) observeLocked(k key, keys []digest.Key) (digest.State, bool) {
+	w := s.watcherOf(k)
+	if w == nil || !s.status[w].synced {
+		return digest.State{}, false
+	}
+	o, ok := s.objects[space{k.ref.Kind, k.namespace}][k.ref.Name]
+	if !ok {
+		return digest.State{Absent: true}, true
+	}
+	if state, ok := s.digests.at(k, o.uid, o.resourceVersion, keys); ok && len(keys) > 0 {
+		s.hits.Add(1)
+		return state, true
+	}
+	return digest.State{UID: o.uid, ResourceVersion: o.resourceVersion}, true
+}
+
+func (s *Store) watcherOf(k key) *watcher {
+	if w, ok := s.watchers[space{k.ref.Kind, k.namespace}]; ok {
+		return w
+	}
+	return s.watchers[space{kind: k.ref.Kind}]
+}
+
+// Names returns the sorted names of a namespace's config objects of one kind, from the metadata cache: what a pattern
+// expands to. It is nil when they are not known.
+func (s *Store) Names(namespace string, kind reference.Kind) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	objects := s.objects[space{kind, namespace}]
+	names := make([]string, 0, len(objects))
+	for name := range objects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Annotations returns the annotations of a config object that Options.OwnAnnotations names, from the metadata cache. Do
+// not change them.
+func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.objects[space{ref.Kind, namespace}][ref.Name].annotations
+}
+
+// Count is a number for each kind.
+type Count struct {
+	ConfigMaps, Secrets uint64
+}
+
+// Stats are counts since the start, to be exported as metrics.
+type Stats struct {
+	// MetadataReads and PayloadReads are the GET requests that were sent.
+	MetadataReads, PayloadReads Count
+	// Joined counts reads that were answered by a request somebody else had asked for.
+	Joined uint64
+	// Hits counts the objects whose Entries came out of the digest cache.
+	Hits uint64
+	// Objects are those in the metadata cache.
+	Objects Count
+}
+
+// Stats returns the counts of now.
+func (s *Store) Stats() Stats {
+	stats := Stats{
+		MetadataReads: s.client.metadata.values(),
+		PayloadReads:  s.client.payload.values(),
+		Joined:        s.live.Joined() + s.fills.Joined(),
+		Hits:          s.hits.Load(),
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for space, objects := range s.objects {
+		if space.kind == reference.Secret {
+			stats.Objects.Secrets += uint64(len(objects))
+		} else {
+			stats.Objects.ConfigMaps += uint64(len(objects))
+		}
+	}
+	return stats
+}

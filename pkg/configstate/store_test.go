@@ -1,0 +1,237 @@
+package configstate_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+const wait = 20 * time.Second
+
+func ring(t testing.TB, keys ...byte) digest.Ring {
+	t.Helper()
+	data := map[string][]byte{}
+	for i, b := range keys {
+		key := make([]byte, 32)
+		key[0] = b
+		data[fmt.Sprintf("%04d", i)] = key
+	}
+	r, err := digest.NewRing(data)
+	require.NoError(t, err)
+	return r
+}
+
+func cm(name string) reference.Ref  { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
+func sec(name string) reference.Ref { return reference.Ref{Kind: reference.Secret, Name: name} }
+
+// fixture is a Store and what it tells.
+type fixture struct {
+	*configstate.Store
+	server *server
+	events chan configstate.Event
+	logs   *logs
+}
+
+type logs struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logs) logger() logr.Logger {
+	return funcr.New(func(_, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, args)
+	}, funcr.Options{})
+}
+
+func (l *logs) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+func newFixture(t *testing.T, s *server, adjust func(*configstate.Options)) *fixture {
+	t.Helper()
+	f := &fixture{server: s, events: make(chan configstate.Event, 1000), logs: &logs{}}
+	keys := ring(t, 1)
+	options := configstate.Options{
+		Config: s.config(), Ring: func() digest.Ring { return keys }, Log: f.logs.logger(),
+	}
+	if adjust != nil {
+		adjust(&options)
+	}
+	store, err := configstate.New(options)
+	require.NoError(t, err)
+	store.OnEvent(func(e configstate.Event) { f.events <- e })
+	f.Store = store
+	return f
+}
+
+// start runs the Store until the end of the test, and waits until it is synced.
+func (f *fixture) start(t *testing.T) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-done)
+	})
+	require.NoError(t, f.WaitForSync(deadline(t)))
+	return f
+}
+
+func deadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// next waits for the next event; its time is checked and dropped.
+func (f *fixture) next(t *testing.T) configstate.Event {
+	t.Helper()
+	select {
+	case e := <-f.events:
+		assert.WithinDuration(t, time.Now(), e.Received, wait)
+		e.Received = time.Time{}
+		return e
+	case <-time.After(wait):
+		require.Fail(t, "no event")
+		return configstate.Event{}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	for name, noStreams := range map[string]bool{"streaming list": false, "plain list": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			s.noStreams = noStreams
+			s.put(configMap("a", "one", "x"))
+			f := newFixture(t, s, nil).start(t)
+			assert.Equal(t, configstate.Event{Namespace: "a", Ref: cm("one"), Type: configstate.Added, Initial: true}, f.next(t))
+
+			db := s.put(secret("b", "db", "x"))
+			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Added}, f.next(t))
+			s.put(secret("b", "db", "y"))
+			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
+			s.remove(db)
+			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Deleted}, f.next(t))
+			assert.Empty(t, f.logs.all(), "all went well")
+		})
+	}
+}
+
+func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(configMap("a", "stays", "x"))
+	gone := s.put(configMap("a", "goes", "x"))
+	old := s.put(configMap("a", "again", "x"))
+	f := newFixture(t, s, nil).start(t)
+	for range 3 {
+		f.next(t)
+	}
+
+	s.refusing("/api", http.StatusGone) // whatever is tried, it is a new listing in the end
+	s.breakWatches()
+	s.forget(gone)
+	s.forget(old)
+	s.put(configMap("a", "again", "x")) // the same name, another UID
+	s.put(configMap("a", "new", "x"))
+	s.refusing("/api", 0)
+
+	got := map[reference.Ref]configstate.EventType{}
+	for range 3 {
+		e := f.next(t)
+		assert.False(t, e.Initial, "%s: it is not the first listing", e.Ref)
+		got[e.Ref] = e.Type
+	}
+	assert.Equal(t, map[reference.Ref]configstate.EventType{
+		cm("goes"): configstate.Deleted, cm("again"): configstate.Modified, cm("new"): configstate.Added,
+	}, got, "the unchanged object is not told of")
+}
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	one := s.put(configMap("a", "one", "x"))
+	f := newFixture(t, s, nil)
+	assert.Empty(t, f.Observe("a", []reference.Ref{cm("one"), sec("none")}), "nothing is known before the first listing")
+	f.start(t)
+
+	meta := digest.State{UID: string(one.GetUID()), ResourceVersion: one.GetResourceVersion()}
+	assert.Equal(t, map[reference.Ref]digest.State{cm("one"): meta, sec("none"): {Absent: true}},
+		f.Observe("a", []reference.Ref{cm("one"), sec("none")}))
+	assert.Empty(t, s.seen(), "observing is no request")
+
+	read, err := f.Live(t.Context(), "a", []reference.Ref{cm("one")})
+	require.NoError(t, err)
+	assert.Equal(t, read, f.Observe("a", []reference.Ref{cm("one")}), "what was read is kept")
+
+	two := s.put(configMap("a", "one", "y"))
+	f.next(t)
+	f.next(t)
+	assert.Equal(t, two.GetResourceVersion(), f.Observe("a", []reference.Ref{cm("one")})[cm("one")].ResourceVersion)
+	assert.Empty(t, f.Observe("a", []reference.Ref{cm("one")})[cm("one")].Entries, "the Entries were of another version")
+	assert.Equal(t, []string{"one"}, f.Names("a", reference.ConfigMap))
+	assert.Empty(t, f.Names("a", reference.Secret))
+}
+
+func TestOwnAnnotations(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	object := configMap("a", "one")
+	object.Annotations = map[string]string{annotationNoise: "plain text", "ours/match": "true"}
+	s.put(object)
+	f := newFixture(t, s, func(o *configstate.Options) {
+		o.OwnAnnotations = func(key string) bool { return key == "ours/match" }
+	}).start(t)
+	assert.Equal(t, map[string]string{"ours/match": "true"}, f.Annotations("a", cm("one")))
+	assert.Nil(t, f.Annotations("a", cm("none")))
+}
+
+func TestRefusedNamespaceHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("open", "db", "x"))
+	s.put(secret("closed", "db", "x"))
+	s.refusing("/api/v1/namespaces/closed", http.StatusForbidden)
+	f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{"open", "closed"} }).start(t)
+
+	assert.Contains(t, f.Observe("open", []reference.Ref{sec("db")}), sec("db"))
+	assert.Empty(t, f.Observe("closed", []reference.Ref{sec("db")}), "not absent: nothing is known")
+	assert.Empty(t, f.Observe("elsewhere", []reference.Ref{sec("db")}), "out of scope")
+	assert.Equal(t, "open", f.next(t).Namespace)
+
+	s.refusing("/api/v1/namespaces/closed", 0)
+	assert.Equal(t, configstate.Event{Namespace: "closed", Ref: sec("db"), Type: configstate.Added}, f.next(t),
+		"it is tried again, and what is found then is news to who has seen the rest")
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		assert.Len(t, f.logs.all(), 4, "a failure and a recovery for each of the two kinds, however often it was tried")
+	}, wait, time.Millisecond)
+}
+
+func TestStoreStartsOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, newServer(t), nil).start(t)
+	require.Error(t, f.Start(t.Context()), "it can be started once")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, newFixture(t, f.server, nil).WaitForSync(ctx), context.Canceled)
+}

@@ -1,0 +1,271 @@
+// Package keyring keeps the ring of digest keys that all replicas of an installation share in one Secret.
+//
+// It is shell: it stands on the API server and hands the pure digest.Ring to configstate, the webhook and the loop. The
+// first replica that starts creates the Secret; all watch it. What it protects is the rule that a lost key restarts
+// nothing: content that makes no ring leaves the last good one in force, and a Secret that is deleted by accident is
+// created again with the very keys that are still in memory.
+package keyring
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+)
+
+const (
+	// firstKey is the data key of a key that is created here. A newer key is added under a name that sorts behind it.
+	firstKey = "0001"
+	// refreshInterval is the shortest time between two reads that Refresh makes.
+	refreshInterval = time.Second
+	// The pause after a failure doubles from the shortest to the longest.
+	shortestPause, longestPause = 200 * time.Millisecond, 10 * time.Second
+	// steady is how long all must have gone well for the next pause to be the shortest again.
+	steady = time.Minute
+)
+
+// Options say which Secret holds the keys and how to reach it.
+type Options struct {
+	// Config leads to the API server, HTTPClient is used for it; nil makes one from Config.
+	Config     *rest.Config
+	HTTPClient *http.Client
+	// Namespace and Name are the Secret's.
+	Namespace, Name string
+	// Log gets a line for every change of the ring, and for what is in the way of one.
+	Log logr.Logger
+	// Random is where a new key comes from; nil is crypto/rand.Reader.
+	Random io.Reader
+}
+
+// Keyring follows the digest-key Secret. Its methods are safe for concurrent use.
+type Keyring struct {
+	secrets secrets
+	log     logr.Logger
+	random  io.Reader
+	now     func() time.Time
+
+	handlers []func()
+	missing  chan struct{} // holds one signal that the Secret is gone
+	ring     atomic.Pointer[digest.Ring]
+
+	mu sync.Mutex
+	// data is what the ring was made of, to create the Secret again from.
+	data map[string][]byte
+	// complaints are the problems that were logged last, by message, so that the same are not logged again.
+	complaints map[string]string
+	// seen counts what the watch has delivered.
+	seen uint64
+
+	refreshing chan struct{} // a mutex that can be waited for with a context
+	refreshed  time.Time
+	refreshErr error
+}
+
+// New makes a Keyring. It does no I/O; Start does.
+func New(o Options) (*Keyring, error) {
+	if o.Config == nil || o.Namespace == "" || o.Name == "" {
+		return nil, errors.New("a keyring needs a Config, and the namespace and name of its Secret")
+	}
+	s, err := newSecrets(o)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keyring{
+		secrets:    s,
+		log:        o.Log.WithValues("namespace", o.Namespace, "secret", o.Name),
+		random:     o.Random,
+		now:        time.Now,
+		missing:    make(chan struct{}, 1),
+		refreshing: make(chan struct{}, 1),
+		complaints: make(map[string]string),
+	}
+	if k.random == nil {
+		k.random = rand.Reader
+	}
+	k.ring.Store(&digest.Ring{})
+	return k, nil
+}
+
+// OnChange registers a handler, before Start, that is called after every change of the ring. It must not
+// block, and bear being called from two goroutines at a time.
+func (k *Keyring) OnChange(handler func()) {
+	k.handlers = append(k.handlers, handler)
+}
+
+// Ring returns the current ring, without a lock; it is empty until Ready.
+func (k *Keyring) Ring() digest.Ring {
+	return *k.ring.Load()
+}
+
+// Ready tells whether there is a key to sign with.
+func (k *Keyring) Ready() bool {
+	return !k.Ring().Empty()
+}
+
+// Start reads the Secret, or creates it where there is none, and follows it until the context ends. What fails is tried
+// again for ever.
+func (k *Keyring) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { k.follow(ctx) })
+	defer running.Wait()
+	for {
+		k.retry(ctx, k.ensure)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.missing:
+		}
+	}
+}
+
+// retry does something until it succeeds or the context ends.
+func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
+	_ = pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err := do(ctx)
+		if err != nil && ctx.Err() == nil {
+			k.complain(err, "Cannot read or create the Secret of the digest key; it is tried again")
+		}
+		return err == nil, nil
+	})
+}
+
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: shortestPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 0.5}
+}
+
+func pause() wait.DelayFunc {
+	return backoff().DelayWithReset(clock.RealClock{}, steady)
+}
+
+// ensure takes over the Secret that is there, and creates it if there is none. When another replica is faster, its key
+// is the one.
+func (k *Keyring) ensure(ctx context.Context) error {
+	err := k.read(ctx)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	data, err := k.contents()
+	if err != nil {
+		return err
+	}
+	secret, err := k.secrets.create(ctx, data)
+	if apierrors.IsAlreadyExists(err) {
+		return k.read(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("create the Secret of the digest key: %w", err)
+	}
+	k.log.Info("Created the Secret of the digest key")
+	k.take(secret)
+	return nil
+}
+
+// contents are the keys that a new Secret gets: those in memory, else a fresh one.
+func (k *Keyring) contents() (map[string][]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.data != nil {
+		return maps.Clone(k.data), nil
+	}
+	key, err := digest.NewKey(k.random)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{firstKey: key}, nil
+}
+
+// Refresh reads the Secret now, for somebody who has met an unknown key ID and wonders whether the watch is behind. It
+// reads at most once a second; a call within that second has the outcome of the last read.
+func (k *Keyring) Refresh(ctx context.Context) error {
+	select {
+	case k.refreshing <- struct{}{}:
+		defer func() { <-k.refreshing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !k.refreshed.IsZero() && k.now().Sub(k.refreshed) < refreshInterval {
+		return k.refreshErr
+	}
+	err := k.read(ctx)
+	k.refreshed, k.refreshErr = k.now(), err
+	return err
+}
+
+// read takes over the Secret as it is now. NotFound comes back as it is.
+func (k *Keyring) read(ctx context.Context) error {
+	k.mu.Lock()
+	seen := k.seen
+	k.mu.Unlock()
+	secret, err := k.secrets.get(ctx)
+	if err != nil {
+		return fmt.Errorf("read the Secret of the digest key: %w", err)
+	}
+	k.mu.Lock()
+	behind := seen != k.seen
+	k.mu.Unlock()
+	if !behind { // else the watch has delivered something that may be newer, and will deliver what follows
+		k.take(secret)
+	}
+	return nil
+}
+
+// take makes the Secret's content the ring, if it is one.
+func (k *Keyring) take(secret *corev1.Secret) {
+	ring, err := digest.NewRing(secret.Data)
+	if err != nil {
+		k.complain(err, "The Secret of the digest key is not usable: put a key of 32 random bytes into its data, "+
+			"or delete it; the keys in memory stay in force", "haveKeys", k.Ready())
+		return
+	}
+	k.mu.Lock()
+	k.data = secret.Data
+	clear(k.complaints)
+	changed := !k.Ring().Equal(ring)
+	if changed {
+		k.ring.Store(&ring)
+	}
+	k.mu.Unlock()
+	if !changed {
+		return
+	}
+	newest, _ := ring.Newest()
+	k.log.Info("The digest keys have changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
+	for _, handler := range k.handlers {
+		handler()
+	}
+}
+
+// complain logs a problem unless it is the one that was logged last.
+func (k *Keyring) complain(err error, message string, values ...any) {
+	k.mu.Lock()
+	again := k.complaints[message] == err.Error()
+	k.complaints[message] = err.Error()
+	k.mu.Unlock()
+	if !again {
+		k.log.Error(err, message, values...)
+	}
+}
+
+// metaOf is the metadata of a Secret that is created here.
+func metaOf(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: name,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "pod-reloader"},
+	}
+}

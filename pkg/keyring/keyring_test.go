@@ -1,0 +1,268 @@
+package keyring_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+)
+
+const (
+	wait = 20 * time.Second
+	tick = time.Millisecond
+)
+
+// endless is a source of randomness that is none.
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
+}
+
+func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+
+func ringOf(t *testing.T, data map[string][]byte) digest.Ring {
+	t.Helper()
+	ring, err := digest.NewRing(data)
+	require.NoError(t, err)
+	return ring
+}
+
+// replica is a running Keyring and its log.
+type replica struct {
+	*keyring.Keyring
+
+	changes chan struct{}
+	mu      sync.Mutex
+	lines   []string
+}
+
+func newReplica(t *testing.T, s *server, random io.Reader) *replica {
+	t.Helper()
+	r := &replica{changes: make(chan struct{}, 100)}
+	k, err := keyring.New(keyring.Options{
+		Config: s.config(), Namespace: namespace, Name: name, Random: random,
+		Log: funcr.New(func(_, line string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.lines = append(r.lines, line)
+		}, funcr.Options{}),
+	})
+	require.NoError(t, err)
+	k.OnChange(func() { r.changes <- struct{}{} })
+	r.Keyring = k
+	return r
+}
+
+func (r *replica) start(t *testing.T) *replica {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-done)
+	})
+	return r
+}
+
+func (r *replica) awaitRing(t *testing.T, want digest.Ring) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.Ring().Equal(want) }, wait, tick)
+}
+
+func (r *replica) logged(text string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, line := range r.lines {
+		n += strings.Count(line, text)
+	}
+	return n
+}
+
+func TestFirstReplicaCreatesTheSecret(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	r := newReplica(t, s, endless(1))
+	assert.False(t, r.Ready())
+	r.start(t)
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+	assert.True(t, r.Ready())
+	stored := s.stored()
+	assert.Equal(t, map[string][]byte{"0001": key(1)}, stored.Data)
+	assert.Equal(t, map[string]string{"app.kubernetes.io/managed-by": "pod-reloader"}, stored.Labels)
+	assert.Nil(t, stored.Immutable, "keys are added to it")
+	<-r.changes
+	assert.Zero(t, r.logged(string(key(1))), "a key is never logged")
+}
+
+func TestReplicasAgree(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	// Both find no Secret; while the first creates one, the second has been faster.
+	faster := map[string][]byte{"0001": key(9)}
+	s.created = func() { s.put(faster) }
+	r := newReplica(t, s, endless(1)).start(t)
+	r.awaitRing(t, ringOf(t, faster))
+	assert.Equal(t, faster, s.stored().Data)
+
+	other := newReplica(t, s, endless(2)).start(t)
+	other.awaitRing(t, ringOf(t, faster))
+	assert.Equal(t, 1, s.count("post"), "there was nothing to create any more")
+}
+
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(map[string][]byte{"0001": key(1)})
+	r := newReplica(t, s, nil).start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+	<-r.changes
+
+	both := map[string][]byte{"0001": key(1), "0002": key(2)}
+	s.put(both)
+	<-r.changes
+	assert.True(t, r.Ring().Equal(ringOf(t, both)))
+	s.put(both) // another resourceVersion, the same keys: the barrier is the change that follows
+	s.put(map[string][]byte{"0002": key(2)})
+	<-r.changes
+	assert.True(t, r.Ring().Equal(ringOf(t, map[string][]byte{"0002": key(2)})), "equal keys are no change")
+	assert.Empty(t, r.changes)
+}
+
+func TestUnusableContentChangesNothing(t *testing.T) {
+	t.Parallel()
+	good := map[string][]byte{"0001": key(1)}
+	for name, bad := range map[string]map[string][]byte{
+		"empty":     nil,
+		"short key": {"0001": key(1), "0002": []byte("too short")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			s.put(good)
+			r := newReplica(t, s, nil).start(t)
+			require.Eventually(t, s.watched, wait, tick)
+			r.awaitRing(t, ringOf(t, good))
+			s.put(bad)
+			s.put(bad)
+			require.Eventually(t, func() bool { return r.logged("not usable") == 1 }, wait, tick)
+			assert.True(t, r.Ring().Equal(ringOf(t, good)), "the last good ring stays in force")
+			better := map[string][]byte{"0001": key(1), "0002": key(2)}
+			s.put(better)
+			r.awaitRing(t, ringOf(t, better))
+			assert.Equal(t, 1, r.logged("not usable"), "the same problem is told once")
+			assert.Zero(t, r.logged("too short"), "what is in the Secret is not logged")
+		})
+	}
+}
+
+func TestUnusableAtStart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(map[string][]byte{"0001": []byte("short")})
+	r := newReplica(t, s, nil).start(t)
+	require.Eventually(t, func() bool { return r.logged("not usable") == 1 }, wait, tick)
+	assert.False(t, r.Ready())
+	assert.Zero(t, s.count("post"), "somebody put it there: it is theirs to mend")
+	s.put(map[string][]byte{"0001": key(1)})
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+}
+
+func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	both := map[string][]byte{"0001": key(1), "0002": key(2)}
+	s.put(both)
+	r := newReplica(t, s, endless(7)).start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitRing(t, ringOf(t, both))
+	s.refusing(http.StatusInternalServerError, "post") // it is tried until it works
+	s.remove()
+	require.Eventually(t, func() bool { return s.count("post") > 0 }, wait, tick)
+	assert.True(t, r.Ring().Equal(ringOf(t, both)))
+	s.refusing(0)
+	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
+	assert.Equal(t, both, s.stored().Data)
+	assert.True(t, r.Ring().Equal(ringOf(t, both)))
+	<-r.changes
+	assert.Empty(t, r.changes, "nothing has changed")
+}
+
+func TestRefusalIsToldOnceAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusForbidden, "get", "list", "watch", "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
+	assert.False(t, r.Ready())
+	assert.Equal(t, 1, r.logged("Cannot read or create"))
+	assert.Equal(t, 1, r.logged("Cannot watch"))
+	s.refusing(0)
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+}
+
+func TestWithoutRandomnessThereIsNoKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	r := newReplica(t, s, iotest.ErrReader(io.ErrClosedPipe)).start(t)
+	require.Eventually(t, func() bool { return r.logged("random bytes") == 1 }, wait, tick)
+	assert.False(t, r.Ready())
+	assert.Zero(t, s.count("post"))
+}
+
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	r := newReplica(t, s, nil) // not started: its watch is as far behind as can be
+	now := time.Unix(1e9, 0)
+	r.SetClock(func() time.Time { return now })
+	s.put(map[string][]byte{"0001": key(1)})
+	var callers sync.WaitGroup
+	for range 20 {
+		callers.Go(func() { assert.NoError(t, r.Refresh(t.Context())) })
+	}
+	callers.Wait()
+	assert.True(t, r.Ready())
+	assert.Equal(t, 1, s.count("get"), "at most one read a second")
+	now = now.Add(time.Second)
+	require.NoError(t, r.Refresh(t.Context()))
+	assert.Equal(t, 2, s.count("get"))
+
+	refused := newReplica(t, s, nil)
+	refused.SetClock(func() time.Time { return now })
+	s.refusing(http.StatusForbidden, "get")
+	for range 2 {
+		err := refused.Refresh(t.Context())
+		require.ErrorContains(t, err, "read the Secret of the digest key")
+		assert.True(t, apierrors.IsForbidden(err))
+	}
+	assert.Equal(t, 3, s.count("get"), "a failure counts as a read")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, newReplica(t, s, nil).Refresh(cancelled))
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	_, err := keyring.New(keyring.Options{})
+	require.ErrorContains(t, err, "a keyring needs")
+}

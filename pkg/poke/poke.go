@@ -1,0 +1,151 @@
+// Package poke speaks the protocol of the verified reload: a client that changed configuration asks for the restart of a
+// workload by writing, as an annotation, the digest of the configuration it has seen. The webhook compares that digest
+// with the live state, stamps the pod template and purges the annotation, or rejects the write.
+//
+// pod-reloader's own loop uses it for every reload. Other programs can use it as a client library: what they need is a
+// client, a workload and a digest. The package keeps no state and starts no goroutine.
+package poke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+// Request asks for the reload of one workload.
+type Request struct {
+	schema.GroupVersionKind
+	Namespace, Name string
+	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, or SAP's
+	// revision digest.
+	Digest string
+	// Generation of the workload that was looked at; 0 leaves it open. For another generation the webhook takes the
+	// request for stale and purges it. Without it, Reloaded cannot be told from a reload by the same digest before.
+	Generation int64
+	// Keys are the annotations of the installation; the zero value has the default prefix.
+	Keys annotation.Keys
+}
+
+// Outcome says what became of a poke.
+type Outcome string
+
+const (
+	// Reloaded means that the webhook verified the digest and stamped the template: a rollout has begun. Where the
+	// request has no Generation, it may have begun before, by an earlier request with the same digest: to ask once more
+	// after an answer was lost gives the same answer.
+	Reloaded Outcome = "reloaded"
+	// Current means that the request was purged without a new stamp: the template bears the stamp of that configuration
+	// already.
+	Current Outcome = "current"
+	// Stale means that the request was purged unjudged: the workload has another generation by now. Look again.
+	Stale Outcome = "stale"
+	// Conflict means that the configuration is not the one the digest was made from. Look again, and retry.
+	Conflict Outcome = "conflict"
+	// Unverifiable means that the webhook could not read the configuration. Retry later.
+	Unverifiable Outcome = "unverifiable"
+	// Unseen means that the annotation was stored as it is: no webhook looked at the write.
+	Unseen Outcome = "unseen"
+	// Failed means that the write itself failed.
+	Failed Outcome = "failed"
+)
+
+// Result is the Outcome with what is known about it.
+type Result struct {
+	Outcome Outcome
+	// LastReload explains the reload; set if Reloaded.
+	LastReload record.LastReload
+	// Text is the annotation that LastReload was read from.
+	Text string
+}
+
+// Patcher is what a poke needs of a client; every controller-runtime client is one.
+type Patcher interface {
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+}
+
+// Do asks for the reload of a workload. It costs one PATCH of metadata; the answer is metadata too.
+//
+// The error is set for the outcomes Conflict, Unverifiable and Failed. For Conflict it satisfies
+// apierrors.IsConflict, so that retry.RetryOnConflict around reading, hashing and Do is all a client has to write.
+func Do(ctx context.Context, c Patcher, r Request, opts ...client.PatchOption) (Result, error) {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(r.GroupVersionKind)
+	obj.SetNamespace(r.Namespace)
+	obj.SetName(r.Name)
+	err := c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, r.patch()), opts...)
+	if err != nil {
+		return Result{Outcome: classify(err)}, fmt.Errorf("poke %s %s/%s: %w", r.Kind, r.Namespace, r.Name, err)
+	}
+	return Judge(obj, r), nil
+}
+
+// patch returns the JSON merge patch that sets the dummy annotation.
+func (r Request) patch() []byte {
+	body, _ := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{r.keys().ConfigHash: Dummy(r.Digest, r.Generation)}},
+	})
+	return body
+}
+
+func (r Request) keys() annotation.Keys {
+	if r.Keys != (annotation.Keys{}) {
+		return r.Keys
+	}
+	keys, _ := annotation.NewKeys(annotation.DefaultPrefix) // the default is a possible prefix
+	return keys
+}
+
+// Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0.
+func Dummy(digest string, generation int64) string {
+	if generation == 0 {
+		return digest
+	}
+	return digest + "@" + strconv.FormatInt(generation, 10)
+}
+
+// Judge tells from the workload's metadata, as the answer to the write returned it, what became of a request.
+func Judge(answer metav1.Object, r Request) Result {
+	annotations, keys := answer.GetAnnotations(), r.keys()
+	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
+		return Result{Outcome: Unseen}
+	}
+	text := annotations[keys.LastReload]
+	last, err := record.ParseLastReload(text)
+	proven := err == nil && (last.Hash == r.Digest || last.Digest == r.Digest)
+	switch {
+	case proven && answer.GetGeneration() != r.Generation:
+		return Result{Outcome: Reloaded, LastReload: last, Text: text}
+	case r.Generation == 0 || answer.GetGeneration() == r.Generation:
+		return Result{Outcome: Current}
+	default:
+		return Result{Outcome: Stale}
+	}
+}
+
+// classify tells the rejections of the webhook from every other failure.
+func classify(err error) Outcome {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return Failed
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return Conflict
+	case status.Status().Code == http.StatusServiceUnavailable:
+		return Unverifiable
+	default:
+		return Failed
+	}
+}

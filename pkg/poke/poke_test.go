@@ -1,0 +1,140 @@
+package poke_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+)
+
+const (
+	digest   = "9a0c4f0000000000000000000000000000000000000000000000000000000000"
+	reloaded = `{"time":"2026-01-02T03:04:05.000Z","hash":"` + digest + `","cause":"config-change"}`
+	another  = `{"time":"2026-01-02T03:04:05.000Z","hash":"4417e0","cause":"config-change"}`
+	byProof  = `{"time":"2026-01-02T03:04:05.000Z","hash":"4417e0","digest":"` + digest + `","cause":"config-change"}`
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	keys := defaultKeys(t)
+	tests := map[string]struct {
+		bound, answered int64
+		dummy, last     string
+		want            poke.Outcome
+	}{
+		"stamped with this digest":                      {4, 5, "", reloaded, poke.Reloaded},
+		"proven by it, though the hash is another":      {4, 5, "", byProof, poke.Reloaded},
+		"purged, template as before":                    {4, 4, "", reloaded, poke.Current},
+		"purged, never reloaded":                        {4, 4, "", "", poke.Current},
+		"the workload was another generation":           {4, 6, "", another, poke.Stale},
+		"stored as it is: nobody looked":                {4, 4, digest + "@4", "", poke.Unseen},
+		"unbound and stamped":                           {0, 5, "", reloaded, poke.Reloaded},
+		"unbound and purged":                            {0, 5, "", another, poke.Current},
+		"unbound, reloaded by this digest before":       {0, 5, "", byProof, poke.Reloaded},
+		"bound, reloaded by this digest before":         {5, 5, "", byProof, poke.Current},
+		"unbound and stored: nobody looked":             {0, 5, digest, "", poke.Unseen},
+		"somebody else's dummy says nothing about ours": {4, 4, "4417e0@4", "", poke.Current},
+		"a last-reload nobody can read":                 {4, 6, "", "{", poke.Stale},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answer := &metav1.ObjectMeta{Generation: tc.answered, Annotations: map[string]string{}}
+			if tc.dummy != "" {
+				answer.Annotations[keys.ConfigHash] = tc.dummy
+			}
+			if tc.last != "" {
+				answer.Annotations[keys.LastReload] = tc.last
+			}
+			got := poke.Judge(answer, poke.Request{Digest: digest, Generation: tc.bound})
+			assert.Equal(t, tc.want, got.Outcome)
+			assert.Equal(t, tc.want == poke.Reloaded, got.Text != "", "the explanation belongs to a reload only")
+		})
+	}
+}
+
+func TestDoTellsFailuresApart(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	tests := map[string]struct {
+		err  error
+		want poke.Outcome
+	}{
+		"the webhook saw another digest":  {apierrors.NewConflict(resource, "app", errors.New("digest")), poke.Conflict},
+		"the webhook could not verify it": {apierrors.NewServiceUnavailable("try again"), poke.Unverifiable},
+		"not allowed":                     {apierrors.NewForbidden(resource, "app", errors.New("no")), poke.Failed},
+		"no connection":                   {errors.New("connection refused"), poke.Failed},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &patcher{err: tc.err}
+			result, err := poke.Do(t.Context(), c, request())
+			require.ErrorIs(t, err, tc.err, "the cause is kept")
+			assert.Equal(t, tc.want, result.Outcome)
+			assert.Equal(t, tc.want == poke.Conflict, apierrors.IsConflict(err), "RetryOnConflict must see conflicts, and only those")
+			assert.ErrorContains(t, err, "Deployment shop/cart")
+		})
+	}
+}
+
+func TestDoWritesTheDummyAndNothingElse(t *testing.T) {
+	t.Parallel()
+	other, err := annotation.NewKeys("example.org")
+	require.NoError(t, err)
+	tests := map[string]struct {
+		keys annotation.Keys
+		want string
+	}{
+		"default prefix": {annotation.Keys{}, "pod-reloader.cs.sap.com/config-hash"},
+		"another":        {other, "example.org/config-hash"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, r := &patcher{}, request()
+			r.Keys = tc.keys
+			_, err := poke.Do(t.Context(), c, r)
+			require.NoError(t, err)
+			assert.JSONEq(t, `{"metadata":{"annotations":{"`+tc.want+`":"`+digest+`@7"}}}`, c.body)
+		})
+	}
+}
+
+func request() poke.Request {
+	return poke.Request{
+		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Namespace:        "shop", Name: "cart", Digest: digest, Generation: 7,
+	}
+}
+
+func defaultKeys(t *testing.T) annotation.Keys {
+	t.Helper()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	return keys
+}
+
+// patcher injects an error and keeps the body; what an API server makes of it is tested on a real one.
+type patcher struct {
+	err  error
+	body string
+}
+
+func (p *patcher) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	p.body = string(body)
+	if err != nil {
+		return err
+	}
+	return p.err
+}
