@@ -1,0 +1,187 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Bulk watches the objects of a resource and keeps those that its selectors
+// choose in an indexed Store. All methods may be called by any goroutine, also
+// from callbacks.
+type Bulk struct {
+	config    Config
+	log       *slog.Logger
+	indexer   *Indexer
+	selector  *Selector
+	store     *Store
+	debouncer *Debouncer
+	informer  cache.SharedIndexInformer
+	source    *source
+	failures  *failures
+	life      *lifecycle
+
+	// transforming holds a token while Transform runs.
+	transforming chan struct{}
+
+	// loaded is the number of objects in the store after the last one of the
+	// initial list: written by the informer's goroutine, read after sync.
+	loaded atomic.Int64
+}
+
+// NewBulk validates the configuration; the error joins a *ConfigError for each
+// fault. It sends no request: a resource that the cluster does not serve shows
+// at Start, by LastWatchError, and may be installed later.
+//
+// A client that wraps another one must pass on IsWatchListSemanticsUnSupported,
+// if that has the method: else client-go waits for a stream that never ends.
+func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
+	indexer, selector, err := config.check(client)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", name(config.GVR, config.Namespace, ""), err)
+	}
+	log := newLogger(config.Logger, "resource", name(config.GVR, config.Namespace, ""))
+	b := &Bulk{
+		config:   config,
+		log:      log,
+		indexer:  indexer,
+		selector: selector,
+		failures: &failures{log: log},
+		life:     newLifecycle(),
+
+		transforming: make(chan struct{}, 1),
+	}
+	if b.store, err = NewStore(indexer.Width()); err != nil {
+		return nil, err
+	}
+	b.debouncer, err = NewDebouncer(DebouncerConfig{
+		Interval:       config.DebounceInterval,
+		InitialSync:    true,
+		CallDuringSync: config.CallOnChangeDuringSync,
+		Callback:       b.changed,
+		Logger:         config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.source = &source{
+		client: client, resource: config.GVR, namespace: config.Namespace, failures: b.failures,
+		tweak: b.selectLabels, prepare: b.prepare,
+	}
+	b.informer = b.source.informer(0)
+	return b, nil
+}
+
+func (b *Bulk) selectLabels(options *metav1.ListOptions) {
+	options.LabelSelector = b.config.LabelSelector
+}
+
+// Start watches until the context ends or Stop is called, then returns nil; no
+// callback runs any more. Only the first call starts anything; others block
+// until their context or the watcher ends, and return what the first one
+// returned: ErrStopped, if Stop was called before.
+func (b *Bulk) Start(ctx context.Context) error {
+	return b.life.start(ctx, b.run)
+}
+
+// Stop ends the watcher for good, without waiting for it: Start returns when
+// the last callback has. It may be called more than once and from callbacks.
+func (b *Bulk) Stop() {
+	b.life.stop()
+}
+
+func (b *Bulk) run(ctx context.Context) error {
+	registration, err := attach(b.informer, b.failures, b.handler(ctx))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", name(b.config.GVR, b.config.Namespace, ""), err)
+	}
+	ctx = quiet(ctx, b.config.Logger)
+	var running sync.WaitGroup
+	running.Go(func() { b.informer.RunWithContext(ctx) })
+	running.Go(func() { b.debouncer.Run(ctx) })
+	running.Go(func() {
+		if cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
+			b.completeSync(ctx)
+		}
+	})
+	running.Wait()
+	b.source.wait()
+	return nil
+}
+
+// attach makes the handler see the informer's events. The registration tells
+// when it, not only the informer, has seen every object of the initial list.
+func attach(
+	informer cache.SharedIndexInformer, failures *failures, handler cache.ResourceEventHandler,
+) (cache.ResourceEventHandlerRegistration, error) {
+	if err := informer.SetWatchErrorHandlerWithContext(failures.handle); err != nil {
+		return nil, fmt.Errorf("set watch error handler: %w", err)
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, fmt.Errorf("add event handler: %w", err)
+	}
+	return registration, nil
+}
+
+// completeSync opens WaitForSync, ends the debouncer's sync mode and has
+// OnSyncComplete called after the changes of the sync.
+func (b *Bulk) completeSync(ctx context.Context) {
+	count := int(b.loaded.Load())
+	b.log.Log(ctx, levelDebug, "Initial sync complete", "objects", count)
+	b.debouncer.endSync(func() { close(b.life.synced) }, func(ctx context.Context) {
+		if b.config.OnSyncComplete != nil {
+			guard(b.log, "OnSyncComplete", func() error { return b.config.OnSyncComplete(ctx, b.store, count) })
+		}
+	})
+}
+
+func (b *Bulk) changed(ctx context.Context, stats ChangeStats) error {
+	if b.config.OnChange == nil {
+		return nil
+	}
+	return b.config.OnChange(ctx, b.store, stats)
+}
+
+// Store is what the watcher has stored; read it only. Its content is complete
+// after sync, and then changes with every event.
+func (b *Bulk) Store() *Store {
+	return b.store
+}
+
+// Flush calls OnChange for what has accumulated, as soon as the callback
+// goroutine is free, and does not wait for it.
+func (b *Bulk) Flush() {
+	b.debouncer.Flush()
+}
+
+// IsSynced tells that every object of the initial list is in the store. Once
+// true, it stays so.
+func (b *Bulk) IsSynced() bool {
+	return b.life.isSynced()
+}
+
+// WaitForSync blocks until sync and returns the number of objects that the
+// initial list brought into the store. Callbacks may still be running then.
+// The error wraps the context's, and the last watch error if there was one, or
+// ErrStopped.
+func (b *Bulk) WaitForSync(ctx context.Context) (int, error) {
+	if err := b.life.wait(ctx, name(b.config.GVR, b.config.Namespace, ""), b.failures); err != nil {
+		return 0, err
+	}
+	return int(b.loaded.Load()), nil
+}
+
+// LastWatchError is when and why list or watch failed last; the zero time if
+// never. The watcher tries again by itself, with exponential backoff up to
+// 30 s. An expired resourceVersion (410) and the end of a stream are no errors.
+func (b *Bulk) LastWatchError() (time.Time, error) {
+	return b.failures.last()
+}

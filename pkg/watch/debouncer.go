@@ -1,0 +1,187 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// DefaultDebounceInterval is the refractory period where none is configured.
+const DefaultDebounceInterval = 5 * time.Second
+
+// DebouncerConfig configures a Debouncer.
+type DebouncerConfig struct {
+	// Interval is the refractory period: the least time between the beginnings
+	// of two callbacks. 0 means DefaultDebounceInterval.
+	Interval time.Duration
+	// InitialSync begins in sync mode, which EndSync ends.
+	InitialSync bool
+	// CallDuringSync makes callbacks in sync mode too; else changes accumulate
+	// until its end.
+	CallDuringSync bool
+	// Callback receives the changes since the last call, never empty ones.
+	// Required. Run calls it, so that calls never overlap; the context ends
+	// when Run is to end. It may block: changes go on accumulating, in three
+	// integers. Its errors and panics are logged.
+	Callback func(ctx context.Context, stats ChangeStats) error
+	// Logger may be the zero value, which discards everything.
+	Logger logr.Logger
+}
+
+// Debouncer batches changes. The first change after a quiet interval makes a
+// callback at once (leading edge); those that follow within the interval are
+// batched until it has expired.
+//
+// Record, Flush and EndSync never block and may be called by any goroutine,
+// also from the callback.
+type Debouncer struct {
+	config DebouncerConfig
+	log    *slog.Logger
+	wake   chan struct{} // holds one token: there may be something to do
+
+	mu      sync.Mutex
+	pending ChangeStats
+	syncing bool
+	flush   bool
+	fired   time.Time             // begin of the last callback
+	after   func(context.Context) // what is to run when the changes of the sync are out
+}
+
+// NewDebouncer validates the configuration. The error joins a *ConfigError for
+// each fault.
+func NewDebouncer(config DebouncerConfig) (*Debouncer, error) {
+	var faults []error
+	if config.Interval < 0 {
+		faults = append(faults, &ConfigError{Field: "Interval", Expression: config.Interval.String(), Reason: "is negative; 0 means the default of 5s"})
+	}
+	if config.Callback == nil {
+		faults = append(faults, &ConfigError{Field: "Callback", Reason: "is missing"})
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	if config.Interval == 0 {
+		config.Interval = DefaultDebounceInterval
+	}
+	return &Debouncer{
+		config:  config,
+		log:     newLogger(config.Logger),
+		wake:    make(chan struct{}, 1),
+		syncing: config.InitialSync,
+	}, nil
+}
+
+// Record adds the counts to the window; IsInitialSync is ignored.
+func (d *Debouncer) Record(changes ChangeStats) {
+	if changes.Empty() {
+		return
+	}
+	d.mu.Lock()
+	// Who recorded the first change of a window has woken Run, which knows when
+	// the window ends; what is held back, the end of sync mode brings out.
+	first := d.pending.Empty() && !d.held()
+	d.pending = d.pending.plus(changes)
+	d.mu.Unlock()
+	if first {
+		d.signal()
+	}
+}
+
+// Flush delivers what has accumulated as soon as the callback is free, without
+// waiting for the interval or for the end of sync mode, and returns without
+// waiting for the callback. With nothing accumulated nothing happens.
+func (d *Debouncer) Flush() {
+	d.mu.Lock()
+	d.flush = true
+	d.mu.Unlock()
+	d.signal()
+}
+
+// EndSync ends sync mode and delivers at once what has accumulated, with
+// IsInitialSync false. Later calls do nothing.
+func (d *Debouncer) EndSync() {
+	d.endSync(func() {}, nil)
+}
+
+// endSync runs mark in the moment in which sync mode ends, and after, on the
+// callback's goroutine, when the accumulated changes have been delivered.
+func (d *Debouncer) endSync(mark func(), after func(context.Context)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.syncing {
+		return
+	}
+	d.syncing, d.flush, d.after = false, true, after
+	mark()
+	d.signal()
+}
+
+func (d *Debouncer) signal() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes the callbacks, on the calling goroutine, until the context ends.
+// What has accumulated then is not delivered. Call it once.
+func (d *Debouncer) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+		case <-timer.C:
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		due := d.due(time.Now())
+		if !due.stats.Empty() {
+			guard(d.log, "OnChange", func() error { return d.config.Callback(ctx, due.stats) })
+		}
+		if due.after != nil && ctx.Err() == nil {
+			due.after(ctx)
+		}
+		if due.wait > 0 {
+			timer.Reset(due.wait)
+		}
+	}
+}
+
+// work is what Run has to do next.
+type work struct {
+	stats ChangeStats
+	after func(context.Context)
+	wait  time.Duration // until there is more to do; 0: until somebody signals
+}
+
+// due takes what is to be delivered now.
+func (d *Debouncer) due(now time.Time) work {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := work{after: d.after}
+	flush := d.flush
+	d.after, d.flush = nil, false
+	switch wait := d.config.Interval - now.Sub(d.fired); {
+	case d.pending.Empty():
+	case flush, !d.held() && wait <= 0:
+		next.stats = d.pending
+		next.stats.IsInitialSync = d.syncing
+		d.pending, d.fired = ChangeStats{}, now
+	case !d.held():
+		next.wait = wait
+	}
+	return next
+}
+
+// held tells that callbacks wait for the end of sync mode.
+func (d *Debouncer) held() bool {
+	return d.syncing && !d.config.CallDuringSync
+}

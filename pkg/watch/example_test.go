@@ -1,0 +1,156 @@
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+func ExampleBulk() {
+	client := fakeClient(object("shop/web", class("haproxy")), object("shop/blog", class("nginx"))) // dynamic.NewForConfig in real life
+	synced := make(chan struct{})
+	bulk, err := watch.NewBulk(watch.Config{
+		GVR:           schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+		FieldSelector: "spec.ingressClassName=haproxy",
+		IndexBy:       []string{"metadata.namespace", "metadata.name"},
+		IgnoreFields:  []string{"metadata.managedFields"},
+		OnChange: func(_ context.Context, _ *watch.Store, stats watch.ChangeStats) error {
+			fmt.Println("changed:", stats)
+			return nil
+		},
+		OnSyncComplete: func(_ context.Context, _ *watch.Store, count int) error {
+			fmt.Println("synced:", count)
+			close(synced)
+			return nil
+		},
+	}, client)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go bulk.Start(ctx) //nolint:errcheck // it was not stopped before
+	<-synced
+	for _, ingress := range bulk.Store().Get("shop") {
+		fmt.Println("found:", ingress.GetName())
+	}
+	// Output:
+	// changed: +1 ~0 -0
+	// synced: 1
+	// found: web
+}
+
+func ExampleSingle() {
+	client := fakeClient(object("shop/web", class("haproxy")))
+	done := make(chan struct{})
+	load := func(_ context.Context, object *unstructured.Unstructured) error {
+		defer close(done)
+		if object == nil {
+			fmt.Println("not there: the defaults hold")
+			return nil
+		}
+		class, _, err := unstructured.NestedString(object.Object, "spec", "ingressClassName")
+		fmt.Println("class:", class)
+		return err
+	}
+	single, err := watch.NewSingle(watch.SingleConfig{
+		GVR:       schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+		Namespace: "shop", Name: "web",
+		OnSyncComplete: load, OnChange: load,
+	}, client)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go single.Start(ctx) //nolint:errcheck // it was not stopped before
+	<-done
+	fmt.Println("synced:", single.IsSynced())
+	// Output:
+	// class: haproxy
+	// synced: true
+}
+
+func ExampleDebouncer() {
+	called := make(chan watch.ChangeStats)
+	debouncer, err := watch.NewDebouncer(watch.DebouncerConfig{
+		Interval: time.Hour,
+		Callback: func(_ context.Context, stats watch.ChangeStats) error {
+			called <- stats
+			return nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go debouncer.Run(ctx)
+	debouncer.Record(watch.ChangeStats{Created: 1})
+	fmt.Println("at once:", <-called)
+	debouncer.Record(watch.ChangeStats{Modified: 1})
+	debouncer.Record(watch.ChangeStats{Modified: 1, Deleted: 1})
+	debouncer.Flush()
+	fmt.Println("without waiting for an hour:", <-called)
+	// Output:
+	// at once: +1 ~0 -0
+	// without waiting for an hour: +0 ~2 -1
+}
+
+func ExampleIndexer() {
+	indexer, err := watch.NewIndexer(watch.IndexerConfig{
+		IndexBy:      []string{"metadata.namespace", "spec.rules[*].host"},
+		IgnoreFields: []string{"metadata.managedFields", "status"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules := []any{map[string]any{"host": "a.example"}, map[string]any{"host": "b.example"}}
+	keys := indexer.Process(object("shop/web", with(rules, "spec", "rules"), with("Ready", "status", "phase")))
+	fmt.Printf("%q\n", keys)
+	// Output: ["shop" "a.example,b.example"]
+}
+
+func ExampleStore() {
+	store, err := watch.NewStore(1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for name, key := range map[string]string{"web": "haproxy", "blog": "nginx", "wiki": "haproxy"} {
+		if _, err := store.Put(object("shop/"+name), key); err != nil {
+			fmt.Println(err)
+		}
+	}
+	store.DeleteObject("shop", "web")
+	fmt.Println(names(store.Get("haproxy")), store.Len())
+	// Output: [wiki] 2
+}
+
+func ExampleSelector() {
+	selector, err := watch.NewSelector("spec.ingressClassName=haproxy,metadata.namespace!=kube-system")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(selector.Matches(object("shop/web", class("haproxy"))))
+	fmt.Println(selector.Matches(object("kube-system/web", class("haproxy"))))
+	// Output:
+	// true
+	// false
+}
+
+func ExampleConfigError() {
+	_, err := watch.NewSelector("spec.class=a,spec..name=b")
+	fmt.Println(err)
+	// Output: FieldSelector "spec.class=a,spec..name=b", character 19: recursive descent is not supported; write the whole path
+}

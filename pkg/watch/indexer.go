@@ -1,0 +1,148 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// IndexerConfig says what an Indexer does with an object.
+type IndexerConfig struct {
+	// IndexBy are the JSONPath expressions of the composite key, in order; at
+	// least one.
+	IndexBy []string
+	// IgnoreFields are JSONPath expressions of fields that are removed. The
+	// last step of each is a field's name.
+	IgnoreFields []string
+}
+
+// Indexer prepares objects for storage and extracts their keys. It has no
+// state: any number of goroutines may use it, on different objects.
+type Indexer struct {
+	keys   []path
+	ignore []path
+}
+
+// ownFields are read by the watchers themselves (and by client-go's cache).
+var ownFields = []string{"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
+
+// NewIndexer compiles the expressions. The error joins one *ConfigError for
+// each fault: an empty IndexBy, an expression that does not parse, a field to
+// ignore that an index, or the library itself, reads.
+func NewIndexer(config IndexerConfig) (*Indexer, error) {
+	indexer := &Indexer{}
+	var faults []error
+	if len(config.IndexBy) == 0 {
+		faults = append(faults, &ConfigError{Field: "IndexBy", Reason: "is empty; name at least one field, such as metadata.namespace"})
+	}
+	for i, expression := range config.IndexBy {
+		compiled, fault := parsePath(expression)
+		if fault != nil {
+			faults = append(faults, fault.in(fmt.Sprintf("IndexBy[%d]", i), expression))
+		}
+		indexer.keys = append(indexer.keys, compiled)
+	}
+	for i, expression := range config.IgnoreFields {
+		compiled, fault := parseIgnored(expression)
+		if fault != nil {
+			faults = append(faults, fault.in(fmt.Sprintf("IgnoreFields[%d]", i), expression))
+		}
+		indexer.ignore = append(indexer.ignore, compiled)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	for _, own := range ownFields {
+		compiled, _ := parsePath(own)
+		faults = append(faults, indexer.conflicts(compiled, "every watcher")...)
+	}
+	for i, key := range indexer.keys {
+		faults = append(faults, indexer.conflicts(key, fmt.Sprintf("IndexBy[%d] %q", i, key.text))...)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return indexer, nil
+}
+
+func parseIgnored(expression string) (path, *place) {
+	compiled, fault := parsePath(expression)
+	if fault != nil {
+		return path{}, fault
+	}
+	if last := compiled.steps[len(compiled.steps)-1]; last.kind != stepField {
+		return path{}, &place{position: last.at, reason: "only fields are removed; end with a field's name"}
+	}
+	return compiled, nil
+}
+
+// conflicts reports the ignored fields that the reader needs.
+func (x *Indexer) conflicts(reader path, who string) []error {
+	var faults []error
+	for i, ignored := range x.ignore {
+		for _, read := range reader.reads() {
+			if ignored.overlaps(read) {
+				faults = append(faults, &ConfigError{
+					Field: fmt.Sprintf("IgnoreFields[%d]", i), Expression: ignored.text, Position: 1,
+					Reason: fmt.Sprintf("%s reads %s; it cannot be ignored", who, dotted(read)),
+				})
+				break
+			}
+		}
+	}
+	return faults
+}
+
+func dotted(p path) string {
+	names := make([]string, 0, len(p.steps))
+	for _, s := range p.steps {
+		if s.kind == stepField {
+			names = append(names, s.name)
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// Prepare removes the ignored fields and turns whole float64 values within
+// ±2^53 into int64. It changes the object in place, so that nobody else may
+// hold it yet; doing it twice changes nothing more.
+func (x *Indexer) Prepare(object *unstructured.Unstructured) {
+	for _, ignored := range x.ignore {
+		ignored.remove(object.Object)
+	}
+	wholeToInt(object.Object)
+}
+
+// Keys extracts the composite key of a prepared object, one string for each
+// expression of IndexBy. A missing field gives "", several values are joined
+// by commas, a number is written without exponent, a list or map as JSON.
+func (x *Indexer) Keys(object *unstructured.Unstructured) []string {
+	keys := make([]string, len(x.keys))
+	for i, key := range x.keys {
+		if key.plain {
+			keys[i] = text(key.field(object.Object))
+		} else {
+			keys[i] = joined(key, object.Object)
+		}
+	}
+	return keys
+}
+
+func joined(key path, root map[string]any) string {
+	var all []string
+	key.find(root, func(value any) { all = append(all, text(value)) })
+	return strings.Join(all, ",")
+}
+
+// Process is Prepare, then Keys.
+func (x *Indexer) Process(object *unstructured.Unstructured) []string {
+	x.Prepare(object)
+	return x.Keys(object)
+}
+
+// Width is the number of keys an object has.
+func (x *Indexer) Width() int {
+	return len(x.keys)
+}

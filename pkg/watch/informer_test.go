@@ -1,0 +1,198 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+// The tests of this file hold facts of client-go that bite.
+
+func failure(code int32, reason metav1.StatusReason) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: "injected",
+	}
+}
+
+func fakeClient(objects ...runtime.Object) *fake.FakeDynamicClient {
+	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{ingresses: "IngressList"}, objects...)
+}
+
+// hiding embeds the interface alone.
+type hiding struct{ dynamic.Interface }
+
+// forwarding passes the method on, as a wrapper must.
+type forwarding struct{ *fake.FakeDynamicClient }
+
+func TestAWrapperMustPassOnWhetherListsAreStreamed(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		wrap  func(*fake.FakeDynamicClient) dynamic.Interface
+		syncs bool
+	}{
+		"the fake itself says that it cannot": {func(c *fake.FakeDynamicClient) dynamic.Interface { return c }, true},
+		"a wrapper that passes it on":         {func(c *fake.FakeDynamicClient) dynamic.Interface { return forwarding{c} }, true},
+		"a wrapper that hides it":             {func(c *fake.FakeDynamicClient) dynamic.Interface { return hiding{c} }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, c.wrap(fakeClient(object("a"))))
+				require.NoError(t, err)
+				start(t, bulk)
+				pass(time.Minute)
+				assert.Equal(t, c.syncs, bulk.IsSynced())
+			})
+		})
+	}
+}
+
+func TestAServerThatDoesNotStreamLists(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		s.Fault(faults{noStreamList: true})
+		bulk := startBulk(t, s, watch.Config{Logger: book.logger()})
+		assert.True(t, bulk.IsSynced(), "it is listed instead")
+		at, err := bulk.LastWatchError()
+		require.NoError(t, err, "that is no error")
+		assert.Zero(t, at)
+		assert.Empty(t, book.lines(t, "WARN", ""))
+		s.Create(object("b"))
+		synctest.Wait()
+		assert.Equal(t, 2, bulk.Store().Len())
+	})
+}
+
+func TestDeletedAndCreatedAnewBetweenTwoLooks(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var many, one journal
+		s := newServer(t, object("a", generation(1), uid("first")))
+		bulk := startBulk(t, s, watch.Config{OnChange: many.onChange, OnObject: many.onObject})
+		startSingle(t, s, one.single("a"))
+		pass(time.Minute)
+		many.read()
+		one.read()
+		s.Fault(faults{refuse: true})
+		s.Drop(nil)
+		s.Delete(object("a"))
+		s.Create(object("a", generation(1), uid("second")))
+		s.Compact()
+		s.Fault(faults{})
+		pass(2 * time.Minute)
+		assert.Equal(t, []string{"a@1001 → none", "none → a@1003", "change +1 ~0 -1 initial=false"}, many.read())
+		assert.Equal(t, []string{"change a@1003"}, one.read(), "although the generation is the same")
+		assert.Equal(t, 1, bulk.Store().Len())
+	})
+}
+
+func TestFieldSelectorAndTombstones(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t, object("in", class("x")), object("out", class("y")), object("comes", class("y")), object("goes", class("x")))
+		bulk := startBulk(t, s, watch.Config{FieldSelector: "spec.ingressClassName!=y", OnObject: calls.onObject})
+		pass(time.Minute)
+		calls.read()
+		s.Fault(faults{refuse: true})
+		s.Drop(nil)
+		s.Delete(object("in", class("x")))
+		s.Delete(object("out", class("y")))
+		s.Update(object("comes", class("x")))
+		s.Update(object("goes", class("y")))
+		s.Compact()
+		s.Fault(faults{})
+		pass(2 * time.Minute)
+		assert.ElementsMatch(t, []string{"in@1001 → none", "none → comes@1007", "goes@1004 → none"}, calls.read())
+		assert.Equal(t, []string{"comes"}, names(bulk.Store().List()))
+	})
+}
+
+func TestSingleChecksTheNameAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		client := fakeClient(object("a"), object("b")) // ignores field selectors
+		single, err := watch.NewSingle(calls.single("a"), client)
+		require.NoError(t, err)
+		start(t, single)
+		assert.Equal(t, []string{"synced a@"}, calls.read())
+		write := client.Resource(ingresses).Namespace("default")
+		other := object("b", class("x"))
+		other.SetResourceVersion("7")
+		_, err = write.Update(t.Context(), other, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, write.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		own := object("a", class("x"))
+		own.SetResourceVersion("8")
+		_, err = write.Update(t.Context(), own, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, []string{"change a@8"}, calls.read())
+	})
+}
+
+func TestBulkWorksWithAFake(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		client := fakeClient(object("a"))
+		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
+		require.NoError(t, err)
+		start(t, bulk)
+		count, err := bulk.WaitForSync(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 1, count)
+		update := func(version string) string {
+			u := object("a", class(version))
+			u.SetResourceVersion(version)
+			_, err := client.Resource(ingresses).Namespace("default").Update(t.Context(), u, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			synctest.Wait()
+			return bulk.Store().Object("default", "a").GetResourceVersion()
+		}
+		assert.Equal(t, "2", update("2"))
+		assert.Equal(t, "3", update("3"), "versions are the test's affair")
+	})
+}
+
+func TestSyncAnnouncesAStateThatIsNotAnnouncedAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		// The cache may be ahead of the events; then OnSyncComplete has shown
+		// already what the event tells.
+		var calls journal
+		s := newServer(t, object("a"))
+		config := calls.single("a")
+		block := make(chan struct{})
+		onSync := config.OnSyncComplete
+		config.OnSyncComplete = func(ctx context.Context, u *unstructured.Unstructured) error {
+			<-block
+			return onSync(ctx, u)
+		}
+		startSingle(t, s, config)
+		s.Delete(object("a"))
+		s.Create(object("a"))
+		s.Delete(object("a"))
+		synctest.Wait()
+		close(block)
+		synctest.Wait()
+		assert.Equal(t, []string{"synced a@1001", "change none"}, calls.read())
+	})
+}

@@ -1,0 +1,46 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ConfigError is one fault of a configuration. The constructors report every
+// fault they find, joined by errors.Join; errors.As finds the first.
+type ConfigError struct {
+	// Field of the configuration, with the place in a list, counted from 0:
+	// "IndexBy[1]".
+	Field string
+	// Expression is what stands there; empty where the field itself is missing.
+	Expression string
+	// Position is the byte in Expression at which the fault is, counted from 1;
+	// 0 where it is the whole expression.
+	Position int
+	// Reason says what is wrong and what to write instead.
+	Reason string
+}
+
+// Error names field, expression and position.
+func (e *ConfigError) Error() string {
+	var text strings.Builder
+	text.WriteString(e.Field)
+	if e.Expression != "" {
+		fmt.Fprintf(&text, " %q", e.Expression)
+	}
+	if e.Position > 0 {
+		fmt.Fprintf(&text, ", character %d", e.Position)
+	}
+	text.WriteString(": " + e.Reason)
+	return text.String()
+}
+
+// place is where in an expression a parser met a fault.
+type place struct {
+	position int // counted from 1, 0: the whole expression
+	reason   string
+}
+
+// in makes the fault one of the named field.
+func (p *place) in(field, expression string) *ConfigError {
+	return &ConfigError{Field: field, Expression: expression, Position: p.position, Reason: p.reason}
+}

@@ -1,0 +1,43 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+)
+
+// Verbosity levels, of slog; logr knows them as V(1) and V(2).
+const (
+	levelDebug = slog.Level(-1)
+	levelTrace = slog.Level(-2)
+)
+
+// newLogger gives the logger a warn level, which logr lacks: sinks that know
+// slog (zap, slog itself, ktesting) log a warning as one, others at V(0). The
+// zero logr.Logger discards everything.
+func newLogger(logger logr.Logger, values ...any) *slog.Logger {
+	return slog.New(logr.ToSlogHandler(logger)).With(values...)
+}
+
+// guard runs a caller's function, so that neither its error nor its panic ends
+// the goroutine that serves the watcher.
+func guard(log *slog.Logger, name string, call func() error) {
+	defer func() {
+		if crash := recover(); crash != nil {
+			log.Error("Callback panicked; the watcher goes on",
+				"callback", name, "panic", fmt.Sprint(crash), "stack", string(debug.Stack()))
+		}
+	}()
+	if err := call(); err != nil {
+		log.Error("Callback failed; the watcher goes on", "callback", name, "error", err)
+	}
+}
+
+// quiet is the context that client-go logs into: its remarks about errors that
+// the watcher reports itself are for debugging.
+func quiet(ctx context.Context, logger logr.Logger) context.Context {
+	return logr.NewContext(ctx, logger.V(1))
+}
