@@ -1,0 +1,247 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Content is what there is at the place of a configuration. One of Text, Missing and Faulty is set.
+type Content struct {
+	// Text is the configuration.
+	Text []byte
+	// Missing says why there is nothing to read: no object, no file, no right to it.
+	Missing error
+	// Faulty says what is wrong with the object that has the text.
+	Faulty error
+	// Regarding is what Events are about; nil if there is nothing in the cluster to tell them of.
+	Regarding *corev1.ObjectReference
+}
+
+// configuration reads the content. The reason is that of the Event which tells the error.
+func (c Content) configuration() (parsed configuration.Configuration, reason string, err error) {
+	switch {
+	case c.Missing != nil:
+		return parsed, reasonUnreadable, c.Missing
+	case c.Faulty != nil:
+		return parsed, reasonRejected, c.Faulty
+	}
+	parsed, err = configuration.Parse(c.Text)
+	return parsed, reasonRejected, err
+}
+
+// The reasons of the Events on what holds the configuration.
+const (
+	reasonApplied    = "ConfigurationApplied"
+	reasonRejected   = "ConfigurationRejected"
+	reasonUnreadable = "ConfigurationUnreadable"
+)
+
+// ApplierOptions are what an Applier works with. All fields but Metrics are required.
+type ApplierOptions struct {
+	// Kinds are kept up to date.
+	Kinds *Kinds
+	// Flags are the kinds that there are without a configuration. One that the configuration has too is taken as the
+	// configuration has it: that is the one that can be changed without a restart, and a kind can move from the command
+	// line to the configuration without being without either.
+	Flags workload.Kinds
+	// Recorder sends Events, once Lead has been called.
+	Recorder events.EventRecorder
+	Metrics  prometheus.Registerer
+	Log      logr.Logger
+}
+
+// Applier puts what is valid in force, and tells what is not: in the log of every replica, and in Events of the leader.
+// All methods may be called by any goroutine.
+type Applier struct {
+	options ApplierOptions
+	// seen tells that there was a first Content, whatever it was.
+	seen atomic.Bool
+	// valid tells that what is there now is in force.
+	valid atomic.Bool
+
+	mu      sync.Mutex
+	leads   bool
+	applied bool // something valid was there once
+	problem *problem
+}
+
+// problem is why the Content of now is not in force.
+type problem struct {
+	reason, text string
+	regarding    *corev1.ObjectReference
+}
+
+// same tells whether a problem is the one that was told of: other edits of the object do not make it another one.
+func (p *problem) same(other *problem) bool {
+	if p == nil || p.reason != other.reason || p.text != other.text || (p.regarding == nil) != (other.regarding == nil) {
+		return false
+	}
+	return p.regarding == nil || p.regarding.UID == other.regarding.UID
+}
+
+// NewApplier returns an Applier that has seen nothing yet.
+func NewApplier(options ApplierOptions) *Applier {
+	a := &Applier{options: options}
+	if options.Metrics != nil {
+		options.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "pod_reloader_configuration_valid",
+			Help: "1 if the configuration that --config names is in force as it is now; 0 if it is missing or invalid, and the last valid one is.",
+		}, func() float64 {
+			if a.valid.Load() {
+				return 1
+			}
+			return 0
+		}))
+	}
+	return a
+}
+
+// Seen says what is waited for until there was a first look at the configuration, be it that it is missing or invalid.
+func (a *Applier) Seen() error {
+	if !a.seen.Load() {
+		return errUnseen
+	}
+	return nil
+}
+
+var errUnseen = errors.New("the configuration that --config names has not been looked at yet")
+
+// Offer takes the content of now. It returns when what is valid in it is in force.
+func (a *Applier) Offer(c Content) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.seen.Store(true)
+	parsed, reason, err := c.configuration()
+	if err != nil {
+		a.valid.Store(false)
+		a.reject(&problem{reason: reason, text: err.Error(), regarding: c.Regarding})
+		return
+	}
+	started := time.Now()
+	came, went := a.options.Kinds.Set(a.options.Flags.Override(parsed.WorkloadKinds...))
+	a.valid.Store(true)
+	news := !a.applied || a.problem != nil || len(came)+len(went) > 0
+	a.applied, a.problem = true, nil
+	if !news {
+		return
+	}
+	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "duration", time.Since(started).String())
+	a.tell(c.Regarding, corev1.EventTypeNormal, reasonApplied, "applied: "+difference(came, went))
+}
+
+// reject leaves everything as it is and says why, once for each problem.
+func (a *Applier) reject(p *problem) {
+	p.text = bound(a.consequence() + ": " + p.text)
+	if a.problem.same(p) {
+		return
+	}
+	a.problem = p
+	a.options.Log.Info("Configuration not applied", "reason", p.reason, "problem", p.text)
+	a.tell(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
+}
+
+// consequence says what is in force instead.
+func (a *Applier) consequence() string {
+	if a.applied {
+		return "the last valid configuration stays in force"
+	}
+	return "no valid configuration has been seen since the start, only the kinds of the command line are looked after"
+}
+
+// tellAgain is when the API server has forgotten an Event, by default.
+const tellAgain = time.Hour
+
+// Lead tells, while this process is the leader, what is wrong: what was wrong before at once, and what stays wrong again
+// when the API server has forgotten it. It returns when the context ends.
+func (a *Applier) Lead(ctx context.Context) error {
+	ticker := time.NewTicker(tellAgain)
+	defer ticker.Stop()
+	a.lead(true)
+	defer a.lead(false)
+	for {
+		a.repeat()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (a *Applier) lead(leads bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.leads = leads
+}
+
+// repeat tells what is wrong now.
+func (a *Applier) repeat() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.problem; p != nil {
+		a.tell(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
+	}
+}
+
+// tell sends an Event if this process leads and there is something to attach it to.
+func (a *Applier) tell(regarding *corev1.ObjectReference, eventType, reason, text string) {
+	if !a.leads || regarding == nil {
+		return
+	}
+	a.options.Recorder.Eventf(regarding, nil, eventType, reason, actionFor(text), "%s", bound(text))
+}
+
+// actionFor is the action of an Event. A digest of the text is in it, since client-go counts an Event on an earlier one
+// that agrees with it in everything but the text, which would be lost.
+func actionFor(text string) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(text)) // it never fails
+	return fmt.Sprintf("Configure-%08x", sum.Sum32())
+}
+
+// longest is how many bytes the text of an Event may have, with some to spare.
+const longest = 1000
+
+func bound(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
+}
+
+// difference says in words what a change came to.
+func difference(came, went []workload.Kind) string {
+	var parts []string
+	if len(came) > 0 {
+		parts = append(parts, "added "+strings.Join(texts(came), ", "))
+	}
+	if len(went) > 0 {
+		parts = append(parts, "removed "+strings.Join(texts(went), ", "))
+	}
+	if len(parts) == 0 {
+		return "nothing changes"
+	}
+	return strings.Join(parts, "; ")
+}
+
+func texts(kinds []workload.Kind) []string {
+	list := make([]string, 0, len(kinds))
+	for _, kind := range kinds {
+		list = append(list, kind.String())
+	}
+	return list
+}

@@ -1,0 +1,181 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// heard is a recorder that remembers what it was told.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ref := regarding.(*corev1.ObjectReference)
+	h.lines = append(h.lines, fmt.Sprintf("%s %s %s/%s: ", eventType, reason, ref.Kind, ref.Name)+fmt.Sprintf(note, args...))
+}
+
+func (h *heard) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := h.lines
+	h.lines = nil
+	return lines
+}
+
+const header = "apiVersion: pod-reloader.io/v1alpha1\nkind: Configuration\n"
+
+func withKinds(texts ...string) []byte {
+	text := header + "workloadKinds:\n"
+	for _, t := range texts {
+		name, template, _ := strings.Cut(t, "=")
+		i := strings.LastIndex(name, "/")
+		text += fmt.Sprintf("- {apiVersion: %s, kind: %s, template: %s}\n", name[:i], name[i+1:], template)
+	}
+	return []byte(text)
+}
+
+type applied struct {
+	*live.Applier
+	kinds    *live.Kinds
+	events   *heard
+	registry *prometheus.Registry
+}
+
+func newApplier(t *testing.T, flags workload.Kinds) applied {
+	t.Helper()
+	a := applied{kinds: live.NewKinds(flags), events: &heard{}, registry: prometheus.NewRegistry()}
+	a.Applier = live.NewApplier(live.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Metrics: a.registry, Log: logr.Discard()})
+	return a
+}
+
+func (a applied) lead(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		assert.NoError(t, a.Lead(ctx))
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	synctest.Wait()
+}
+
+func (a applied) valid(t *testing.T) float64 {
+	t.Helper()
+	families, err := a.registry.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1)
+	return families[0].GetMetric()[0].GetGauge().GetValue()
+}
+
+func (a applied) texts() []string {
+	var list []string
+	for _, kind := range a.kinds.Current().All() {
+		list = append(list, kind.String())
+	}
+	return list
+}
+
+func object(version string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "ConfigMap", Name: "config", UID: "u1", ResourceVersion: version}
+}
+
+func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newApplier(t, set(t, "f.io/v1/F=spec.t"))
+		require.Error(t, a.Seen(), "a replica is not ready before it knows which kinds it serves")
+		a.lead(t)
+
+		a.Offer(live.Content{Missing: errors.New("there is none"), Regarding: object("")})
+		require.NoError(t, a.Seen(), "a missing configuration does not stop the program")
+		assert.Zero(t, a.valid(t))
+		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: no valid configuration has been seen since the start, only the kinds of the command line are looked after: there is none"}, a.events.take())
+
+		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
+		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "beside those of the command line")
+		assert.InDelta(t, 1, a.valid(t), 0)
+		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: added a.io/v1/A=spec.t"}, a.events.take())
+
+		broken := withKinds("a.io/v1/A=status", "b.io/v1/B=spec.t")
+		for _, version := range []string{"2", "3"} {
+			a.Offer(live.Content{Text: broken, Regarding: object(version)})
+		}
+		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "all of the last valid one, nothing of the invalid one")
+		assert.Zero(t, a.valid(t))
+		assert.Equal(t, []string{`Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: workloadKinds[0].template: Invalid value: "status": the path must begin with spec: nothing but the spec is desired state`},
+			a.events.take(), "told once, also when something else of the object is edited")
+
+		a.Offer(live.Content{Missing: errors.New("it is gone"), Regarding: object("")})
+		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: the last valid configuration stays in force: it is gone"}, a.events.take())
+		assert.Len(t, a.texts(), 2)
+
+		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("4")})
+		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: nothing changes"}, a.events.take(), "it is told that it is valid again")
+		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("5")})
+		assert.Empty(t, a.events.take(), "a label of the object is nothing to us")
+
+		a.Offer(live.Content{Text: []byte(header), Regarding: object("6")})
+		assert.Equal(t, []string{"f.io/v1/F=spec.t"}, a.texts())
+		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: removed a.io/v1/A=spec.t"}, a.events.take())
+	})
+}
+
+func TestConfigurationGoesBeforeFlags(t *testing.T) {
+	t.Parallel()
+	a := newApplier(t, set(t, "f.io/v1/F=spec.t", "g.io/v1/G=spec.t"))
+	a.Offer(live.Content{Text: withKinds("f.io/v2/F=spec.pods")})
+	assert.Equal(t, []string{"f.io/v2/F=spec.pods", "g.io/v1/G=spec.t"}, a.texts())
+	a.Offer(live.Content{Text: []byte(header)})
+	assert.Equal(t, []string{"f.io/v1/F=spec.t", "g.io/v1/G=spec.t"}, a.texts(), "the flag is back in force")
+}
+
+func TestOnlyTheLeaderTells(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newApplier(t, workload.NewKinds())
+		a.Offer(live.Content{Text: []byte(header), Regarding: object("1")})
+		a.Offer(live.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: object("2")})
+		assert.Empty(t, a.events.take(), "a standby")
+		a.lead(t)
+		told := []string{"Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: data[config.yaml]: Required value"}
+		assert.Equal(t, told, a.events.take(), "the new leader tells what is wrong now")
+		time.Sleep(59 * time.Minute) //nolint:forbidigo // the time is fake
+		synctest.Wait()
+		assert.Empty(t, a.events.take())
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time is fake
+		synctest.Wait()
+		assert.Equal(t, told, a.events.take(), "again when the API server has forgotten it")
+		other := object("3")
+		other.UID = types.UID("u2")
+		a.Offer(live.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: other})
+		assert.Equal(t, told, a.events.take(), "another object with the same fault")
+		a.Offer(live.Content{Missing: errors.New("no file")})
+		assert.Empty(t, a.events.take(), "there is no object to tell it of")
+		a.Offer(live.Content{Faulty: errors.New(strings.Repeat("ü", 1000)), Regarding: other})
+		lines := a.events.take()
+		require.Len(t, lines, 1)
+		assert.Less(t, len(lines[0]), 1100, "the API server refuses long texts")
+	})
+}

@@ -1,0 +1,143 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// failurePoll is how often it is looked why the first sync has not come yet.
+const failurePoll = time.Second
+
+// configMap is the Source of a configuration in a ConfigMap.
+type configMap struct {
+	options SourceOptions
+	single  *watch.Single
+
+	mu sync.Mutex // one Offer at a time
+	// synced tells that the API server has answered; what failed before is no news then.
+	synced bool
+}
+
+func newConfigMap(options SourceOptions) (*configMap, error) {
+	c := &configMap{options: options}
+	var err error
+	c.single, err = watch.NewSingle(watch.SingleConfig{
+		GVR:            configMaps,
+		Namespace:      options.Location.Namespace,
+		Name:           options.Location.Name,
+		OnChange:       c.changed,
+		OnSyncComplete: c.changed,
+		Logger:         options.Log,
+	}, options.Client)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Start watches the ConfigMap until the context ends.
+func (c *configMap) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { c.explain(ctx) })
+	defer running.Wait()
+	return c.single.Start(ctx)
+}
+
+// changed is called with the ConfigMap as it is now, nil if there is none.
+func (c *configMap) changed(_ context.Context, object *unstructured.Unstructured) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.synced = true
+	c.options.Offer(contentOf(c.options.Location, object))
+	return nil
+}
+
+// explain offers that a right is missing, as long as the watch could not begin: nobody has to wait for the configuration
+// then, and it is applied when the right is given. An API server that is away is waited for, and the watcher tells of it.
+func (c *configMap) explain(ctx context.Context) {
+	ticker := time.NewTicker(failurePoll)
+	defer ticker.Stop()
+	for !c.single.IsSynced() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if _, err := c.single.LastWatchError(); denied(err) {
+			c.failed(err)
+		}
+	}
+}
+
+func (c *configMap) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.synced {
+		c.options.Offer(Content{Missing: unreadable(c.options.Location, err), Regarding: regarding(c.options.Location, nil)})
+	}
+}
+
+func denied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+func unreadable(location configuration.Location, err error) error {
+	advice := ""
+	if denied(err) {
+		advice = ", grant get, list and watch of it"
+	}
+	return fmt.Errorf("the ConfigMap %s/%s cannot be read%s: %w", location.Namespace, location.Name, advice, err)
+}
+
+// getConfigMap reads a ConfigMap once.
+func getConfigMap(ctx context.Context, location configuration.Location, client dynamic.Interface) Content {
+	object, err := client.Resource(configMaps).Namespace(location.Namespace).Get(ctx, location.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return contentOf(location, nil)
+	case err != nil:
+		return Content{Missing: unreadable(location, err)}
+	default:
+		return contentOf(location, object)
+	}
+}
+
+// contentOf returns what a ConfigMap holds; nil if there is none.
+func contentOf(location configuration.Location, object *unstructured.Unstructured) Content {
+	content := Content{Regarding: regarding(location, object)}
+	if object == nil {
+		content.Missing = fmt.Errorf("there is no ConfigMap %s/%s: create it with the key %s, or correct --config",
+			location.Namespace, location.Name, configuration.DataKey)
+		return content
+	}
+	text, found, err := unstructured.NestedString(object.Object, "data", configuration.DataKey)
+	if err != nil || !found {
+		content.Faulty = field.Required(field.NewPath("data").Key(configuration.DataKey), "the configuration is looked for in this key, as text")
+		return content
+	}
+	content.Text = []byte(text)
+	return content
+}
+
+// regarding names a ConfigMap for Events, whether it exists or not.
+func regarding(location configuration.Location, object *unstructured.Unstructured) *corev1.ObjectReference {
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: location.Namespace, Name: location.Name}
+	if object != nil {
+		ref.UID, ref.ResourceVersion = object.GetUID(), object.GetResourceVersion()
+	}
+	return ref
+}

@@ -1,0 +1,84 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+)
+
+// filePoll is how often the file is looked at. Polling sees every way of replacing it, the swap of symbolic links by which
+// the kubelet updates a mounted ConfigMap included, and a file that is not there yet.
+const filePoll = time.Second
+
+// file is the Source of a configuration in a file.
+type file struct{ options SourceOptions }
+
+func newFile(options SourceOptions) *file { return &file{options} }
+
+// fileSettle is how long a file must stay as it is: somebody may be about to write it, and half of a list is a list.
+const fileSettle = 100 * time.Millisecond
+
+// Start follows the file until the context ends.
+func (f *file) Start(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var offered, seen *Content
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		content := readFile(f.options.Location.Path)
+		content.Regarding = f.options.Pod
+		switch {
+		case content.same(offered):
+			timer.Reset(filePoll)
+		case content.same(seen):
+			f.options.Offer(content)
+			offered = &content
+			timer.Reset(filePoll)
+		default:
+			timer.Reset(fileSettle)
+		}
+		seen = &content
+	}
+}
+
+// same tells whether two contents of a file are the same.
+func (c Content) same(other *Content) bool {
+	switch {
+	case other == nil:
+		return false
+	case c.Missing != nil || other.Missing != nil:
+		return c.Missing != nil && other.Missing != nil && c.Missing.Error() == other.Missing.Error()
+	default:
+		return string(c.Text) == string(other.Text)
+	}
+}
+
+// readFile reads a file once, not more of it than can be a configuration.
+func readFile(path string) Content {
+	text, err := readAll(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return Content{Missing: fmt.Errorf("there is no file %s: create it, or correct --config", path)}
+	}
+	if err != nil {
+		return Content{Missing: fmt.Errorf("read the configuration: %w", err)}
+	}
+	return Content{Text: text}
+}
+
+func readAll(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return io.ReadAll(io.LimitReader(f, configuration.MaxSize+1))
+}

@@ -1,0 +1,209 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+)
+
+// start follows a location until the test ends, and returns what is offered.
+func start(t *testing.T, options live.SourceOptions) chan live.Content {
+	t.Helper()
+	offered := make(chan live.Content, 100)
+	options.Offer = func(c live.Content) { offered <- c }
+	options.Log = logr.Discard()
+	source, err := live.NewSource(options)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		assert.NoError(t, source.Start(ctx))
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	return offered
+}
+
+// Every way of replacing a file is seen, and nothing is offered that is not new.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "config.yaml")
+		pod := &corev1.ObjectReference{Kind: "Pod", Name: "p"}
+		offered := start(t, live.SourceOptions{Location: configuration.Location{Path: path}, Pod: pod})
+		first := <-offered
+		require.ErrorContains(t, first.Missing, "there is no file "+path)
+		assert.Equal(t, pod, first.Regarding)
+
+		write := func(name, text string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		write("config.yaml", "one")
+		assert.Equal(t, "one", string((<-offered).Text), "it is created")
+		write("config.yaml", "two")
+		assert.Equal(t, "two", string((<-offered).Text), "it is written in place")
+		write("next", "three")
+		require.NoError(t, os.Rename(filepath.Join(dir, "next"), path))
+		assert.Equal(t, "three", string((<-offered).Text), "it is replaced")
+
+		// As the kubelet does: config.yaml → ..data/config.yaml, ..data → a directory, swapped by a rename.
+		for _, version := range []string{"v1", "v2"} {
+			require.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+			write(version+"/config.yaml", version)
+			require.NoError(t, os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+			require.NoError(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+			if version == "v1" {
+				require.NoError(t, os.Remove(path))
+				require.NoError(t, os.Symlink("..data/config.yaml", path))
+			}
+			assert.Equal(t, version, string((<-offered).Text), "a symbolic link is swapped")
+		}
+
+		require.NoError(t, os.Remove(path))
+		require.ErrorContains(t, (<-offered).Missing, "there is no file", "it is deleted")
+		require.NoError(t, os.Mkdir(path, 0o700))
+		require.ErrorContains(t, (<-offered).Missing, "read the configuration", "it is no file")
+		time.Sleep(time.Minute) //nolint:forbidigo // the time is fake
+		assert.Empty(t, offered, "each content is offered once")
+	})
+}
+
+// What somebody is still writing is not half of a configuration.
+func TestFileThatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(path, []byte("all"), 0o600))
+		offered := start(t, live.SourceOptions{Location: configuration.Location{Path: path}})
+		assert.Equal(t, "all", string((<-offered).Text))
+		for _, text := range []string{"", "h", "ha", "hal", "half"} {
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the time is fake
+		}
+		require.NoError(t, os.WriteFile(path, []byte("whole"), 0o600))
+		assert.Equal(t, "whole", string((<-offered).Text))
+	})
+}
+
+func configMap(version string, data map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+		"metadata": map[string]any{"namespace": "ops", "name": "config", "uid": "u1", "resourceVersion": version},
+	}}
+}
+
+var (
+	inOps = configuration.Location{Namespace: "ops", Name: "config"}
+	gvr   = corev1.SchemeGroupVersion.WithResource("configmaps")
+)
+
+func newClient(objects ...runtime.Object) *fake.FakeDynamicClient {
+	scheme := runtime.NewScheme()
+	_ = corev1.AddToScheme(scheme)
+	return fake.NewSimpleDynamicClient(scheme, objects...)
+}
+
+func TestConfigMap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient()
+		resource := client.Resource(gvr).Namespace("ops")
+		offered := start(t, live.SourceOptions{Location: inOps, Client: client})
+		first := <-offered
+		require.ErrorContains(t, first.Missing, "there is no ConfigMap ops/config: create it with the key config.yaml, or correct --config")
+		assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ops", Name: "config"}, first.Regarding)
+
+		_, err := resource.Create(t.Context(), configMap("1", map[string]any{"config.yaml": "one"}), metav1.CreateOptions{})
+		require.NoError(t, err)
+		created := <-offered
+		assert.Equal(t, "one", string(created.Text))
+		assert.Equal(t, "1", created.Regarding.ResourceVersion)
+		assert.EqualValues(t, "u1", created.Regarding.UID)
+
+		_, err = resource.Update(t.Context(), configMap("2", map[string]any{"config.yml": "one"}), metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.ErrorContains(t, (<-offered).Faulty, "data[config.yaml]: Required value")
+
+		_, err = resource.Update(t.Context(), configMap("3", map[string]any{"config.yaml": "two"}), metav1.UpdateOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, "two", string((<-offered).Text))
+		require.NoError(t, resource.Delete(t.Context(), "config", metav1.DeleteOptions{}))
+		require.ErrorContains(t, (<-offered).Missing, "there is no ConfigMap")
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
+		synctest.Wait()
+		assert.Empty(t, offered, "a resync is no change")
+	})
+}
+
+// Without the right to watch it, nobody waits for the configuration; it is applied when the right is given.
+func TestConfigMapThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(configMap("1", map[string]any{"config.yaml": "one"}))
+		var away, allowed atomic.Bool
+		away.Store(true)
+		client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, errors.New("connection refused")
+			}
+			if !allowed.Load() {
+				return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no right"))
+			}
+			return false, nil, nil
+		})
+		offered := start(t, live.SourceOptions{Location: inOps, Client: client})
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the time is fake
+		assert.Empty(t, offered, "an API server that is away is waited for")
+		away.Store(false)
+		denied := <-offered
+		require.ErrorContains(t, denied.Missing, "the ConfigMap ops/config cannot be read, grant get, list and watch of it")
+		require.ErrorContains(t, denied.Missing, "no right")
+		allowed.Store(true)
+		var last live.Content
+		for last.Text == nil {
+			last = <-offered
+		}
+		assert.Equal(t, "one", string(last.Text))
+	})
+}
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	client := newClient(configMap("1", map[string]any{"config.yaml": string(withKinds("a.io/v1/A=spec.t"))}))
+	got, err := live.Read(t.Context(), inOps, client)
+	require.NoError(t, err)
+	assert.Len(t, got.WorkloadKinds, 1)
+	_, err = live.Read(t.Context(), configuration.Location{Namespace: "ops", Name: "other"}, client)
+	require.ErrorContains(t, err, "the configuration in configmap:ops/other: there is no ConfigMap ops/other")
+
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	_, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)
+	require.ErrorContains(t, err, "there is no file")
+	require.NoError(t, os.WriteFile(path, withKinds("a.io/v1/A=status"), 0o600))
+	_, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)
+	require.ErrorContains(t, err, "workloadKinds[0].template")
+	require.NoError(t, os.WriteFile(path, withKinds("a.io/v1/A=spec.t"), 0o600))
+	got, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)
+	require.NoError(t, err)
+	assert.Len(t, got.WorkloadKinds, 1)
+}
