@@ -1,0 +1,289 @@
+// Package explain answers the question why a workload was restarted, or why it was not.
+//
+// It is pure and decides nothing by itself: it asks the same policy as the loop and the same rules as the webhook, and
+// puts what they say into a Report that a person or a program can read.
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Input is what a Report is made of.
+type Input struct {
+	Object workload.Object
+	// View and Problems are what stamp.Reader reads of the object.
+	View     stamp.View
+	Problems []annotation.Problem
+	Keys     annotation.Keys
+	// States of the tracked Refs, with contents where they could be read.
+	States map[reference.Ref]digest.State
+	// Unread says of a Ref why its state could not be read.
+	Unread map[reference.Ref]error
+	// Ring is empty where the reader has no right to the digest keys: contents can then not be compared.
+	Ring digest.Ring
+	// Outside says why the installation does not look after the workload, by its flags; empty if it does.
+	Outside string
+	// ReloadMissingRequired is as the installation has it (--missing-required=reload).
+	ReloadMissingRequired bool
+	// Warnings are the Warning Events that pod-reloader has sent about the workload, in any order.
+	Warnings []Warning
+	// Now is the present time.
+	Now time.Time
+}
+
+// Report explains one workload. Its JSON form is stable: fields may come, none goes.
+type Report struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Verdict is reload, hold or nothing, as the loop would say now; unknown where something could not be read.
+	Verdict string `json:"verdict"`
+	// Reason explains the Verdict in a sentence fragment.
+	Reason string `json:"reason"`
+	// Pending says why a new template does not replace the running pods by itself; empty if it does.
+	Pending string `json:"pending,omitempty"`
+	// ConfigHash of the pod template; empty if it was never stamped.
+	ConfigHash string `json:"configHash,omitempty"`
+	// Configuration has a row for every tracked config object.
+	Configuration []Row `json:"configuration"`
+	// LastReload tells of the last reload; nil if none is known for the present template.
+	LastReload *LastReload `json:"lastReload,omitempty"`
+	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
+	// not done.
+	Warnings []Warning `json:"warnings,omitempty"`
+	// Problems are what is wrong, each with what to do.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Warning is a Warning Event.
+type Warning struct {
+	Time   time.Time `json:"time"`
+	Age    string    `json:"age"`
+	Reason string    `json:"reason"`
+	// Message is the text of the Event.
+	Message string `json:"message"`
+}
+
+// Row compares one config object.
+type Row struct {
+	Ref string `json:"ref"`
+	// Started is what the pods of the current template were started with, according to the Record.
+	Started string `json:"started"`
+	// Known is what the running pods are known to have: the Record, overlaid with the Baseline.
+	Known string `json:"known"`
+	// Now is the present state.
+	Now string `json:"now"`
+	// Differs is created, modified, deleted, "" or unknown.
+	Differs string `json:"differs,omitempty"`
+	// Required tells that pods cannot start without the object.
+	Required bool `json:"required,omitempty"`
+}
+
+// LastReload is a reload with its causes.
+type LastReload struct {
+	Time    time.Time       `json:"time"`
+	Age     string          `json:"age"`
+	Cause   string          `json:"cause"`
+	Changes []record.Change `json:"changes,omitempty"`
+	More    int             `json:"more,omitempty"`
+}
+
+// Explain returns the Report.
+func Explain(in Input) Report {
+	r := Report{
+		Kind:          in.Object.Kind.Kind,
+		Namespace:     in.Object.Namespace(),
+		Name:          in.Object.Name(),
+		Pending:       in.Object.Pending(),
+		ConfigHash:    in.View.Marks[stamp.Hash],
+		Configuration: []Row{},
+		LastReload:    lastReload(in),
+		Problems:      problems(in),
+	}
+	r.Warnings = warnings(in, r.LastReload)
+	decision := policy.Input{
+		Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Marks.Known(), Current: in.States, Ring: in.Ring,
+		ReloadMissingRequired: in.ReloadMissingRequired,
+	}
+	verdict := policy.Decide(decision)
+	differs := differences(in, verdict)
+	r.Configuration = rows(in, decision, differs)
+	r.Verdict, r.Reason = judge(in, verdict, differs)
+	return r
+}
+
+// judge gives the first reason that applies.
+func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
+	switch {
+	case in.Outside != "":
+		return string(policy.Nothing), "not looked after: " + in.Outside
+	case in.Object.Kind.CreateOnly:
+		return string(policy.Nothing), "the pod template of a " + in.Object.Kind.Kind + " cannot be changed: it is stamped once, when it is created"
+	case !in.View.Intent.Asked:
+		return string(policy.Nothing), fmt.Sprintf("no annotation asks for reloads; set %s or %s on the workload itself, not on its pod template", in.Keys.ConfigMaps, in.Keys.Secrets)
+	case in.View.Excluded:
+		return string(policy.Nothing), fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
+	case len(in.View.Intent.Tracked) == 0:
+		return string(policy.Nothing), "the annotations name nothing that can exist"
+	case len(in.Unread) > 0:
+		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; the pods keep what they have until they can", len(in.Unread), len(in.View.Intent.Tracked))
+	case in.Ring.Empty() && len(differs) == 0:
+		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
+	case in.Ring.Empty():
+		return unknown, "contents cannot be compared without the digest key; run this inside the installation's pod, or as somebody who may read its Secret"
+	default:
+		return string(verdict.Action), verdict.Reason
+	}
+}
+
+// differences says of each tracked Ref that is not as it is known to be how it differs.
+func differences(in Input, verdict policy.Verdict) map[reference.Ref]string {
+	differs := map[reference.Ref]string{}
+	for _, ref := range in.View.Intent.Refs() {
+		if in.Unread[ref] != nil {
+			differs[ref] = unknown
+		} else if how := withoutKey(in, ref); how != "" && in.Ring.Empty() {
+			differs[ref] = how
+		}
+	}
+	for _, c := range verdict.Changes {
+		differs[c.Ref] = string(c.Type)
+	}
+	return differs
+}
+
+// unknown is the Verdict, and the difference, where something could not be read or compared.
+const unknown = "unknown"
+
+// withoutKey compares one Ref by what can be seen without a digest key: whether the object is there, and in which version.
+func withoutKey(in Input, ref reference.Ref) string {
+	known, state := in.View.Marks.Known(), in.States[ref]
+	item, ok := known.Items[ref]
+	switch {
+	case known.Fold != nil:
+		return unknown
+	case !ok, item.Absent() && state.Absent:
+		return ""
+	case item.Absent():
+		return string(policy.Created)
+	case state.Absent:
+		return string(policy.Deleted)
+	case item.Hint != "" && item.Hint == state.ResourceVersion:
+		return ""
+	default:
+		return unknown
+	}
+}
+
+func rows(in Input, decision policy.Input, differs map[reference.Ref]string) []Row {
+	started, err := record.Parse(in.View.Marks[stamp.Record])
+	if err != nil {
+		started = record.Record{}
+	}
+	rows := []Row{}
+	for _, ref := range in.View.Intent.Refs() {
+		row := Row{
+			Ref:      ref.String(),
+			Started:  itemText(started.Items, started.Fold, ref),
+			Known:    itemText(decision.Known.Items, decision.Known.Fold, ref),
+			Now:      stateText(in, decision, ref),
+			Differs:  differs[ref],
+			Required: in.View.Required[ref],
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func itemText(items map[reference.Ref]record.Item, fold *record.Fold, ref reference.Ref) string {
+	item, ok := items[ref]
+	switch {
+	case fold != nil:
+		return "recorded with the others as " + fold.Entry
+	case !ok:
+		return "unknown"
+	case item.Absent():
+		return "absent"
+	default:
+		return item.Entry
+	}
+}
+
+// stateText shows the present Entry under the key that the known one was made with, so that the two can be compared.
+func stateText(in Input, decision policy.Input, ref reference.Ref) string {
+	if err := in.Unread[ref]; err != nil {
+		return "unreadable: " + err.Error()
+	}
+	state := in.States[ref]
+	if state.Absent {
+		return "absent"
+	}
+	id := decision.Known.Items[ref].Key
+	if newest, ok := in.Ring.Newest(); ok {
+		if _, has := in.Ring.Key(id); !has {
+			id = newest.ID
+		}
+	}
+	if entry, ok := state.Entry(id); ok {
+		return entry.Short()
+	}
+	return "resourceVersion " + state.ResourceVersion
+}
+
+func lastReload(in Input) *LastReload {
+	last, ok := in.View.Marks.LastReload(in.Now)
+	if !ok {
+		return nil
+	}
+	return &LastReload{
+		Time:    last.Time,
+		Age:     age(in.Now, last.Time),
+		Cause:   last.Cause,
+		Changes: last.Changes,
+		More:    last.More,
+	}
+}
+
+func age(now, then time.Time) string { return now.Sub(then).Truncate(time.Second).String() }
+
+// warnings returns the newest Warning for each reason, newest first. What was told before the last reload is done with.
+func warnings(in Input, last *LastReload) []Warning {
+	newest := slices.SortedStableFunc(slices.Values(in.Warnings), func(a, b Warning) int { return b.Time.Compare(a.Time) })
+	var told []Warning
+	for _, w := range newest {
+		same := func(other Warning) bool { return other.Reason == w.Reason }
+		if last != nil && w.Time.Before(last.Time) || slices.ContainsFunc(told, same) {
+			continue
+		}
+		w.Age = age(in.Now, w.Time)
+		told = append(told, w)
+	}
+	return told
+}
+
+// problems lists what is wrong with the annotations and with our marks.
+func problems(in Input) []string {
+	var found []string
+	for _, p := range in.Problems {
+		found = append(found, p.Message)
+	}
+	if _, stored := in.View.Marks[stamp.Dummy]; stored {
+		found = append(found, fmt.Sprintf("the workload itself bears %s: no webhook looked at the last request for a reload; check that the MutatingWebhookConfiguration is there and its Service answers", in.Keys.ConfigHash))
+	}
+	if text, ok := in.View.Marks[stamp.Record]; ok {
+		if _, err := record.Parse(text); err != nil {
+			found = append(found, err.Error())
+		}
+	}
+	return found
+}

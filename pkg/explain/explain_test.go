@@ -1,0 +1,254 @@
+package explain_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/explain"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+var (
+	app = reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	db  = reference.Ref{Kind: reference.Secret, Name: "db"}
+	now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change  func(*fixture)
+		verdict string
+		reason  string
+		differs []string
+		problem string
+	}{
+		"in order": {
+			change: func(*fixture) {}, verdict: "nothing", reason: "current configuration", differs: []string{"", ""},
+		},
+		"a config map changed": {
+			change:  func(f *fixture) { f.in.States[app] = f.state("2", "b") },
+			verdict: "reload", reason: "configmap/app modified", differs: []string{"modified", ""},
+		},
+		"only its label changed": {
+			change:  func(f *fixture) { f.in.States[app] = f.state("2", "a") },
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""},
+		},
+		"a required secret is gone": {
+			change:  func(f *fixture) { f.in.States[db] = digest.State{Absent: true} },
+			verdict: "hold", reason: "could not start", differs: []string{"", "deleted"},
+		},
+		"a secret that we may not read": {
+			change: func(f *fixture) {
+				delete(f.in.States, db)
+				f.in.Unread = map[reference.Ref]error{db: errors.New("forbidden")}
+			},
+			verdict: "unknown", reason: "1 of 2 tracked objects cannot be read", differs: []string{"", "unknown"},
+		},
+		"no digest key, and resourceVersions differ": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				f.in.States[app] = digest.State{UID: "u", ResourceVersion: "2"}
+			},
+			verdict: "unknown", reason: "digest key", differs: []string{"unknown", ""},
+		},
+		"no digest key, and resourceVersions are the recorded ones": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				for ref, state := range f.in.States {
+					f.in.States[ref] = digest.State{UID: state.UID, ResourceVersion: state.ResourceVersion}
+				}
+			},
+			verdict: "nothing", reason: "recorded resourceVersion", differs: []string{"", ""},
+		},
+		"no digest key, and a secret is gone": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				f.in.States[db] = digest.State{Absent: true}
+			},
+			verdict: "unknown", reason: "digest key", differs: []string{"", "deleted"},
+		},
+		"never opted in": {
+			change: func(f *fixture) {
+				delete(f.annotations(), "pod-reloader.cs.sap.com/configmaps")
+				delete(f.annotations(), "pod-reloader.cs.sap.com/secrets")
+			},
+			verdict: "nothing", reason: "no annotation asks for reloads",
+		},
+		"the list stands on the pod template": {
+			change: func(f *fixture) {
+				delete(f.annotations(), "pod-reloader.cs.sap.com/configmaps")
+				delete(f.annotations(), "pod-reloader.cs.sap.com/secrets")
+				f.template()["pod-reloader.cs.sap.com/configmaps"] = "app"
+			},
+			verdict: "nothing", reason: "on the workload itself", problem: "on the pod template has no effect",
+		},
+		"disabled by label": {
+			change: func(f *fixture) {
+				f.metadata()["labels"] = map[string]any{"pod-reloader.cs.sap.com/disabled": "true"}
+			},
+			verdict: "nothing", reason: "a label excludes", differs: []string{"", ""},
+		},
+		"out of scope": {
+			change:  func(f *fixture) { f.in.Outside = "--namespaces does not name shop" },
+			verdict: "nothing", reason: "not looked after: --namespaces does not name shop", differs: []string{"", ""},
+		},
+		"a required secret is gone, and the installation does not mind": {
+			change: func(f *fixture) {
+				f.in.States[db] = digest.State{Absent: true}
+				f.in.ReloadMissingRequired = true
+			},
+			verdict: "reload", reason: "secret/db deleted", differs: []string{"", "deleted"},
+		},
+		"a name that cannot exist": {
+			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/configmaps"] = "app,App!" },
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "App!",
+		},
+		"a dummy is stored": {
+			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1" },
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "no webhook looked",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			tc.change(f)
+			report := f.explain()
+			assert.Equal(t, tc.verdict, report.Verdict, report.Reason)
+			assert.Contains(t, report.Reason, tc.reason)
+			var differs []string
+			for _, row := range report.Configuration {
+				differs = append(differs, row.Differs)
+			}
+			assert.Equal(t, tc.differs, differs)
+			if tc.problem != "" {
+				require.NotEmpty(t, report.Problems)
+				assert.Contains(t, report.Problems[0], tc.problem)
+			} else {
+				assert.Empty(t, report.Problems)
+			}
+		})
+	}
+}
+
+func TestReportReadsLikeAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
+		Time: now.Add(-90 * time.Second), Hash: f.hash, Cause: record.CauseConfigChange,
+		Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
+	}.String()
+	f.raw["spec"].(map[string]any)["paused"] = true
+	f.in.States[app] = f.state("2", "b")
+	var out bytes.Buffer
+	require.NoError(t, f.explain().Write(&out))
+	for _, want := range []string{
+		"Deployment shop/cart: a reload is due (configmap/app modified)",
+		"A new template does not replace the running pods by itself: paused.",
+		"secret/db (required)",
+		"Last reload: 2026-01-02T03:02:35Z (1m30s ago), because configuration changed:\n  configmap/app modified\n",
+	} {
+		assert.Contains(t, out.String(), want)
+	}
+}
+
+func TestWarningsSayWhyWhatIsDueIsNotDone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
+		Time: now.Add(-time.Hour), Hash: f.hash, Cause: record.CauseConfigChange,
+	}.String()
+	f.in.Warnings = []explain.Warning{
+		{Time: now.Add(-2 * time.Hour), Reason: "ReloadHeld", Message: "long ago"},
+		{Time: now.Add(-3 * time.Minute), Reason: "ReloadFailed", Message: "denied by policy one"},
+		{Time: now.Add(-time.Minute), Reason: "ConfigUnreadable", Message: "read secret/a\nread secret/b"},
+		{Time: now.Add(-2 * time.Minute), Reason: "ReloadFailed", Message: "denied by policy two"},
+	}
+	report := f.explain()
+	require.Len(t, report.Warnings, 2, "the last of each reason, since the last reload")
+	assert.Equal(t, "ConfigUnreadable", report.Warnings[0].Reason, "newest first")
+	assert.Equal(t, "denied by policy two", report.Warnings[1].Message)
+	var out bytes.Buffer
+	require.NoError(t, report.Write(&out))
+	assert.Contains(t, out.String(), "\nWarning 1m0s ago, ConfigUnreadable: read secret/a; read secret/b\n"+
+		"\nWarning 2m0s ago, ReloadFailed: denied by policy two\n")
+}
+
+// fixture is a stamped Deployment whose pods have the current configuration.
+type fixture struct {
+	ring digest.Ring
+	raw  map[string]any
+	hash string
+	in   explain.Input
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	ring, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	f := &fixture{ring: ring}
+	states := map[reference.Ref]digest.State{app: f.state("1", "a"), db: f.state("1", "s")}
+	id, _ := ring.Newest()
+	f.hash, err = digest.Hash(id.ID, states)
+	require.NoError(t, err)
+	rec, _, err := record.New(id.ID, states, record.MaxSize)
+	require.NoError(t, err)
+	f.raw = map[string]any{
+		"metadata": map[string]any{
+			"name": "cart", "namespace": "shop", "generation": int64(3),
+			"annotations": map[string]any{keys.ConfigMaps: "app", keys.Secrets: "db"},
+		},
+		"spec": map[string]any{"template": map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{keys.ConfigHash: f.hash, keys.ConfigRecord: rec.String()}},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "envFrom": []any{
+				map[string]any{"secretRef": map[string]any{"name": "db"}},
+			}}}},
+		}},
+	}
+	f.in = explain.Input{Keys: keys, States: states, Ring: ring, Now: now}
+	return f
+}
+
+func (f *fixture) explain() explain.Report {
+	var deployment workload.Kind
+	for _, kind := range workload.Builtin() {
+		if kind.Kind == "Deployment" {
+			deployment = kind
+		}
+	}
+	f.in.Object = workload.Object{Kind: deployment, Raw: f.raw}
+	reader := stamp.Reader{Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}}}
+	f.in.View, f.in.Problems = reader.Read(f.in.Object)
+	return explain.Explain(f.in)
+}
+
+func (f *fixture) state(resourceVersion, value string) digest.State {
+	content := digest.OfConfigMap(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Data: map[string]string{"k": value},
+	})
+	return digest.StateOf(content, "u", resourceVersion, f.ring)
+}
+
+func (f *fixture) metadata() map[string]any { return f.raw["metadata"].(map[string]any) }
+
+func (f *fixture) annotations() map[string]any { return f.metadata()["annotations"].(map[string]any) }
+
+func (f *fixture) template() map[string]any {
+	template := f.raw["spec"].(map[string]any)["template"].(map[string]any)
+	return template["metadata"].(map[string]any)["annotations"].(map[string]any)
+}

@@ -1,0 +1,89 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+// Write writes the Report for a person to read.
+func (r Report) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s/%s: %s\n", r.Kind, r.Namespace, r.Name, r.headline())
+	if r.Pending != "" {
+		fmt.Fprintf(&b, "A new template does not replace the running pods by itself: %s.\n", r.Pending)
+	}
+	r.writeRows(&b)
+	r.writeLast(&b)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, strings.ReplaceAll(w.Message, "\n", "; "))
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "\nProblem: %s\n", p)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r Report) headline() string {
+	switch policy.Action(r.Verdict) {
+	case policy.Reload:
+		return "a reload is due (" + r.Reason + ")"
+	case policy.Hold:
+		return "a reload is held (" + r.Reason + ")"
+	case policy.Nothing:
+		return "nothing is due (" + r.Reason + ")"
+	default:
+		return "it cannot be told whether a reload is due (" + r.Reason + ")"
+	}
+}
+
+func (r Report) writeRows(b *strings.Builder) {
+	if len(r.Configuration) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CONFIGURATION\tPODS STARTED WITH\tKNOWN TO RUN WITH\tNOW\tDIFFERS")
+	for _, row := range r.Configuration {
+		differs := row.Differs
+		if differs == "" {
+			differs = "no"
+		}
+		name := row.Ref
+		if row.Required {
+			name += " (required)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", name, row.Started, row.Known, row.Now, differs)
+	}
+	_ = t.Flush() // a strings.Builder takes everything
+}
+
+func (r Report) writeLast(b *strings.Builder) {
+	if r.LastReload == nil {
+		if r.ConfigHash != "" {
+			b.WriteString("\nNo reload since the workload was created or released.\n")
+		}
+		return
+	}
+	fmt.Fprintf(b, "\nLast reload: %s (%s ago), %s\n", r.LastReload.Time.Format(time.RFC3339), r.LastReload.Age, causes[r.LastReload.Cause])
+	for _, c := range r.LastReload.Changes {
+		fmt.Fprintf(b, "  %s %s\n", c.Ref, c.Type)
+	}
+	if r.LastReload.More > 0 {
+		fmt.Fprintf(b, "  and %d more\n", r.LastReload.More)
+	}
+}
+
+// causes says in words what last-reload says in one.
+var causes = map[string]string{
+	record.CauseConfigChange:   "because configuration changed:",
+	record.CauseVerifiedReload: "because a client asked for it with a verified digest.",
+	record.CauseListEdit:       "because the list of config objects was edited.",
+	record.CauseRelease:        "together with a change of the pod template, which brought along:",
+}

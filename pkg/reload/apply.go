@@ -1,0 +1,230 @@
+package reload
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// reload asks the webhook for the reload, or stamps by itself where there is none.
+func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+	since := s.first
+	if since.IsZero() {
+		since = l.now()
+	}
+	l.memory.Due(s.key, since)
+	if !l.opts.Webhook {
+		return l.stamp(ctx, s, verdict)
+	}
+	if err := l.read(ctx, s, in, unread(in)); err != nil {
+		return l.retry(ctx, s, unreadable(err))
+	}
+	id, _ := in.Ring.Newest()
+	hash, err := digest.Hash(id.ID, tracked(in))
+	if err != nil {
+		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err, soon: true})
+	}
+	request := poke.Request{
+		GroupVersionKind: s.object.Kind.GroupVersionKind,
+		Namespace:        s.key.Namespace,
+		Name:             s.key.Name,
+		Digest:           hash,
+		Generation:       s.object.Generation(),
+		Keys:             l.opts.Reader.Keys,
+	}
+	result, err := poke.Do(ctx, l.client, request, fieldOwner)
+	l.metrics.poked(result.Outcome)
+	switch result.Outcome {
+	case poke.Reloaded:
+		l.memory.Wrote(s.key, request.Generation+1, l.now())
+		return l.done(ctx, s, verdict, result)
+	case poke.Unseen:
+		log.FromContext(ctx).Info("No webhook looked at the write; stamping directly", "workload", s.key)
+		return l.stamp(ctx, s, verdict)
+	case poke.Current, poke.Stale, poke.Conflict:
+		// Somebody was faster, or the state has moved on: whatever it is, the caches will show it.
+		return l.retry(ctx, s, trouble{reason: "ReloadFailed", soon: true, quiet: true, err: cmp.Or(err, fmt.Errorf(
+			"the webhook holds that nothing is due (%s)", result.Outcome))})
+	default:
+		return l.retry(ctx, s, failedWrite("ReloadFailed", err))
+	}
+}
+
+// fieldOwner names the loop in managedFields.
+const fieldOwner = client.FieldOwner("pod-reloader")
+
+// unread returns the tracked Refs that exist and whose content was not read: the digest is over all of them.
+func unread(in policy.Input) []reference.Ref {
+	return slices.DeleteFunc(in.Intent.Refs(), func(ref reference.Ref) bool {
+		state := in.Current[ref]
+		return state.Absent || state.Entries != nil
+	})
+}
+
+func tracked(in policy.Input) map[reference.Ref]digest.State {
+	states := map[reference.Ref]digest.State{}
+	for _, ref := range in.Intent.Refs() {
+		states[ref] = in.Current[ref]
+	}
+	return states
+}
+
+// done closes a reload that was made.
+func (l *loop) done(ctx context.Context, s subject, verdict policy.Verdict, result poke.Result) reconcile.Result {
+	if !s.first.IsZero() {
+		l.metrics.latency(s.object.Kind, l.now().Sub(s.first))
+	}
+	// The Event follows when the workload comes back with the mark of the reload, whoever asked for it.
+	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", result.LastReload.Hash)
+	return l.inOrder(s)
+}
+
+// stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
+// sees. Tests in the patch pin the marks it was computed from.
+func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) reconcile.Result {
+	o := s.object
+	u := emptyObject(o.Kind)
+	if err := l.live.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, u); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return l.inOrder(s)
+		}
+		return l.retry(ctx, s, failedWrite("ReloadFailed", err))
+	}
+	o.Raw = u.Object
+	view, _ := l.opts.Reader.Read(o)
+	states, err := l.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
+	if err != nil {
+		return l.retry(ctx, s, unreadable(err))
+	}
+	result, err := played(view, stamp.Live{
+		States: states, Ring: l.keys.Ring(), Namespace: s.key.Namespace, Revision: l.opts.Revision, Now: l.now(),
+	})
+	if err != nil {
+		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err, soon: true})
+	}
+	ops := stamp.Operations(o, l.opts.Reader.Keys, result.Marks)
+	if len(ops) == 0 {
+		return l.inOrder(s)
+	}
+	body, err := json.Marshal(append(stamp.Guard(o, l.opts.Reader.Keys), ops...))
+	if err != nil {
+		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err})
+	}
+	answer := metadataOf(s)
+	if err := l.client.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, body), fieldOwner); err != nil {
+		return l.retry(ctx, s, failedPin("ReloadFailed", err))
+	}
+	l.metrics.wroteDirectly(s.object.Kind)
+	l.memory.Wrote(s.key, answer.Generation, l.now())
+	if !result.Stamped {
+		return l.inOrder(s)
+	}
+	last, _ := record.ParseLastReload(result.Marks[stamp.LastReload])
+	return l.done(ctx, s, verdict, poke.Result{Outcome: poke.Reloaded, LastReload: last, Text: result.Marks[stamp.LastReload]})
+}
+
+// played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
+// it pass: then nothing may be written, since a rejection has no marks.
+func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
+	req, err := pokeRequest(stored, live.States, live.Ring)
+	if err != nil {
+		return stamp.Result{}, err
+	}
+	result := stamp.Choose(req).Apply(req, live)
+	if result.Reject != nil {
+		return stamp.Result{}, errors.New(result.Reject.Message)
+	}
+	return result, nil
+}
+
+// pokeRequest returns the admission request that a poke of the stored workload would be.
+func pokeRequest(stored stamp.View, states map[reference.Ref]digest.State, ring digest.Ring) (stamp.Request, error) {
+	id, ok := ring.Newest()
+	if !ok {
+		return stamp.Request{}, fmt.Errorf("no digest key is loaded")
+	}
+	hash, err := digest.Hash(id.ID, states)
+	if err != nil {
+		return stamp.Request{}, err
+	}
+	before, after := stored, stored
+	before.Marks = stored.Marks.Without(stamp.Dummy)
+	after.Marks = maps.Clone(before.Marks)
+	after.Marks[stamp.Dummy] = poke.Dummy(hash, stored.Generation)
+	return stamp.Request{Old: before, New: after}, nil
+}
+
+// adopt writes the Baseline: what is there now is what the pods have.
+func (l *loop) adopt(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+	marks := s.view.Marks
+	baseline, folded, err := policy.Adopt(policy.Adoption{
+		Input: in, Verdict: verdict, Previous: marks.Baseline(), TemplateHash: marks[stamp.Hash], Limit: s.view.BaselineRoom(),
+	})
+	if err != nil {
+		return l.retry(ctx, s, trouble{reason: "BaselineImpossible", err: err})
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.object.ResourceVersion(),
+		"annotations":     map[string]string{l.opts.Reader.Keys.ConfigBaseline: baseline.String()},
+	}})
+	if err != nil {
+		return l.retry(ctx, s, trouble{reason: "BaselineImpossible", err: err})
+	}
+	answer := metadataOf(s)
+	if err := l.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), fieldOwner); err != nil {
+		return l.retry(ctx, s, failedWrite("BaselineFailed", err))
+	}
+	if answer.Annotations[l.opts.Reader.Keys.ConfigBaseline] != baseline.String() {
+		// It may see another state for a moment, but not for long.
+		passing := l.backoff.soon.NumRequeues(s.key) < persistent
+		return l.retry(ctx, s, trouble{reason: "BaselineFailed", soon: passing, quiet: true, err: errors.New("the webhook did not accept the baseline: it sees another state or has another digest key")})
+	}
+	l.memory.AdoptedForeign(s.key, verdict.Foreign)
+	l.metrics.adopted(s.object.Kind)
+	l.told(s, folded, verdict)
+	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(verdict.Adopt))
+	return l.inOrder(s)
+}
+
+// purge removes a dummy that was stored while no webhook answered, and closes the treatment: nobody waits for it any more.
+func (l *loop) purge(ctx context.Context, s subject) reconcile.Result {
+	if _, stored := s.view.Marks[stamp.Dummy]; !stored {
+		return l.inOrder(s)
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.object.ResourceVersion(),
+		"annotations":     map[string]any{l.opts.Reader.Keys.ConfigHash: nil},
+	}})
+	if err != nil {
+		return l.retry(ctx, s, trouble{reason: "PurgeFailed", err: err})
+	}
+	if err := l.client.Patch(ctx, metadataOf(s), client.RawPatch(types.MergePatchType, body), fieldOwner); err != nil {
+		return l.retry(ctx, s, failedWrite("PurgeFailed", err))
+	}
+	return l.inOrder(s)
+}
+
+func metadataOf(s subject) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(s.object.Kind.GroupVersionKind)
+	m.SetNamespace(s.key.Namespace)
+	m.SetName(s.key.Name)
+	return m
+}

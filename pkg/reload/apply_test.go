@@ -1,0 +1,136 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// ringOf returns a ring of keys that are made of one character each.
+func ringOf(t *testing.T, keys string) digest.Ring {
+	t.Helper()
+	data := map[string][]byte{}
+	for i, c := range []byte(keys) {
+		key := make([]byte, 32)
+		for at := range key {
+			key[at] = c
+		}
+		data[string(rune('0'+i))] = key
+	}
+	ring, err := digest.NewRing(data)
+	require.NoError(t, err)
+	return ring
+}
+
+// viewOf returns the view of a Deployment that tracks configmap/app.
+func viewOf(t *testing.T) stamp.View {
+	t.Helper()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	kinds := workload.NewKinds(workload.Builtin()...).Find("deployment")
+	require.Len(t, kinds, 1)
+	reader := stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+	view, problems := reader.Read(workload.Object{Kind: kinds[0], Raw: map[string]any{
+		"metadata": map[string]any{
+			"name": "web", "namespace": "shop", "generation": int64(3),
+			"annotations": map[string]any{keys.ConfigMaps: "app"},
+		},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+	}})
+	require.Empty(t, problems)
+	return view
+}
+
+func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
+	t.Parallel()
+	ring := ringOf(t, "a")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	states := map[reference.Ref]digest.State{app: {Absent: true}}
+	result, err := played(viewOf(t), stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	require.NoError(t, err)
+	assert.True(t, result.Stamped)
+	assert.NotEmpty(t, result.Marks[stamp.Hash])
+	assert.NotContains(t, result.Marks, stamp.Dummy)
+}
+
+func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	content := digest.Content{Ref: app, Namespace: "shop"}
+	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", ringOf(t, "a"))}
+	_, err := played(viewOf(t), stamp.Live{States: states, Ring: ringOf(t, "ab"), Namespace: "shop", Now: time.Now()})
+	require.Error(t, err, "a rejection has no marks: to write it would take all of them away")
+	_, err = played(viewOf(t), stamp.Live{States: states, Ring: ringOf(t, "ba"), Namespace: "shop", Now: time.Now()})
+	require.Error(t, err)
+}
+
+// fakeKeys is a keyring that Refresh gives a new ring.
+type fakeKeys struct {
+	ring, fresh digest.Ring
+	err         error
+}
+
+func (k *fakeKeys) Ring() digest.Ring { return k.ring }
+
+func (k *fakeKeys) Refresh(context.Context) error {
+	k.ring = k.fresh
+	return k.err
+}
+
+func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
+	t.Parallel()
+	one, two := ringOf(t, "a"), ringOf(t, "ab")
+	newest, _ := ringOf(t, "b").Newest()
+	foreign := []digest.KeyID{newest.ID}
+	tests := map[string]struct {
+		keys    *fakeKeys
+		adopted bool
+		may     bool
+		soon    bool
+	}{
+		"the key is gone":              {keys: &fakeKeys{ring: one, fresh: one}, may: true},
+		"the ring in memory was old":   {keys: &fakeKeys{ring: one, fresh: two}, soon: true},
+		"the API server is away":       {keys: &fakeKeys{ring: one, fresh: one, err: errors.New("away")}, soon: true},
+		"another installation is back": {keys: &fakeKeys{ring: one, fresh: one}, adopted: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &loop{keys: tc.keys, memory: newMemory()}
+			s := subject{key: Key{Name: "web"}}
+			if tc.adopted {
+				l.memory.AdoptedForeign(s.key, foreign)
+			}
+			trouble, may := l.mayAdoptForeign(t.Context(), s, foreign)
+			assert.Equal(t, tc.may, may)
+			assert.Equal(t, tc.soon, trouble.soon)
+			assert.Equal(t, tc.soon, trouble.quiet, "nobody has to do anything about what passes")
+		})
+	}
+}
+
+func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := &loop{memory: newMemory(), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
+	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
+	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
+	l.memory.Announce(s.key, last.String(), false, now)
+	wait, gate := l.gates.wait(l.moment(s))
+	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")
+	assert.Equal(t, "refractory", gate)
+	now = now.Add(5 * time.Second)
+	wait, _ = l.gates.wait(l.moment(s))
+	assert.Zero(t, wait, "but only once: the clock of the replica that wrote it may be wrong by hours")
+}

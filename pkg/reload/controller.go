@@ -1,0 +1,199 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// subject is one workload under treatment.
+type subject struct {
+	key      Key
+	object   workload.Object
+	view     stamp.View
+	problems []annotation.Problem
+	// upTo is the last config event that the treatment takes into account.
+	upTo, first time.Time
+}
+
+func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
+
+// Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
+// again after a while, at the workload's own pace.
+func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	if !l.ready(ctx) {
+		// The readiness of the process tells of it; a line and an Event for each workload would not help.
+		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	}
+	s, ok, err := l.subject(ctx, key)
+	if err != nil {
+		return l.retry(ctx, subject{key: key}, trouble{reason: "WorkloadUnreadable", err: err}), nil //nolint:nilerr // retry is the answer
+	}
+	if !ok {
+		l.memory.Forget(key)
+		l.backoff.forget(key)
+		return reconcile.Result{}, nil
+	}
+	if !l.inScope(ctx, s) {
+		return l.inOrder(s), nil
+	}
+	if !s.view.Intent.Asked {
+		l.complain(ctx, s, nil)
+		return l.purge(ctx, s), nil
+	}
+	if l.memory.Behind(key, s.object.Generation(), l.now()) {
+		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	// Not earlier: what a cache that is behind tells of was announced, and is not the last reload any more.
+	l.announce(s)
+	return l.treat(ctx, s), nil
+}
+
+// ready waits for the config objects to be known, and tells whether there is a digest key. It is false when the context
+// ends.
+func (l *loop) ready(ctx context.Context) bool {
+	return l.store.WaitForSync(ctx) == nil && !l.keys.Ring().Empty()
+}
+
+func (l *loop) subject(ctx context.Context, key Key) (subject, bool, error) {
+	o, ok, err := l.object(ctx, key)
+	if !ok || err != nil {
+		return subject{}, false, err
+	}
+	view, problems := l.opts.Reader.Read(o)
+	first, last := l.memory.Events(key)
+	return subject{key: key, object: o, view: view, problems: problems, first: first, upTo: last}, true, nil
+}
+
+// inScope says whether the workload may be looked after, by its labels and its namespace.
+func (l *loop) inScope(ctx context.Context, s subject) bool {
+	switch {
+	case s.view.Excluded, !l.opts.Scope.Object(s.key.Namespace, s.object.Labels()):
+		return false
+	case !l.opts.Scope.SelectsNamespaces():
+		return true
+	}
+	ns := emptyNamespace()
+	if err := l.cache.Get(ctx, types.NamespacedName{Name: s.key.Namespace}, ns); err != nil {
+		// The namespace's own event queues the workload again.
+		return false
+	}
+	return l.opts.Scope.Namespace(s.key.Namespace, ns.GetLabels())
+}
+
+// treat decides and acts: gather, decide, wait at the gates, apply.
+func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
+	in := l.input(s)
+	reads := policy.Reads(in)
+	l.complain(ctx, s, in.Current)
+	if verdict := policy.Decide(in); len(reads) == 0 && verdict.Action == policy.Nothing && len(verdict.Adopt) == 0 {
+		l.warn(s, reasonHeld, "")
+		return l.purge(ctx, s)
+	}
+	if !s.first.IsZero() {
+		l.memory.Due(s.key, s.first)
+	}
+	if wait, gate := l.gates.wait(l.moment(s)); wait > 0 {
+		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
+		return reconcile.Result{RequeueAfter: wait}
+	}
+	if err := l.read(ctx, s, in, reads); err != nil {
+		return l.retry(ctx, s, unreadable(err))
+	}
+	return l.apply(ctx, s, in, policy.Decide(in))
+}
+
+func (l *loop) input(s subject) policy.Input {
+	return policy.Input{
+		Intent:                s.view.Intent,
+		Required:              s.view.Required,
+		Known:                 s.view.Marks.Known(),
+		Current:               l.store.Observe(s.key.Namespace, s.refs()),
+		Ring:                  l.keys.Ring(),
+		ReloadMissingRequired: l.opts.ReloadMissingRequired,
+	}
+}
+
+func (l *loop) moment(s subject) moment {
+	now := l.now()
+	m := moment{now: now, firstEvent: s.first, lastEvent: s.upTo}
+	if last, ok := s.view.Marks.LastReload(now); ok {
+		m.lastReload = last.Time
+		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
+		if seen := l.memory.Seen(s.key); !seen.IsZero() && seen.Before(last.Time) {
+			m.lastReload = seen
+		}
+	}
+	return m
+}
+
+// read adds the contents of some config objects to the current state.
+func (l *loop) read(ctx context.Context, s subject, in policy.Input, refs []reference.Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	states, err := l.store.Current(ctx, s.key.Namespace, refs)
+	if err != nil {
+		return err
+	}
+	maps.Copy(in.Current, states)
+	return nil
+}
+
+// apply does what the Verdict calls for.
+func (l *loop) apply(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+	l.hold(ctx, s, verdict)
+	switch {
+	case verdict.Action == policy.Reload:
+		return l.reload(ctx, s, in, verdict)
+	case len(verdict.Foreign) > 0:
+		if t, ok := l.mayAdoptForeign(ctx, s, verdict.Foreign); !ok {
+			return l.retry(ctx, s, t)
+		}
+		return l.adopt(ctx, s, in, verdict)
+	case len(verdict.Adopt) > 0:
+		return l.adopt(ctx, s, in, verdict)
+	default:
+		return l.purge(ctx, s)
+	}
+}
+
+// mayAdoptForeign looks for the keys once more, since the ring in memory may be old, and then allows each foreign key to
+// be taken over once. If not, it returns what is in the way.
+func (l *loop) mayAdoptForeign(ctx context.Context, s subject, ids []digest.KeyID) (trouble, bool) {
+	if err := l.keys.Refresh(ctx); err != nil {
+		return failedWrite("ForeignDigestKey", err), false
+	}
+	ring := l.keys.Ring()
+	for _, id := range ids {
+		if _, ok := ring.Key(id); ok {
+			return trouble{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
+		}
+	}
+	if !l.memory.MayAdoptForeign(s.key, ids) {
+		return foreignKey(ids), false
+	}
+	return trouble{}, true
+}
+
+// inOrder closes a treatment that leaves nothing to do.
+func (l *loop) inOrder(s subject) reconcile.Result {
+	l.memory.Settled(s.key, s.upTo)
+	l.memory.Done(s.key)
+	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonFolded)
+	l.backoff.forget(s.key)
+	return reconcile.Result{}
+}

@@ -1,0 +1,142 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	app := record.Change{Ref: "configmap/app", Type: record.Modified}
+	db := record.Change{Ref: "secret/db", Type: record.Created}
+	tests := map[string]struct {
+		last    record.LastReload
+		pending string
+		want    string
+		kinds   string
+	}{
+		"one cause": {
+			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app}},
+			want: "stamped: configmap/app modified", kinds: "configmap",
+		},
+		"all causes are named": {
+			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app, db}, More: 3},
+			want: "stamped: configmap/app modified, secret/db created, 3 more", kinds: "several",
+		},
+		"the pods have to wait": {
+			last:    record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{db}},
+			pending: "paused",
+			want:    "stamped, rollout pending (paused): secret/db created", kinds: "secret",
+		},
+		"with a release": {
+			last: record.LastReload{Cause: record.CauseRelease, Changes: []record.Change{app}},
+			want: "stamped: configmap/app modified, together with a change of the pod template", kinds: "configmap",
+		},
+		"a client": {
+			last: record.LastReload{Cause: record.CauseVerifiedReload},
+			want: "stamped: a client asked for it with a verified digest", kinds: record.CauseVerifiedReload,
+		},
+		"a list": {
+			last: record.LastReload{Cause: record.CauseListEdit},
+			want: "stamped: the list of config objects was edited", kinds: record.CauseListEdit,
+		},
+		"written by hand": {
+			last: record.LastReload{Cause: "my-own", Changes: []record.Change{{Ref: "pod/x", Type: "seen"}}},
+			want: "stamped: pod/x seen", kinds: "other",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, sentence(tc.last, tc.pending))
+			assert.Equal(t, tc.kinds, causeKinds(tc.last), "the label of the metric")
+		})
+	}
+}
+
+func TestRelated(t *testing.T) {
+	t.Parallel()
+	db := reference.Ref{Kind: reference.Secret, Name: "db"}
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	tests := map[string]struct {
+		causes []reference.Ref
+		want   runtime.Object
+		why    string
+	}{
+		"none":        {why: "an Event about the workload alone"},
+		"a Secret":    {causes: []reference.Ref{db}, want: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "db"}},
+		"a ConfigMap": {causes: []reference.Ref{app}, want: &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "app"}},
+		"several":     {causes: []reference.Ref{app, db}, why: "there is room for one: to name the first would say that the others had no part in it"},
+		"folded":      {causes: []reference.Ref{policy.Folded}, why: "no object has this name"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, related("shop", tc.causes), tc.why)
+		})
+	}
+}
+
+func TestActionTellsTextsApart(t *testing.T) {
+	t.Parallel()
+	one, both := actionFor("reload held: secret/one deleted"), actionFor("reload held: secret/one deleted, secret/two deleted")
+	assert.NotEqual(t, one, both, "the second must not be counted on the Event of the first")
+	assert.Equal(t, one, actionFor("reload held: secret/one deleted"), "what is the same is counted")
+	assert.Regexp(t, `^Reload-[0-9a-f]{8}$`, one, "an action is a short word for machines")
+}
+
+// lagging is a Store whose watch has not seen what the API server has.
+type lagging struct {
+	Store
+	live map[reference.Ref]digest.State
+	err  error
+}
+
+func (l lagging) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return l.live, l.err
+}
+
+// What seems to be missing is looked for once more before anybody is told: the workload may come to the caches earlier than
+// the objects that were created before it.
+func TestNobodyIsToldOfALag(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	tests := map[string]struct {
+		store Store
+		told  int
+		why   string
+	}{
+		"it exists":            {lagging{live: map[reference.Ref]digest.State{app: {UID: "u"}}}, 0, "its event brings the workload back"},
+		"it is absent":         {lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, 2, "that it is missing, and what follows"},
+		"it cannot be told of": {lagging{err: errors.New("away")}, 2, "what the watch says is the best there is"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recorder := events.NewFakeRecorder(10)
+			l := &loop{store: tc.store, memory: newMemory(), now: time.Now, recorder: recorder}
+			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
+			for range 2 {
+				l.complain(t.Context(), s, map[reference.Ref]digest.State{app: {Absent: true}})
+				l.hold(t.Context(), s, policy.Verdict{
+					Action: policy.Hold, Changes: []policy.Change{{Ref: app, Type: policy.Deleted}}, Reason: "configmap/app deleted",
+				})
+			}
+			assert.Len(t, recorder.Events, tc.told, tc.why)
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package reload
+
+import "time"
+
+// gates hold back a reload that is due. A gate only ever postpones, and what it must remember across a restart of this
+// program is on the workload.
+type gates struct {
+	// settle is how long the configuration of a workload must have been quiet; settleMax bounds the wait.
+	settle, settleMax time.Duration
+	// refractory is the shortest time between two reloads of one workload.
+	refractory time.Duration
+}
+
+// moment is what the gates look at.
+type moment struct {
+	now time.Time
+	// firstEvent and lastEvent are the arrivals of the first and the last change not yet dealt with; zero if none was
+	// seen, as for a change that happened while nobody watched.
+	firstEvent, lastEvent time.Time
+	// lastReload is the time of the last reload; zero if none is known.
+	lastReload time.Time
+}
+
+// wait returns how long to wait before looking again, and which gate says so; 0 and "" when all are open.
+func (g gates) wait(m moment) (time.Duration, string) {
+	if d := g.settling(m); d > 0 {
+		return d, "settle"
+	}
+	if d := g.resting(m); d > 0 {
+		return d, "refractory"
+	}
+	return 0, ""
+}
+
+// settling waits until nothing has changed for a while, so that a burst is one reload and a release that changes
+// configuration first is one rollout.
+func (g gates) settling(m moment) time.Duration {
+	if g.settle <= 0 || m.lastEvent.IsZero() {
+		return 0
+	}
+	quiet := m.lastEvent.Add(g.settle)
+	if latest := m.firstEvent.Add(max(g.settleMax, g.settle)); latest.Before(quiet) {
+		quiet = latest
+	}
+	return max(quiet.Sub(m.now), 0)
+}
+
+// resting keeps two reloads of one workload apart.
+func (g gates) resting(m moment) time.Duration {
+	if g.refractory <= 0 || m.lastReload.IsZero() {
+		return 0
+	}
+	return max(m.lastReload.Add(g.refractory).Sub(m.now), 0)
+}

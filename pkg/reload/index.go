@@ -1,0 +1,123 @@
+package reload
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// index tells which workloads track a config object. It is safe for concurrent use: informers write, everybody reads.
+type index struct {
+	mu sync.RWMutex
+	// byRef has lists and not sets, which take several times the memory: nearly all config objects have one tracker or two.
+	byRef  map[place][]Key
+	byKey  map[Key][]reference.Ref
+	inside map[string]map[Key]struct{}
+}
+
+// place is a config object: a Ref with its namespace.
+type place struct {
+	namespace string
+	ref       reference.Ref
+}
+
+func newIndex() *index {
+	return &index{byRef: map[place][]Key{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
+}
+
+// Set replaces what a workload tracks, and returns what it did not track before.
+func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	known, ok := x.byKey[key]
+	if ok && slices.Equal(known, refs) {
+		return nil
+	}
+	for _, ref := range refs {
+		if !slices.Contains(known, ref) {
+			added = append(added, ref)
+		}
+	}
+	x.drop(key)
+	x.byKey[key] = refs
+	add(x.inside, key.Namespace, key)
+	for _, ref := range refs {
+		at := place{key.Namespace, ref}
+		x.byRef[at] = append(x.byRef[at], key)
+	}
+	return added
+}
+
+// Delete forgets a workload.
+func (x *index) Delete(key Key) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop(key)
+}
+
+// DeleteKind forgets the workloads of a kind and returns them.
+func (x *index) DeleteKind(id string) []Key {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var keys []Key
+	for key := range x.byKey {
+		if key.Kind == id {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		x.drop(key)
+	}
+	return keys
+}
+
+func (x *index) drop(key Key) {
+	for _, ref := range x.byKey[key] {
+		at := place{key.Namespace, ref}
+		x.byRef[at] = slices.DeleteFunc(x.byRef[at], func(k Key) bool { return k == key })
+		if len(x.byRef[at]) == 0 {
+			delete(x.byRef, at)
+		}
+	}
+	remove(x.inside, key.Namespace, key)
+	delete(x.byKey, key)
+}
+
+// Trackers returns the workloads that track a config object.
+func (x *index) Trackers(namespace string, ref reference.Ref) []Key {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Clone(x.byRef[place{namespace, ref}])
+}
+
+// Inside returns the workloads of a namespace.
+func (x *index) Inside(namespace string) []Key {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.inside[namespace]))
+}
+
+// All returns the workloads.
+func (x *index) All() []Key {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.byKey))
+}
+
+func add(sets map[string]map[Key]struct{}, at string, key Key) {
+	set, ok := sets[at]
+	if !ok {
+		set = map[Key]struct{}{}
+		sets[at] = set
+	}
+	set[key] = struct{}{}
+}
+
+func remove(sets map[string]map[Key]struct{}, at string, key Key) {
+	delete(sets[at], key)
+	if len(sets[at]) == 0 {
+		delete(sets, at)
+	}
+}

@@ -1,0 +1,171 @@
+package reload
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Options say what the loop does. The zero values of the durations switch the gates off.
+type Options struct {
+	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are left out.
+	Kinds Kinds
+	// Reader reads the annotations of workloads.
+	Reader stamp.Reader
+	// Scope says which workloads are looked after.
+	Scope scope.Scope
+	// Settle is how long configuration must be quiet before a reload; SettleMax bounds the wait.
+	Settle, SettleMax time.Duration
+	// Refractory is the shortest time between two reloads of one workload.
+	Refractory time.Duration
+	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
+	ReloadMissingRequired bool
+	// Revision makes the value of config-hash SAP's revision digest.
+	Revision bool
+	// Webhook tells that an admission webhook of ours is meant to answer; without it the loop stamps by itself.
+	Webhook bool
+	// Workers is the number of workloads treated at the same time; 0 means 16. The more there are, the more of them share
+	// the reads of an object that they depend on.
+	Workers int
+}
+
+// Store gives the state of config objects; configstate.Store is one.
+type Store interface {
+	OnEvent(func(configstate.Event))
+	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
+	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	WaitForSync(ctx context.Context) error
+}
+
+// Keys gives the digest keys; keyring.Keyring is one.
+type Keys interface {
+	Ring() digest.Ring
+	Refresh(ctx context.Context) error
+}
+
+// Dependencies are the parts that the loop works with, besides those of the manager.
+type Dependencies struct {
+	Store   Store
+	Keys    Keys
+	Metrics prometheus.Registerer
+}
+
+// loop reconciles workloads. Its parts are safe for concurrent use.
+type loop struct {
+	opts    Options
+	watches *watches
+	gates   gates
+	now     func() time.Time
+	// leads is since when this process leads, nil before. Reloads from before were announced by another.
+	leads atomic.Pointer[time.Time]
+
+	store    Store
+	keys     Keys
+	cache    cache.Cache
+	client   client.Client
+	live     client.Reader
+	recorder events.EventRecorder
+	metrics  *metrics
+
+	index   *index
+	recent  *recent
+	memory  *memory
+	backoff backoff
+	queue   atomic.Pointer[queue]
+}
+
+type queue struct {
+	workqueue.TypedRateLimitingInterface[Key]
+}
+
+// treatmentLimit is how long the treatment of one workload may take; what is not done by then is tried again.
+const treatmentLimit = time.Minute
+
+// SetupWithManager registers the loop. It runs on the leader; its watches run everywhere, so that a standby is warm.
+func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
+	if opts.Workers <= 0 {
+		opts.Workers = 16
+	}
+	l := &loop{
+		opts:     opts,
+		watches:  newWatches(),
+		gates:    gates{settle: opts.Settle, settleMax: opts.SettleMax, refractory: opts.Refractory},
+		now:      time.Now,
+		store:    deps.Store,
+		keys:     deps.Keys,
+		cache:    mgr.GetCache(),
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder("pod-reloader"),
+		index:    newIndex(),
+		recent:   newRecent(opts.Settle),
+		memory:   newMemory(),
+		backoff:  newBackoff(),
+	}
+	l.metrics = newMetrics(deps.Metrics, l.memory, l.now)
+	warmup := true
+	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[Key]{
+		Reconciler:              l,
+		MaxConcurrentReconciles: opts.Workers,
+		EnableWarmup:            &warmup,
+		// A connection that is dead without anybody having noticed must not hold a worker for as long as TCP would.
+		ReconciliationTimeout: treatmentLimit,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(l.lead)); err != nil {
+		return err
+	}
+	return l.watch(c, mgr.GetLogger().WithName("reload"))
+}
+
+// lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
+// nothing, since nobody would take it out, however many workloads come and go.
+func (l *loop) lead(ctx context.Context) error {
+	l.memory.Lead()
+	now := l.now()
+	l.leads.Store(&now)
+	l.add(priorityWorkload, l.index.All()...)
+	<-ctx.Done()
+	return nil
+}
+
+// namespaceKind is the kind whose labels the namespace selector looks at.
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+// object returns the pruned workload of a key from the cache, or false if there is none.
+func (l *loop) object(ctx context.Context, key Key) (workload.Object, bool, error) {
+	w := l.watches.get(key.Kind)
+	if w == nil {
+		return workload.Object{}, false, nil
+	}
+	u := emptyObject(w.kind)
+	err := l.cache.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
+	if l.watches.get(key.Kind) != w {
+		// The kind has gone meanwhile. What was read may be kept for another path to the template than we know.
+		return workload.Object{}, false, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return workload.Object{}, false, err
+	}
+	return workload.Object{Kind: w.kind, Raw: u.Object}, err == nil, nil
+}

@@ -1,0 +1,246 @@
+package reload
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+)
+
+// memory holds what the loop remembers of workloads while it runs. Nothing in it decides whether a reload is due; losing
+// it costs at most a repeated Event or an unsettled reload. It is safe for concurrent use.
+type memory struct {
+	mu sync.Mutex
+	// notes has the workloads that there is something to remember of, which most of a cluster's are not.
+	notes map[Key]*note
+}
+
+type note struct {
+	// first and last are the arrivals of config events since the workload was last found to be in order.
+	first, last time.Time
+	// announced is the last-reload annotation for which an Event was sent.
+	announced string
+	// seen is when announced was first seen; zero if the workload was not looked at yet.
+	seen time.Time
+	// told maps the reason of an Event to what was last sent for it.
+	told map[string]telling
+	// due is when the oldest reload that is not done yet became due.
+	due time.Time
+	// wrote is the generation that our last write gave the workload, at wroteAt.
+	wrote   int64
+	wroteAt time.Time
+	// adopted are the foreign keys whose Record was taken over already.
+	adopted map[digest.KeyID]bool
+}
+
+// telling is the text of an Event and when it was sent.
+type telling struct {
+	text string
+	at   time.Time
+}
+
+func (n *note) news(reason, text string, now time.Time) bool {
+	last, told := n.told[reason]
+	return !told || last.text != text || now.Sub(last.at) >= tellAgain
+}
+
+const (
+	// tellAgain is when the API server has forgotten an Event, as it does after an hour by default: what is still wrong by
+	// then is told again.
+	tellAgain = time.Hour
+	// behindAtMost is how long the cache may take to show our own write. After that a restored backup is more likely.
+	behindAtMost = 15 * time.Second
+)
+
+func newMemory() *memory {
+	return &memory{notes: map[Key]*note{}}
+}
+
+// with calls f with the note of a workload, under the lock.
+func (m *memory) with(key Key, f func(*note)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, ok := m.notes[key]
+	if !ok {
+		n = &note{}
+		m.notes[key] = n
+	}
+	f(n)
+}
+
+// recall calls f with the note of a workload, under the lock, if there is one.
+func (m *memory) recall(key Key, f func(*note)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n, ok := m.notes[key]; ok {
+		f(n)
+	}
+}
+
+// Changed notes the arrival of a config event.
+func (m *memory) Changed(key Key, at time.Time) {
+	m.with(key, func(n *note) {
+		if n.first.IsZero() {
+			n.first = at
+		}
+		n.last = at
+	})
+}
+
+// Lead begins the time as the leader. What came before was another's to deal with, and perhaps is: of those events only
+// the last ones count, so that a change that comes now is given the time to settle.
+func (m *memory) Lead() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.notes {
+		n.first = n.last
+	}
+}
+
+// Events returns the arrivals of the first and the last event since Settled.
+func (m *memory) Events(key Key) (first, last time.Time) {
+	m.recall(key, func(n *note) { first, last = n.first, n.last })
+	return first, last
+}
+
+// Settled forgets the events up to one; later ones stay.
+func (m *memory) Settled(key Key, upTo time.Time) {
+	m.recall(key, func(n *note) {
+		if n.last.After(upTo) {
+			n.first = n.last
+			return
+		}
+		n.first, n.last = time.Time{}, time.Time{}
+	})
+}
+
+// Due notes that a reload is due since some time.
+func (m *memory) Due(key Key, since time.Time) {
+	m.with(key, func(n *note) {
+		if n.due.IsZero() {
+			n.due = since
+		}
+	})
+}
+
+// Done notes that no reload is due.
+func (m *memory) Done(key Key) {
+	m.recall(key, func(n *note) { n.due = time.Time{} })
+}
+
+// OldestDue returns when the oldest reload that is still due became due, and how many are.
+func (m *memory) OldestDue() (oldest time.Time, count int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.notes {
+		if n.due.IsZero() {
+			continue
+		}
+		count++
+		if oldest.IsZero() || n.due.Before(oldest) {
+			oldest = n.due
+		}
+	}
+	return oldest, count
+}
+
+// Wrote notes the generation that a write of ours gave the workload.
+func (m *memory) Wrote(key Key, generation int64, at time.Time) {
+	m.with(key, func(n *note) { n.wrote, n.wroteAt = generation, at })
+}
+
+// Behind tells whether a cached generation is older than our own last write, as far as that can be the cache's lag: a
+// workload that was created anew or restored begins with a lower generation, and must not be left alone for ever.
+func (m *memory) Behind(key Key, generation int64, now time.Time) bool {
+	behind := false
+	m.recall(key, func(n *note) { behind = generation < n.wrote && now.Sub(n.wroteAt) < behindAtMost })
+	return behind
+}
+
+// News reports whether an Event of this reason would be news: its text is another one than the last, or the last one was
+// sent long ago. An empty text never is.
+func (m *memory) News(key Key, reason, text string, now time.Time) bool {
+	news := text != ""
+	m.recall(key, func(n *note) { news = news && n.news(reason, text, now) })
+	return news
+}
+
+// Tell is News, and remembers it. An empty text forgets, so that the same is told again when it comes back.
+func (m *memory) Tell(key Key, reason, text string, now time.Time) bool {
+	if text == "" {
+		m.recall(key, func(n *note) { delete(n.told, reason) })
+		return false
+	}
+	news := false
+	m.with(key, func(n *note) {
+		if news = n.news(reason, text, now); !news {
+			return
+		}
+		if n.told == nil {
+			n.told = map[string]telling{}
+		}
+		n.told[reason] = telling{text: text, at: now}
+	})
+	return news
+}
+
+// Recovered forgets what was told, but for some reasons: the next failure is news, also if it is the same again.
+func (m *memory) Recovered(key Key, except ...string) {
+	m.recall(key, func(n *note) {
+		maps.DeleteFunc(n.told, func(reason string, _ telling) bool { return !slices.Contains(except, reason) })
+	})
+}
+
+// Announce reports whether a last-reload annotation is news. What stands there at first sight is none, unless fresh.
+func (m *memory) Announce(key Key, text string, fresh bool, now time.Time) bool {
+	news := false
+	m.with(key, func(n *note) {
+		if text == n.announced && !n.seen.IsZero() {
+			return
+		}
+		news = text != "" && (!n.seen.IsZero() || fresh)
+		n.announced, n.seen = text, now
+	})
+	return news
+}
+
+// Seen returns when the announced last-reload annotation was first seen; zero if none was.
+func (m *memory) Seen(key Key) time.Time {
+	var seen time.Time
+	m.recall(key, func(n *note) { seen = n.seen })
+	return seen
+}
+
+// MayAdoptForeign reports whether a Record under foreign keys may be taken over: once for each key and workload, so that
+// two installations do not fight.
+func (m *memory) MayAdoptForeign(key Key, ids []digest.KeyID) bool {
+	may := true
+	m.recall(key, func(n *note) {
+		may = !slices.ContainsFunc(ids, func(id digest.KeyID) bool { return n.adopted[id] })
+	})
+	return may
+}
+
+// AdoptedForeign notes that a Record under foreign keys was taken over.
+func (m *memory) AdoptedForeign(key Key, ids []digest.KeyID) {
+	if len(ids) == 0 {
+		return
+	}
+	m.with(key, func(n *note) {
+		if n.adopted == nil {
+			n.adopted = map[digest.KeyID]bool{}
+		}
+		for _, id := range ids {
+			n.adopted[id] = true
+		}
+	})
+}
+
+// Forget drops all that is remembered of a workload.
+func (m *memory) Forget(key Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.notes, key)
+}

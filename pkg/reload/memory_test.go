@@ -1,0 +1,142 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+)
+
+func TestMemoryKeepsEventsThatCameDuringATreatment(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	m.Changed(key, t0)
+	m.Changed(key, t0.Add(time.Second))
+	first, last := m.Events(key)
+	assert.Equal(t, t0, first)
+	assert.Equal(t, t0.Add(time.Second), last)
+
+	m.Changed(key, t0.Add(2*time.Second))
+	m.Settled(key, last)
+	first, last = m.Events(key)
+	assert.Equal(t, t0.Add(2*time.Second), first, "the event after the treatment began still has to settle")
+	assert.Equal(t, t0.Add(2*time.Second), last)
+
+	m.Settled(key, last)
+	first, last = m.Events(key)
+	assert.True(t, first.IsZero() && last.IsZero())
+}
+
+func TestMemoryOfTheTimeBeforeTheLead(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	m.Changed(key, t0)
+	m.Changed(key, t0.Add(time.Hour))
+	m.Lead()
+	first, last := m.Events(key)
+	assert.Equal(t, last, first, "another leader has dealt with the first one: it must not cut short the time to settle")
+	assert.Equal(t, t0.Add(time.Hour), last)
+}
+
+func TestMemoryTellsNewsOnce(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	assert.False(t, m.Tell(key, "ConfigMissing", "", t0), "nothing to tell")
+	assert.Empty(t, m.notes, "and nothing to remember")
+	assert.True(t, m.Tell(key, "ConfigMissing", "a", t0))
+	assert.False(t, m.Tell(key, "ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
+	assert.True(t, m.Tell(key, "ConfigMissing", "a", t0.Add(tellAgain)), "the API server has forgotten the Event")
+	assert.True(t, m.Tell(key, "ReloadHeld", "a", t0), "another reason is news")
+	assert.True(t, m.Tell(key, "ConfigMissing", "b", t0), "another text is")
+	assert.False(t, m.Tell(key, "ConfigMissing", "", t0), "nothing to tell")
+	assert.True(t, m.Tell(key, "ConfigMissing", "b", t0), "the trouble went away and is back")
+}
+
+func TestMemoryTellsAFailureAgainAfterASuccess(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	require.True(t, m.Tell(key, "ReloadFailed", "denied", t0))
+	require.True(t, m.Tell(key, "ConfigMissing", "a", t0))
+	m.Recovered(key, "ConfigMissing")
+	assert.True(t, m.Tell(key, "ReloadFailed", "denied", t0.Add(time.Second)), "another reload failed")
+	assert.False(t, m.Tell(key, "ConfigMissing", "a", t0.Add(time.Second)), "that is still as it was")
+}
+
+func TestMemoryAnnouncesEachReloadOnce(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	assert.True(t, m.Seen(key).IsZero())
+	assert.False(t, m.Announce(key, "old", false, t0), "an earlier process announced what stands there at first sight")
+	assert.True(t, m.Announce(key, "new", true, t0.Add(time.Second)))
+	assert.False(t, m.Announce(key, "new", true, t0.Add(time.Hour)))
+	assert.Equal(t, t0.Add(time.Second), m.Seen(key), "when it was first seen")
+	assert.True(t, m.Announce(Key{Name: "pay"}, "fresh", true, t0), "made since this process runs")
+	m.Forget(key)
+	assert.False(t, m.Announce(key, "new", false, t0), "forgotten with the workload")
+}
+
+func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	m := newMemory()
+	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}))
+	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}), "the write may have failed: what is due stays due")
+	m.AdoptedForeign(key, []digest.KeyID{"aaaaaaaa"})
+	assert.False(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}), "somebody wrote it back: two installations must not fight")
+	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"bbbbbbbb"}))
+	assert.True(t, m.MayAdoptForeign(Key{Name: "pay"}, []digest.KeyID{"aaaaaaaa"}), "each workload for itself")
+}
+
+func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	m := newMemory()
+	m.Settled(key, time.Time{})
+	m.Done(key)
+	m.Recovered(key)
+	m.Events(key)
+	m.AdoptedForeign(key, nil)
+	assert.Empty(t, m.notes, "a cluster has many workloads that ask for nothing")
+}
+
+func TestMemoryKnowsTheOldestDueReload(t *testing.T) {
+	t.Parallel()
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	_, count := m.OldestDue()
+	assert.Zero(t, count)
+	m.Due(Key{Name: "b"}, t0.Add(time.Minute))
+	m.Due(Key{Name: "a"}, t0)
+	m.Due(Key{Name: "a"}, t0.Add(time.Hour))
+	oldest, count := m.OldestDue()
+	assert.Equal(t, t0, oldest, "being tried again does not make a reload younger")
+	assert.Equal(t, 2, count)
+	m.Done(Key{Name: "a"})
+	oldest, _ = m.OldestDue()
+	assert.Equal(t, t0.Add(time.Minute), oldest)
+}
+
+func TestMemoryIsBehindUntilTheCacheShowsOurWrite(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	assert.False(t, m.Behind(key, 1, t0))
+	m.Wrote(key, 4, t0)
+	assert.True(t, m.Behind(key, 3, t0.Add(time.Second)))
+	assert.False(t, m.Behind(key, 4, t0.Add(time.Second)))
+	assert.False(t, m.Behind(key, 1, t0.Add(behindAtMost)), "it was created anew, or restored: it must not be left alone for ever")
+}

@@ -1,0 +1,113 @@
+package reload
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names.
+type metrics struct {
+	reloads, verdicts, pokes, direct, adoptions, failures *prometheus.CounterVec
+	latencies                                             *prometheus.HistogramVec
+}
+
+// newMetrics registers the metrics. Those already registered are used as they are.
+func newMetrics(reg prometheus.Registerer, m *memory, now func() time.Time) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
+	}
+	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_oldest_due_reload_age_seconds",
+		Help: "Age of the oldest reload that is due, or that a changed config object may have made due, and that is not done; 0 if none is.",
+	}, func() float64 {
+		oldest, count := m.OldestDue()
+		if count == 0 {
+			return 0
+		}
+		return now().Sub(oldest).Seconds()
+	}))
+	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_due_reloads",
+		Help: "Workloads whose reload is due and not done.",
+	}, func() float64 {
+		_, count := m.OldestDue()
+		return float64(count)
+	}))
+	return &metrics{
+		reloads:   counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
+		verdicts:  counter("verdicts_total", "Verdicts that were not routine (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for what is adopted.", "verdict", "reason"),
+		pokes:     counter("pokes_total", "Reloads asked of the webhook, by outcome.", "outcome"),
+		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or by configuration.", "kind"),
+		adoptions: counter("adoptions_total", "Baselines written.", "kind"),
+		failures:  counter("retries_total", "Treatments of a workload that failed and are due again, by reason.", "reason"),
+		latencies: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "pod_reloader_reload_duration_seconds",
+			Help:    "Time from the arrival of a config object's watch event to the stamped template, the gates included.",
+			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 7.5, 10, 30, 60, 300},
+		}, []string{"kind"})),
+	}
+}
+
+// register registers a collector, or returns the one that is registered already (two loops in one process: tests).
+func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	if err := reg.Register(c); err != nil {
+		if already, ok := err.(prometheus.AlreadyRegisteredError); ok { //nolint:errorlint // returned unwrapped, as documented
+			if existing, ok := already.ExistingCollector.(C); ok {
+				return existing
+			}
+		}
+	}
+	return c
+}
+
+func (m *metrics) poked(outcome poke.Outcome) { m.pokes.WithLabelValues(string(outcome)).Inc() }
+
+func (m *metrics) wroteDirectly(kind workload.Kind) { m.direct.WithLabelValues(kind.Kind).Inc() }
+
+func (m *metrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind.Kind).Inc() }
+
+func (m *metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }
+
+func (m *metrics) reloaded(kind workload.Kind, last record.LastReload) {
+	m.reloads.WithLabelValues(kind.Kind, causeKinds(last)).Inc()
+}
+
+func (m *metrics) latency(kind workload.Kind, d time.Duration) {
+	m.latencies.WithLabelValues(kind.Kind).Observe(d.Seconds())
+}
+
+// verdict counts a decision that was not routine. What it counts is bounded: actions and types of changes.
+func (m *metrics) verdict(v policy.Verdict) {
+	action, reason := string(v.Action), changeTypes(v.Changes)
+	switch {
+	case v.Action != policy.Nothing:
+	case len(v.Foreign) > 0:
+		action, reason = "adopt", "foreign-key"
+	case len(v.Adopt) > 0:
+		action, reason = "adopt", "unknown"
+	default:
+		return
+	}
+	m.verdicts.WithLabelValues(action, reason).Inc()
+}
+
+// changeTypes returns the type that all Changes have, or several.
+func changeTypes(changes []policy.Change) string {
+	reason := ""
+	for i, c := range changes {
+		if i > 0 && string(c.Type) != reason {
+			return "several"
+		}
+		reason = string(c.Type)
+	}
+	return reason
+}

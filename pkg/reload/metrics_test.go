@@ -1,0 +1,65 @@
+package reload
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestVerdictsAreCountedByReason(t *testing.T) {
+	t.Parallel()
+	ref := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	modified, deleted := policy.Change{Ref: ref, Type: policy.Modified}, policy.Change{Ref: ref, Type: policy.Deleted}
+	registry := prometheus.NewRegistry()
+	m := newMetrics(registry, newMemory(), time.Now)
+	for _, v := range []policy.Verdict{
+		{Action: policy.Reload, Changes: []policy.Change{modified, modified}},
+		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
+		{Action: policy.Hold, Changes: []policy.Change{deleted}},
+		{Action: policy.Nothing, Adopt: []reference.Ref{ref}},
+		{Action: policy.Nothing, Adopt: []reference.Ref{ref}, Foreign: []digest.KeyID{"aaaaaaaa"}},
+		{Action: policy.Nothing},
+	} {
+		m.verdict(v)
+	}
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP pod_reloader_verdicts_total Verdicts that were not routine (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for what is adopted.
+# TYPE pod_reloader_verdicts_total counter
+pod_reloader_verdicts_total{reason="deleted",verdict="hold"} 1
+pod_reloader_verdicts_total{reason="foreign-key",verdict="adopt"} 1
+pod_reloader_verdicts_total{reason="modified",verdict="reload"} 1
+pod_reloader_verdicts_total{reason="several",verdict="reload"} 1
+pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 1
+`), "pod_reloader_verdicts_total"), "what is routine is not counted")
+}
+
+func TestAgeOfTheOldestDueReload(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	registry, remembered := prometheus.NewRegistry(), newMemory()
+	newMetrics(registry, remembered, func() time.Time { return now })
+	age := func() float64 {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == "pod_reloader_oldest_due_reload_age_seconds" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return -1
+	}
+	assert.Zero(t, age(), "nothing is due")
+	remembered.Due(Key{Name: "web"}, now.Add(-90*time.Second))
+	assert.InDelta(t, 90.0, age(), 0.001)
+	remembered.Done(Key{Name: "web"})
+	assert.Zero(t, age())
+}

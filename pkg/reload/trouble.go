@@ -1,0 +1,95 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// trouble is a failure with what follows from it.
+type trouble struct {
+	// reason of the Warning Event on the workload.
+	reason string
+	err    error
+	// soon tells that it may pass by itself.
+	soon bool
+	// quiet tells that it is nobody's fault and no news: no Event, unless it persists.
+	quiet bool
+}
+
+// persistent is how often something must have failed, after some seconds, that should have passed by itself.
+const persistent = 8
+
+// retry closes a treatment that failed: what is due stays due. The user is told once per cause.
+func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result {
+	wait := l.backoff.rarely
+	if t.soon {
+		wait = l.backoff.soon
+	}
+	after := wait.When(s.key)
+	l.metrics.failed(t.reason)
+	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", t.reason, "error", t.err.Error(), "after", after)
+	news := !t.quiet || l.backoff.soon.NumRequeues(s.key) > persistent
+	if news && s.object.Raw != nil {
+		l.warn(s, t.reason, t.err.Error(), unreadRefs(t.err)...)
+	}
+	return reconcile.Result{RequeueAfter: after}
+}
+
+// failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
+func failedWrite(reason string, err error) trouble {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return trouble{reason: reason, err: err, soon: true, quiet: true}
+	}
+	code := status.Status().Code
+	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+	passing := lost || code == 429 || code >= 500
+	return trouble{reason: reason, err: err, soon: passing, quiet: lost}
+}
+
+// failedPin is failedWrite for a patch with tests. The API server answers a failed one like a malformed patch, without a
+// word about which it was: somebody was faster.
+func failedPin(reason string, err error) trouble {
+	t := failedWrite(reason, err)
+	var status apierrors.APIStatus
+	if apierrors.IsInvalid(err) && errors.As(err, &status) && nameless(status.Status().Details) {
+		t.soon, t.quiet = true, true
+	}
+	return t
+}
+
+// nameless tells that an error is not about an object: what denies an object names it.
+func nameless(details *metav1.StatusDetails) bool {
+	return details == nil || details.Name == "" && details.Kind == "" && len(details.Causes) == 0
+}
+
+// unreadRefs are the config objects that could not be read, if that is what failed.
+func unreadRefs(err error) []reference.Ref {
+	var refs []reference.Ref
+	for _, failed := range configstate.ReadErrors(err) {
+		refs = append(refs, failed.Ref)
+	}
+	return refs
+}
+
+// unreadable is a failed read of config objects. Nothing of the workload changes until they can be read.
+func unreadable(err error) trouble {
+	t := failedWrite("ConfigUnreadable", err)
+	t.err = fmt.Errorf("the configuration cannot be read, the pods keep what they have: %w", err)
+	return t
+}
+
+func foreignKey(ids []digest.KeyID) trouble {
+	return trouble{reason: "ForeignDigestKey", err: fmt.Errorf(
+		"the recorded digests were made with the key %s, which this installation does not have, and its takeover was undone once; make sure that one installation looks after a workload, or give both the same digest key Secret", ids[0])}
+}

@@ -1,0 +1,222 @@
+package reload
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// watch registers the sources of the queue.
+func (l *loop) watch(c controller.TypedController[Key], log logr.Logger) error {
+	l.store.OnEvent(l.configChanged)
+	err := c.Watch(l.source(func(ctx context.Context) {
+		l.opts.Kinds.Follow(
+			func(kind workload.Kind) { l.join(ctx, kind, log.WithValues("kind", kind.ID())) },
+			l.leave,
+		)
+	}))
+	if err != nil || !l.opts.Scope.SelectsNamespaces() {
+		return err
+	}
+	return c.Watch(l.source(func(ctx context.Context) {
+		l.attach(ctx, emptyNamespace(), log.WithValues("kind", "v1/Namespace"), namespaceHandler{l})
+	}))
+}
+
+func emptyObject(kind workload.Kind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind.GroupVersionKind)
+	return u
+}
+
+func emptyNamespace() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(namespaceKind)
+	return m
+}
+
+// retryKind is how often a kind that is not served, or that may not be read, is tried again.
+var retryKind = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
+
+// source feeds the queue by what begins when the controller starts its sources.
+func (l *loop) source(begin func(ctx context.Context)) source.TypedSource[Key] {
+	return source.TypedFunc[Key](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[Key]) error {
+		l.queue.Store(&queue{q})
+		go begin(ctx)
+		return nil
+	})
+}
+
+// attach has an informer of the manager's cache call a handler. Unlike a source of controller-runtime it never fails the
+// start: a kind that the cluster does not serve yet is retried until the context ends.
+func (l *loop) attach(ctx context.Context, obj client.Object, log logr.Logger, h toolscache.ResourceEventHandler) {
+	delay := retryKind
+	for {
+		informer, err := l.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		if err == nil {
+			if _, err = informer.AddEventHandler(h); err == nil {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if meta.IsNoMatchError(err) {
+			log.Info("The cluster does not serve this workload kind; trying again until it does")
+		} else {
+			log.Error(err, "Cannot watch this workload kind; trying again")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay.Step()):
+		}
+	}
+}
+
+// What is urgent is a change of configuration. What a workload itself tells (it is there, it was edited, it was stamped)
+// can wait until no reload is due: so a fan-out is not slowed by the Events about its first reloads.
+const (
+	priorityConfig   = 0
+	priorityWorkload = handler.LowPriority
+)
+
+// add queues workloads, unless this process is a standby: when it becomes the leader, lead queues all that are known.
+func (l *loop) add(priority int, keys ...Key) {
+	q := l.queue.Load()
+	if q == nil || l.leads.Load() == nil {
+		return
+	}
+	if pq, ok := q.TypedRateLimitingInterface.(priorityqueue.PriorityQueue[Key]); ok {
+		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
+		return
+	}
+	for _, key := range keys {
+		q.Add(key)
+	}
+}
+
+// configChanged is called by the config informers. What was there before the watch began is found by comparing.
+func (l *loop) configChanged(e configstate.Event) {
+	if e.Initial {
+		return
+	}
+	// Noted before the index is asked: whoever enters it from now on finds the note.
+	l.recent.Note(place{e.Namespace, e.Ref}, e.Received)
+	keys := l.index.Trackers(e.Namespace, e.Ref)
+	for _, key := range keys {
+		l.memory.Changed(key, e.Received)
+	}
+	l.add(priorityConfig, keys...)
+}
+
+// workloadHandler keeps the index and queues workloads that came or changed. It is called by one informer goroutine.
+type workloadHandler struct {
+	loop *loop
+	of   *watched
+}
+
+// OnAdd is called for each workload that is listed or created.
+func (h workloadHandler) OnAdd(obj any, _ bool) {
+	if o, ok := h.object(obj); ok {
+		h.of.unlessGone(func() { h.update(o) })
+	}
+}
+
+// OnUpdate is called for each change; those that cannot matter are dropped.
+func (h workloadHandler) OnUpdate(oldObj, newObj any) {
+	before, ok := h.object(oldObj)
+	after, ok2 := h.object(newObj)
+	if ok && ok2 && !matters(before, after) {
+		return
+	}
+	if !ok2 {
+		return
+	}
+	h.of.unlessGone(func() {
+		if ok && before.UID() != after.UID() {
+			h.loop.memory.Forget(keyOf(before))
+		}
+		h.update(after)
+	})
+}
+
+// OnDelete is called with the last known state, or with a tombstone after a missed event.
+func (h workloadHandler) OnDelete(obj any) {
+	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	if o, ok := h.object(obj); ok {
+		h.of.unlessGone(func() {
+			h.loop.index.Delete(keyOf(o))
+			// Here too, since on a standby nobody treats what is queued.
+			h.loop.memory.Forget(keyOf(o))
+			h.loop.add(priorityWorkload, keyOf(o))
+		})
+	}
+}
+
+func (h workloadHandler) object(obj any) (workload.Object, bool) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return workload.Object{}, false
+	}
+	return workload.Object{Kind: h.of.kind, Raw: u.Object}, true
+}
+
+func (h workloadHandler) update(o workload.Object) {
+	view, _ := h.loop.opts.Reader.Read(o)
+	key := keyOf(o)
+	for _, ref := range h.loop.index.Set(key, view.Intent.Refs()) {
+		if at, ok := h.loop.recent.At(place{key.Namespace, ref}); ok {
+			h.loop.memory.Changed(key, at)
+		}
+	}
+	h.loop.add(priorityWorkload, key)
+}
+
+// matters tells whether a change of a workload can change what is due: its spec, annotations or labels differ, or it is
+// another object.
+func matters(before, after workload.Object) bool {
+	return before.Generation() != after.Generation() || before.UID() != after.UID() ||
+		!maps.Equal(before.Annotations(), after.Annotations()) || !maps.Equal(before.Labels(), after.Labels())
+}
+
+// namespaceHandler queues the workloads of a namespace whose labels changed, since it may have entered the scope.
+type namespaceHandler struct{ loop *loop }
+
+// OnAdd is called for each namespace that is listed or created.
+func (h namespaceHandler) OnAdd(obj any, _ bool) {
+	if ns, ok := obj.(metav1.Object); ok {
+		h.loop.add(priorityWorkload, h.loop.index.Inside(ns.GetName())...)
+	}
+}
+
+// OnUpdate is called for each change of a namespace.
+func (h namespaceHandler) OnUpdate(oldObj, newObj any) {
+	before, ok := oldObj.(metav1.Object)
+	after, ok2 := newObj.(metav1.Object)
+	if ok && ok2 && !maps.Equal(before.GetLabels(), after.GetLabels()) {
+		h.loop.add(priorityWorkload, h.loop.index.Inside(after.GetName())...)
+	}
+}
+
+// OnDelete has nothing to do: the workloads go with their namespace.
+func (h namespaceHandler) OnDelete(any) {}

@@ -1,0 +1,194 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// decision is what becomes of one request.
+type decision struct {
+	// rule is the name of a stamp.Rule, or ruleNone.
+	rule    string
+	outcome string
+	result  stamp.Result
+	ops     []jsonpatch.Operation
+	// warnings are for the user, bounded.
+	warnings []string
+	// malformed says why the request makes no sense; then nothing else is set.
+	malformed error
+}
+
+// acted tells whether the request is worth a line in the log and in the audit log.
+func (d decision) acted() bool {
+	return len(d.ops) > 0 || d.result.Reject != nil || len(d.warnings) > 0
+}
+
+// safely decides, and lets the request pass when deciding panics.
+func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest, deadline time.Duration) (d decision) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.metrics.panics.Inc()
+			identified(h.log, req).Error(fmt.Errorf("panic: %v", cause), "admission failed, the request passes as it is",
+				"stack", string(debug.Stack()))
+			d = decision{rule: ruleNone, outcome: outcomePanicked, warnings: []string{
+				"pod-reloader failed and left this write as it is; it looks again by itself, and its log says more",
+			}}
+		}
+	}()
+	return h.decide(ctx, req, deadline)
+}
+
+// decide goes from the request to the marks that must stand: choose a rule, read what it needs, apply it.
+func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, deadline time.Duration) decision {
+	kind, ours := h.options.Kinds().Get(gvk(req.Kind))
+	if !ours || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return decision{rule: ruleNone, outcome: outcomeUnchanged}
+	}
+	wr, err := decodeWrite(kind, req)
+	if err != nil {
+		return decision{malformed: err}
+	}
+	if !h.options.Scope.Object(wr.namespace, wr.current.Labels()) {
+		return decision{rule: ruleNone, outcome: outcomeUnchanged}
+	}
+	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
+	plan := stamp.Choose(request)
+	live := h.read(ctx, wr.namespace, plan.Reads, deadline)
+	result := plan.Apply(request, live)
+
+	d := decision{rule: string(result.Rule), result: result}
+	if result.Reject == nil {
+		d.ops = stamp.Operations(wr.current, h.options.Reader.Keys, result.Marks)
+	}
+	d.outcome = outcome(result, live.Err, len(d.ops))
+	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
+	return d
+}
+
+// read gathers what a rule needs to know; nothing, for most requests.
+func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, deadline time.Duration) stamp.Live {
+	live := stamp.Live{
+		Ring: h.keys.Ring(), Namespace: namespace, Revision: h.options.Revision, Now: h.options.Now(),
+	}
+	if len(refs) == 0 {
+		return live
+	}
+	if live.Ring.Empty() {
+		live.Err = errors.New("no digest key is loaded yet")
+		return live
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	live.States, live.Err = h.state.Live(ctx, namespace, refs)
+	if live.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		live.Err = fmt.Errorf("the API server did not answer within %s: %w", deadline, live.Err)
+	}
+	return live
+}
+
+// brought returns the warnings about what the user of this very write got wrong: a Problem that was there before was
+// told when it came.
+func (h *Handler) brought(problems []annotation.Problem, request stamp.Request, wr write) []string {
+	if len(problems) == 0 || request.New.Excluded {
+		return nil
+	}
+	var known []annotation.Problem
+	if wr.old != nil {
+		_, known = h.options.Reader.Read(*wr.old)
+	}
+	var warnings []string
+	for _, p := range problems {
+		if !slices.Contains(known, p) {
+			warnings = append(warnings, "pod-reloader: "+p.Message)
+		}
+	}
+	return warnings
+}
+
+func outcome(result stamp.Result, unread error, operations int) string {
+	switch {
+	case result.Reject != nil && result.Reject.Code == http.StatusConflict:
+		return outcomeRejected
+	case result.Reject != nil:
+		return outcomeUnverified
+	case unread != nil:
+		return outcomeUnread
+	case operations == 0:
+		return outcomeUnchanged
+	case result.Stamped:
+		return outcomeStamped
+	default:
+		return outcomePatched
+	}
+}
+
+// observe counts and logs a decision; names of objects go to the log only.
+func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took time.Duration) {
+	h.metrics.decisions.WithLabelValues(d.rule, d.outcome).Inc()
+	h.metrics.duration.WithLabelValues(d.rule).Observe(took.Seconds())
+	log := h.log
+	if !d.acted() {
+		log = log.V(1)
+	}
+	if !log.Enabled() {
+		return
+	}
+	identified(log, req).Info("admission decided", "rule", d.rule, "outcome", d.outcome,
+		"changes", policy.Describe(d.result.Changes, maxChanges), "warnings", len(d.warnings),
+		"dryRun", req.DryRun != nil && *req.DryRun, "duration", took.String())
+}
+
+// maxChanges is how many Changes a log line or an audit annotation names.
+const maxChanges = 8
+
+// identified adds what a request is about.
+func identified(log logr.Logger, req *admissionv1.AdmissionRequest) logr.Logger {
+	return log.WithValues("operation", string(req.Operation), "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
+}
+
+// response puts a decision into the form of the API.
+func (d decision) response(uid types.UID) *admissionv1.AdmissionResponse {
+	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: true, Warnings: d.warnings}
+	if d.acted() {
+		response.AuditAnnotations = map[string]string{"rule": d.rule, "outcome": d.outcome}
+		if len(d.result.Changes) > 0 {
+			response.AuditAnnotations["changes"] = policy.Describe(d.result.Changes, maxChanges)
+		}
+	}
+	if d.result.Reject != nil {
+		response.Allowed, response.Result = false, status(d.result.Reject)
+		return response
+	}
+	if len(d.ops) > 0 {
+		patchType := admissionv1.PatchTypeJSONPatch
+		response.PatchType, response.Patch = &patchType, encodePatch(d.ops)
+	}
+	return response
+}
+
+// status returns the error that the client gets: a conflict is one that its retry loops know, and what could not be
+// verified is to be tried again in a second.
+func status(r *stamp.Rejection) *metav1.Status {
+	s := &metav1.Status{Status: metav1.StatusFailure, Code: r.Code, Message: r.Message, Reason: metav1.StatusReasonConflict}
+	if r.Code != http.StatusConflict {
+		s.Reason = metav1.StatusReasonServiceUnavailable
+		s.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	}
+	return s
+}
