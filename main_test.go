@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args           []string
+		code           int
+		stdout, stderr []string
+		why            string
+	}{
+		"help":              {[]string{"--help"}, 0, []string{"Usage:", "--settle", "version", "why", "What to look after:"}, nil, "a newcomer asks for it first"},
+		"help, one dash":    {[]string{"-help"}, 0, []string{"Usage:"}, nil, "as Go's own flags take it"},
+		"help as a command": {[]string{"help"}, 0, []string{"Usage:", "--settle"}, nil, "as cobra has it"},
+		"help on a command": {[]string{"version", "--help"}, 0, []string{"--output"}, nil, "as cobra has it"},
+		"version":           {[]string{"version"}, 0, []string{"pod-reloader "}, nil, "bug reports name it"},
+		"wrong output":      {[]string{"version", "-o", "xml"}, 2, nil, []string{`pod-reloader: --output: "xml": want text or json`}, "a usage error"},
+		"wrong flag":        {[]string{"version", "--bogus"}, 2, nil, []string{"pod-reloader: unknown flag: --bogus"}, "a usage error"},
+		"argument":          {[]string{"version", "now"}, 2, nil, []string{`pod-reloader: unexpected argument "now"`}, "a usage error"},
+		"why with all wrong": {
+			[]string{"why", "deployment", "-o", "xml", "--annotation-prefix", "A/B", "--config", "configmap:x"},
+			2, nil,
+			[]string{"pod-reloader: --output", "pod-reloader: --annotation-prefix", "pod-reloader: --config", "KIND/NAME"},
+			"all that is wrong is named at once",
+		},
+		"why of an unknown kind": {
+			[]string{"why", "pod/x"}, 2, nil, []string{`unknown kind "pod"`, "deployment", "--workload-kinds", "--config"}, "it says which there are",
+		},
+		"why of nothing": {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},
+		"no command":     {[]string{"start"}, 2, nil, []string{`pod-reloader: "start" is no command`}, "a usage error"},
+		"all at once": {
+			[]string{"--bogus", "--settle=soon", "--hash", "md5"},
+			2, nil,
+			[]string{"pod-reloader: --bogus", "pod-reloader: --settle", "pod-reloader: --hash"},
+			"one run tells all that is wrong",
+		},
+		"no API server": {[]string{"--namespace=tools", "--kubeconfig=testdata/none"}, 1, nil, []string{"pod-reloader: find the API server", "--kubeconfig"}, "not the command line's fault"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			assert.Equal(t, tt.code, run(t.Context(), tt.args, &stdout, &stderr), tt.why)
+			for _, want := range tt.stdout {
+				assert.Contains(t, stdout.String(), want)
+			}
+			for _, want := range tt.stderr {
+				assert.Contains(t, stderr.String(), want)
+			}
+			if tt.stderr == nil {
+				assert.Empty(t, stderr.String())
+			} else {
+				assert.Empty(t, stdout.String(), "scripts read it")
+			}
+		})
+	}
+}
+
+func TestVersionAsJSON(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"version", "-o", "json"}, &stdout, &stderr))
+	var info buildInfo
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &info))
+	assert.NotEmpty(t, info.Version)
+	assert.True(t, strings.HasPrefix(info.GoVersion, "go"))
+}

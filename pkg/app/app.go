@@ -1,0 +1,92 @@
+// Package app is the composition root: it builds the parts of the program out of its options, connects them, and starts
+// and stops them in the right order. Nothing is decided here about workloads.
+package app
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+// leaseName is the name of the leader's lease; manifests grant access to this one.
+const leaseName = "pod-reloader"
+
+// Run runs the program until the context ends. The error says what failed, or what stopped by itself.
+func Run(ctx context.Context, o options.Options, version string, log logr.Logger) error {
+	crlog.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
+	config, err := RESTConfig(o.Kubeconfig, version)
+	if err != nil {
+		return err
+	}
+	config.Wrap(paceEvents)
+	b := builder{options: o, version: version, config: config, log: log, registry: prometheus.NewRegistry(), kinds: live.NewKinds(o.Selection.Kinds)}
+	life, err := b.build()
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", version, "webhook", o.Webhook.Enabled, "namespaces", o.Selection.Scope.Namespaces,
+		"annotationPrefix", strings.TrimSuffix(o.Selection.Keys.ConfigHash, "config-hash"), "leaderElection", o.Election.Enabled)
+	return life.run(ctx)
+}
+
+// builder makes the parts, each once.
+type builder struct {
+	options  options.Options
+	version  string
+	config   *rest.Config
+	log      logr.Logger
+	registry *prometheus.Registry
+	kinds    *live.Kinds
+
+	keys        *keyring.Keyring
+	store       *configstate.Store
+	certificate *certificate
+	webhook     *server
+	drain       *drain
+	// applier and configuration are nil without a structured configuration.
+	applier       *live.Applier
+	configuration live.Source
+}
+
+func (b *builder) build() (*lifecycle, error) {
+	for _, step := range []func() error{b.buildState, b.buildWebhook} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := b.buildManager()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.buildConfiguration(mgr); err != nil {
+		return nil, err
+	}
+	probes := b.buildProbes()
+	servers, err := b.buildServers(mgr, probes)
+	if err != nil {
+		return nil, err
+	}
+	life := &lifecycle{loop: mgr, probes: probes, drain: b.drain, log: b.log, serving: []starter{b.keys, b.store}}
+	if b.options.Webhook.Enabled {
+		life.grace = b.options.ShutdownGracePeriod
+		life.serving = append(life.serving, b.certificate, b.webhook)
+	}
+	if b.configuration != nil {
+		life.serving = append(life.serving, b.configuration)
+	}
+	for _, s := range servers {
+		life.serving = append(life.serving, s)
+	}
+	return life, nil
+}

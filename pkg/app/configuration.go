@@ -1,0 +1,48 @@
+package app
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+// buildConfiguration makes what follows the structured configuration; nothing, if there is none. Every replica applies it
+// by itself, the leader tells of it.
+func (b *builder) buildConfiguration(mgr manager.Manager) error {
+	location := b.options.Selection.Configuration
+	if location.IsZero() {
+		return nil
+	}
+	client, err := dynamic.NewForConfig(b.config)
+	if err != nil {
+		return fmt.Errorf("make a client for the configuration: %w", err)
+	}
+	log := b.log.WithName("configuration").WithValues("config", location.String())
+	b.applier = live.NewApplier(live.ApplierOptions{
+		Kinds:    b.kinds,
+		Flags:    b.options.Selection.Kinds,
+		Recorder: mgr.GetEventRecorder("pod-reloader"),
+		Metrics:  b.registry,
+		Log:      log,
+	})
+	if b.configuration, err = live.NewSource(live.SourceOptions{
+		Location: location, Client: client, Pod: podReference(b.options.Pod), Offer: b.applier.Offer, Log: log,
+	}); err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(b.applier.Lead))
+}
+
+// podReference names our own pod for Events; nil if it is not known.
+func podReference(pod options.Pod) *corev1.ObjectReference {
+	if pod.Name == "" || pod.Namespace == "" {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}
+}

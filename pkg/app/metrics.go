@@ -1,0 +1,72 @@
+package app
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// observed is what the program's own gauges tell.
+type observed struct {
+	version string
+	// synced tells whether the loop sees the cluster.
+	synced func() bool
+	// certificate is nil without a webhook.
+	certificate *certificate
+}
+
+// register adds the program's own metrics to a registry.
+func (o observed) register(registry prometheus.Registerer) {
+	gauge := func(name, help string, value func() float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	gauge("pod_reloader_cache_synced", "1 if the caches of the loop are filled, else 0. The webhook does not need them.", func() float64 {
+		if o.synced() {
+			return 1
+		}
+		return 0
+	})
+	if o.certificate != nil {
+		gauge("pod_reloader_certificate_expiry_timestamp_seconds", "When the webhook's certificate ends, in seconds since 1970; 0 if there is none.", func() float64 {
+			if end := o.certificate.NotAfter(); !end.IsZero() {
+				return float64(end.Unix())
+			}
+			return 0
+		})
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "pod_reloader_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": o.version, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	registry.MustRegister(info)
+}
+
+// metricsHandler serves a registry together with that of controller-runtime.
+func metricsHandler(registry prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(prometheus.Gatherers{registry, metrics.Registry}, promhttp.HandlerOpts{
+		// A compressor keeps almost a megabyte, which is more than the text has.
+		DisableCompression: true,
+	}))
+	return mux
+}
+
+// selfSigned is the certificate of secure metrics in direct mode, where there is no other.
+func selfSigned() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	certPEM, keyPEM, err := certutil.GenerateSelfSignedCertKey("pod-reloader", nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for the metrics: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for the metrics: %w", err)
+	}
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
+}

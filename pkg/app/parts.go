@@ -1,0 +1,185 @@
+package app
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/reload"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/webhook"
+)
+
+// loopStop is how long a reload that is under way may take when the program stops; then the lease is given away.
+const loopStop = 10 * time.Second
+
+// reader knows the annotations, in all dialects.
+func (b *builder) reader() stamp.Reader {
+	keys := b.options.Selection.Keys
+	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+}
+
+// buildState makes what knows the digest keys and the configuration.
+func (b *builder) buildState() (err error) {
+	// One client for all that reads Secrets: its connections keep none of what went through them.
+	client, err := configstate.NewHTTPClient(b.config)
+	if err != nil {
+		return fmt.Errorf("make a client for configuration: %w", err)
+	}
+	if b.keys, err = keyring.New(keyring.Options{
+		Config: b.config, HTTPClient: client,
+		Namespace: b.options.Namespace, Name: b.options.DigestKeySecret,
+		Log: b.log.WithName("keyring"),
+	}); err != nil {
+		return err
+	}
+	b.store, err = configstate.New(configstate.Options{
+		Config:         b.config,
+		HTTPClient:     client,
+		Namespaces:     b.options.Selection.Scope.Namespaces,
+		Ring:           b.keys.Ring,
+		OwnAnnotations: func(key string) bool { return strings.Contains(key, stakaterDomain) },
+		Log:            b.log.WithName("configstate"),
+	})
+	return err
+}
+
+// buildWebhook makes the admission server; in direct mode there is none.
+func (b *builder) buildWebhook() error {
+	o := b.options
+	b.drain = &drain{}
+	if !o.Webhook.Enabled {
+		return nil
+	}
+	handler, err := webhook.New(webhook.Dependencies{
+		State: b.store, Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
+	}, webhook.Options{
+		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope, Revision: o.Reload.Revision,
+	})
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(webhook.Path, handler)
+	b.drain.next = mux
+	b.certificate = newCertificate(o.Webhook.Directory, b.log.WithName("certificate"))
+	if b.webhook, err = listen("admission", o.Webhook.Address, b.drain, b.log); err != nil {
+		return err
+	}
+	b.webhook.secure(tlsConfig(o.Webhook, b.certificate.Get))
+	return nil
+}
+
+// buildManager makes the manager with the loop in it. The HTTP servers are not its business: they live longer.
+func (b *builder) buildManager() (manager.Manager, error) {
+	o := b.options
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	stop := loopStop
+	mgr, err := manager.New(b.config, manager.Options{
+		Scheme:                        scheme,
+		Cache:                         cacheOptions(o.Selection, b.kinds.Current),
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:        "0",
+		PprofBindAddress:              o.Servers.PprofAddress,
+		LeaderElection:                o.Election.Enabled,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       o.Election.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &stop,
+		Logger:                        b.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	err = reload.SetupWithManager(mgr, reload.Dependencies{Store: b.store, Keys: b.keys, Metrics: b.registry}, reload.Options{
+		Kinds:                 b.kinds,
+		Reader:                b.reader(),
+		Scope:                 o.Selection.Scope,
+		Settle:                o.Reload.Settle,
+		SettleMax:             o.Reload.SettleMax,
+		Refractory:            o.Reload.Refractory,
+		ReloadMissingRequired: o.Reload.ReloadMissingRequired,
+		Revision:              o.Reload.Revision,
+		Webhook:               o.Webhook.Enabled,
+		Workers:               o.Reload.Workers,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the loop: %w", err)
+	}
+	return mgr, nil
+}
+
+// buildProbes makes the readiness of this replica.
+func (b *builder) buildProbes() *probes {
+	p := &probes{log: b.log, conditions: []condition{{"digest-key", b.keyLoaded}}}
+	if b.applier != nil {
+		p.conditions = append(p.conditions, condition{"configuration", b.applier.Seen})
+	}
+	if b.options.Webhook.Enabled {
+		p.conditions = append(p.conditions, condition{"certificate", b.certificate.Valid}, condition{"webhook", b.webhook.Serving})
+	}
+	return p
+}
+
+func (b *builder) keyLoaded() error {
+	if !b.keys.Ready() {
+		return fmt.Errorf("the digest key is not loaded yet: waiting for the Secret %s/%s", b.options.Namespace, b.options.DigestKeySecret)
+	}
+	return nil
+}
+
+// buildServers binds the listeners for probes and metrics.
+func (b *builder) buildServers(mgr manager.Manager, p *probes) ([]*server, error) {
+	var servers []*server
+	if address := b.options.Servers.ProbeAddress; address != "0" {
+		s, err := listen("probes", address, p.handler(), b.log)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, s)
+	}
+	if b.options.Servers.MetricsAddress == "0" {
+		return servers, nil
+	}
+	s, err := b.buildMetrics(mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	return append(servers, s), nil
+}
+
+func (b *builder) buildMetrics(client *http.Client) (*server, error) {
+	observed{version: b.version, synced: b.store.Synced, certificate: b.certificate}.register(b.registry)
+	handler := metricsHandler(b.registry)
+	o := b.options
+	if !o.Servers.MetricsSecure {
+		return listen("metrics", o.Servers.MetricsAddress, handler, b.log)
+	}
+	handler, err := protect(handler, b.config, client, b.log)
+	if err != nil {
+		return nil, err
+	}
+	var get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	if b.certificate != nil {
+		get = b.certificate.Get
+	} else if get, err = selfSigned(); err != nil {
+		return nil, err
+	}
+	s, err := listen("metrics", o.Servers.MetricsAddress, handler, b.log)
+	if err != nil {
+		return nil, err
+	}
+	s.secure(tlsConfig(o.Webhook, get))
+	return s, nil
+}

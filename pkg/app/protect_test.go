@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// tokens knows one token; access lets its user get /metrics.
+type (
+	tokens struct{ err error }
+	access struct{ err error }
+)
+
+func (f tokens) Create(_ context.Context, review *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	switch review.Spec.Token {
+	case "good":
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "prometheus"}}
+	case "stranger":
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "mallory"}}
+	}
+	return review, f.err
+}
+
+func (f access) Create(_ context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+	asked := review.Spec.NonResourceAttributes
+	review.Status.Allowed = review.Spec.User == "prometheus" && asked.Path == "/metrics" && asked.Verb == "get"
+	return review, f.err
+}
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	tests := map[string]struct {
+		header string
+		guard  guard
+		status int
+		why    string
+	}{
+		"allowed":         {"Bearer good", guard{tokens: tokens{}, access: access{}}, http.StatusNoContent, "known and allowed"},
+		"no token":        {"", guard{}, http.StatusUnauthorized, "the API server is not even asked"},
+		"empty token":     {"Bearer ", guard{}, http.StatusUnauthorized, "the API server is not even asked"},
+		"basic":           {"Basic good", guard{}, http.StatusUnauthorized, "no bearer token"},
+		"unknown":         {"Bearer bad", guard{tokens: tokens{}}, http.StatusUnauthorized, "nobody knows it"},
+		"not allowed":     {"Bearer stranger", guard{tokens: tokens{}, access: access{}}, http.StatusForbidden, "no rule for them"},
+		"no token review": {"Bearer good", guard{tokens: tokens{down}}, http.StatusUnauthorized, "closed when in doubt"},
+		"no review":       {"Bearer good", guard{tokens: tokens{}, access: access{down}}, http.StatusForbidden, "closed when in doubt"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.guard.next, tt.guard.log = noContent, logr.Discard()
+			request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			request.Header.Set("Authorization", tt.header)
+			recorder := httptest.NewRecorder()
+			tt.guard.ServeHTTP(recorder, request)
+			assert.Equal(t, tt.status, recorder.Code, tt.why)
+			assert.NotContains(t, recorder.Body.String(), "mallory", "reasons go to the log")
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package options
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Environment is what defaults depend on besides the flags.
+type Environment struct {
+	// Getenv is os.Getenv.
+	Getenv func(string) string
+	// ServiceAccountNamespace is the path of the file with the namespace of the pod's service account.
+	ServiceAccountNamespace string
+}
+
+// OSEnvironment is the environment of a process in a cluster or outside.
+func OSEnvironment() Environment {
+	return Environment{
+		Getenv:                  os.Getenv,
+		ServiceAccountNamespace: "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+	}
+}
+
+// Complete validates the flags and returns the settings. The error joins everything that is wrong; each part names its
+// flag.
+func (f *Flags) Complete(env Environment) (Options, error) {
+	var p problems
+	o := Options{
+		Kubeconfig:          f.kubeconfig,
+		Namespace:           f.ownNamespace(&p, env),
+		DigestKeySecret:     f.digestKeySecret,
+		Servers:             f.servers(&p),
+		Webhook:             f.completeWebhook(&p),
+		Selection:           f.selection(&p),
+		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
+		Reload:              f.reload(&p),
+		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
+	}
+	if err := reference.ValidName(f.digestKeySecret); err != nil {
+		p.add("digest-key-secret", err)
+	}
+	o.Election = Election{Enabled: f.elect, Namespace: f.electionNamespace}
+	if o.Election.Namespace == "" {
+		o.Election.Namespace = o.Namespace
+	} else {
+		p.namespace("leader-election-namespace", o.Election.Namespace)
+	}
+	o.Logging = f.logging(&p)
+	return o, errors.Join(p...)
+}
+
+func (f *Flags) ownNamespace(p *problems, env Environment) string {
+	namespace := f.namespace
+	if namespace == "" {
+		namespace = env.Getenv("POD_NAMESPACE")
+	}
+	if namespace == "" {
+		content, err := os.ReadFile(env.ServiceAccountNamespace)
+		if err != nil {
+			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE nor a service account tells it"))
+			return ""
+		}
+		namespace = strings.TrimSpace(string(content))
+	}
+	p.namespace("namespace", namespace)
+	return namespace
+}
+
+func (f *Flags) servers(p *problems) Servers {
+	s := Servers{
+		MetricsAddress: p.optionalAddress("metrics-bind-address", f.metricsAddress),
+		MetricsSecure:  f.metricsSecure,
+		ProbeAddress:   p.optionalAddress("health-probe-bind-address", f.probeAddress),
+		PprofAddress:   "0",
+	}
+	if f.pprof {
+		s.PprofAddress = p.address("pprof-addr", f.pprofAddress)
+	}
+	return s
+}
+
+func (f *Flags) completeWebhook(p *problems) Webhook {
+	w := Webhook{
+		Enabled:   f.webhook,
+		Address:   p.address("webhook-bind-address", f.webhookAddress),
+		Directory: f.webhookDirectory,
+		HTTP2:     f.http2,
+	}
+	if w.Directory == "" {
+		w.Directory = defaultDirectory()
+	}
+	if p.oneOf("tls-min-version", f.minTLS, "1.2", "1.3") {
+		w.MinTLSVersion = map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}[f.minTLS]
+	}
+	return w
+}
+
+func (f *Flags) selection(p *problems) Selection {
+	keys, err := annotation.NewKeys(f.annotationPrefix)
+	p.add("annotation-prefix", err)
+	kinds := workload.Builtin()
+	for _, text := range f.kinds {
+		kind, err := workload.ParseKind(strings.TrimSpace(text))
+		p.add("workload-kinds", err)
+		kinds = append(kinds, kind)
+	}
+	s := scope.Scope{
+		NamespaceSelector: p.selector("namespace-selector", f.namespaceSelector),
+		ObjectSelector:    p.selector("object-selector", f.objectSelector),
+	}
+	for _, namespace := range f.namespaces {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			p.namespace("namespaces", namespace)
+			s.Namespaces = append(s.Namespaces, namespace)
+		}
+	}
+	location, err := configuration.ParseLocation(f.configuration)
+	p.add("config", err)
+	return Selection{Keys: keys, Kinds: workload.NewKinds(kinds...), Scope: s, Configuration: location}
+}
+
+func (f *Flags) reload(p *problems) Reload {
+	r := Reload{
+		Settle:     p.duration("settle", f.settle),
+		SettleMax:  p.duration("settle-max", f.settleMax),
+		Refractory: p.duration("refractory", f.refractory),
+		Workers:    f.workers,
+	}
+	if f.settle > f.settleMax {
+		p.add("settle", fmt.Errorf("%s is longer than --settle-max %s", f.settle, f.settleMax))
+	}
+	if f.workers < 1 {
+		p.add("workers", fmt.Errorf("%d: at least 1", f.workers))
+	}
+	p.oneOf("missing-required", f.missingRequired, "hold", "reload")
+	p.oneOf("hash", f.hash, "content", "revision")
+	r.ReloadMissingRequired = f.missingRequired == "reload"
+	r.Revision = f.hash == "revision"
+	return r
+}
+
+// problems gathers what is wrong.
+type problems []error
+
+func (p *problems) add(flag string, err error) {
+	if err != nil {
+		*p = append(*p, fmt.Errorf("--%s: %w", flag, err))
+	}
+}
+
+func (p *problems) oneOf(flag, value string, allowed ...string) bool {
+	for _, a := range allowed {
+		if value == a {
+			return true
+		}
+	}
+	p.add(flag, fmt.Errorf("%q: want %s", value, strings.Join(allowed, " or ")))
+	return false
+}
+
+func (p *problems) duration(flag string, d time.Duration) time.Duration {
+	if d < 0 {
+		p.add(flag, fmt.Errorf("%s: must not be negative", d))
+	}
+	return d
+}
+
+func (p *problems) namespace(flag, name string) {
+	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
+		p.add(flag, fmt.Errorf("%s is no name of a namespace: %s", reference.Quote(name), strings.Join(faults, ", ")))
+	}
+}
+
+func (p *problems) selector(flag, text string) labels.Selector {
+	if text == "" {
+		return nil
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		p.add(flag, fmt.Errorf("%q is no label selector: %w", text, err))
+		return nil
+	}
+	return selector
+}
+
+func (p *problems) optionalAddress(flag, address string) string {
+	if address == "" || address == "0" {
+		return "0"
+	}
+	return p.address(flag, address)
+}
+
+func (p *problems) address(flag, address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		p.add(flag, fmt.Errorf("%q: want host:port or :port", address))
+		return address
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		p.add(flag, fmt.Errorf("%q: %q is no port number", address, port))
+	}
+	return address
+}

@@ -1,0 +1,91 @@
+// Package options turns the command line into one validated struct.
+//
+// All that is wrong is reported at once, each problem by the name of its flag. Flags that SAP's pod-reloader has keep
+// their names and meanings, and may be written with one dash as there. Nothing is read from the environment but what the
+// caller passes in.
+package options
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Options are the validated settings of the manager.
+type Options struct {
+	// Kubeconfig is the path of a client configuration; empty means KUBECONFIG, the cluster's own, or ~/.kube/config.
+	Kubeconfig string
+	// Namespace is the installation's own: the digest key and, by default, the lease are there.
+	Namespace string
+	// DigestKeySecret is the name of the Secret with the digest keys.
+	DigestKeySecret string
+	Servers         Servers
+	Webhook         Webhook
+	Election        Election
+	Selection       Selection
+	// Pod is the one that the program runs in, as far as the environment tells.
+	Pod    Pod
+	Reload Reload
+	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.
+	ShutdownGracePeriod time.Duration
+	Logging             Logging
+}
+
+// Pod names the program's own pod. Name is empty outside of a cluster.
+type Pod struct {
+	Namespace, Name, UID string
+}
+
+// Servers are the listeners besides the webhook's. An address of "0" switches a server off.
+type Servers struct {
+	MetricsAddress string
+	// MetricsSecure serves metrics by TLS, to those whom the API server lets get them.
+	MetricsSecure bool
+	ProbeAddress  string
+	// PprofAddress is "0" unless profiling is switched on.
+	PprofAddress string
+}
+
+// Webhook says how admission is served.
+type Webhook struct {
+	// Enabled is false in direct mode: then the loop writes the marks itself.
+	Enabled bool
+	Address string
+	// Directory holds tls.crt and tls.key.
+	Directory string
+	// MinTLSVersion is one of the constants of crypto/tls.
+	MinTLSVersion uint16
+	HTTP2         bool
+}
+
+// Election says whether replicas elect a leader for the loop.
+type Election struct {
+	Enabled   bool
+	Namespace string
+}
+
+// Selection says which workloads are looked after, and by which annotations.
+type Selection struct {
+	Keys annotation.Keys
+	// Kinds are the built-in ones and those of the flags.
+	Kinds workload.Kinds
+	Scope scope.Scope
+	// Configuration is where there may be more kinds; zero if nowhere.
+	Configuration configuration.Location
+}
+
+// Reload says when the loop reloads what.
+type Reload struct {
+	// Settle is the quiet time before a reload, SettleMax the most that it is put off; 0 switches the gate off.
+	Settle, SettleMax time.Duration
+	// Refractory is the minimum distance between two reloads of one workload; 0 switches the gate off.
+	Refractory time.Duration
+	// ReloadMissingRequired makes the deletion of a required object a cause like any other.
+	ReloadMissingRequired bool
+	// Revision makes the value of config-hash SAP's revision digest.
+	Revision bool
+	Workers  int
+}

@@ -1,0 +1,126 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Parse reads arguments into the flags and returns everything that is wrong with them, not just the first.
+// pflag.ErrHelp says that help was asked for.
+func (f *Flags) Parse(args []string) error {
+	var problems []error
+	for len(args) > 0 {
+		rest, err := f.parseOne(args[0], args[1:])
+		if errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		if err != nil {
+			problems = append(problems, err)
+		}
+		args = rest
+	}
+	return errors.Join(problems...)
+}
+
+// parseOne reads one argument and returns those that remain.
+func (f *Flags) parseOne(arg string, rest []string) ([]string, error) {
+	name, value, hasValue := cutFlag(arg)
+	switch name {
+	case "":
+		return rest, fmt.Errorf("%q is no command; --help lists them", arg)
+	case "help", "h":
+		return nil, pflag.ErrHelp
+	}
+	flag := f.all.Lookup(name)
+	if flag == nil {
+		if !hasValue && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			rest = rest[1:] // its value, most likely
+		}
+		return rest, f.unknown(name)
+	}
+	switch {
+	case hasValue:
+	case flag.NoOptDefVal != "":
+		value = flag.NoOptDefVal
+	case len(rest) == 0:
+		return rest, fmt.Errorf("--%s: a value is missing", name)
+	default:
+		value, rest = rest[0], rest[1:]
+	}
+	if err := f.set(flag, value); err != nil {
+		return rest, fmt.Errorf("--%s: %w", name, err)
+	}
+	return rest, nil
+}
+
+// cutFlag splits --name=value, with one dash or two. The name is empty if the argument is no flag.
+func cutFlag(arg string) (name, value string, hasValue bool) {
+	trimmed, dashed := strings.CutPrefix(arg, "-")
+	if !dashed {
+		return "", "", false
+	}
+	return strings.Cut(strings.TrimPrefix(trimmed, "-"), "=")
+}
+
+// wanted says in our words what the parsers of pflag expect.
+var wanted = map[string]string{
+	"bool":     "true or false",
+	"duration": "a duration such as 1500ms or 2m",
+	"int":      "a number",
+}
+
+// set gives a flag a value. The error does not name the flag.
+func (f *Flags) set(flag *pflag.Flag, value string) error {
+	err := f.all.Set(flag.Name, value)
+	if err == nil {
+		return nil
+	}
+	if want, ok := wanted[flag.Value.Type()]; ok {
+		// pflag leaves a zero behind, which might be out of range and be told of as well.
+		_ = flag.Value.Set(flag.DefValue)
+		return fmt.Errorf("%q: want %s", value, want)
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		err = invalid.Unwrap()
+	}
+	return fmt.Errorf("%q: %w", value, err)
+}
+
+// unknown names the flag that somebody may have meant.
+func (f *Flags) unknown(name string) error {
+	best, distance := "", 3
+	f.all.VisitAll(func(known *pflag.Flag) {
+		if d := editDistance(name, known.Name); d < distance {
+			best, distance = known.Name, d
+		}
+	})
+	if best == "" {
+		return fmt.Errorf("--%s: unknown flag; --help lists all", name)
+	}
+	return fmt.Errorf("--%s: unknown flag; did you mean --%s?", name, best)
+}
+
+// editDistance is the number of characters to insert, delete or replace to get from one text to the other.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,23 @@
+package options
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+)
+
+// Share adds some of the manager's flags to those of a tool, so that both write, explain and check them in the same way.
+// What is read into them is what [Flags.CompleteShared] returns.
+func (f *Flags) Share(set *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		set.AddFlag(f.all.Lookup(name))
+	}
+}
+
+// CompleteShared validates those flags that tools share: what is looked after, and when it is reloaded. The error joins
+// everything that is wrong; each part names its flag.
+func (f *Flags) CompleteShared() (Selection, Reload, error) {
+	var p problems
+	selection, reload := f.selection(&p), f.reload(&p)
+	return selection, reload, errors.Join(p...)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pod-reloader/pod-reloader/pkg/app"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+// commands are the sub-commands, in the order of the help text. A new tool is one more line.
+func commands(stdout io.Writer) []*cobra.Command {
+	return []*cobra.Command{
+		newWhy(stdout, os.Getenv),
+		newVersion(),
+	}
+}
+
+// newRoot returns the command that runs the manager, with the tools below it. It parses its flags itself, so that all
+// that is wrong is told at once.
+func newRoot(stdout io.Writer) *cobra.Command {
+	flags := options.NewFlags()
+	root := &cobra.Command{
+		Use:                "pod-reloader [flags]",
+		Short:              "Restart workloads when their configuration changes",
+		Args:               cobra.ArbitraryArgs,
+		DisableFlagParsing: true,
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parsed := flags.Parse(args)
+			if errors.Is(parsed, pflag.ErrHelp) {
+				return cmd.Help()
+			}
+			o, invalid := flags.Complete(options.OSEnvironment())
+			if err := errors.Join(parsed, invalid); err != nil {
+				return usageError{err}
+			}
+			return app.Run(cmd.Context(), o, buildVersion(), o.Logging.Logger(cmd.ErrOrStderr()))
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	for _, command := range commands(stdout) {
+		command.Args = usage(command.Args)
+		root.AddCommand(command)
+	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd == root {
+			printHelp(cmd.OutOrStdout(), root, flags)
+			return
+		}
+		help(cmd, args)
+	})
+	return root
+}
+
+// usage makes wrong arguments of a command a usage error.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+const intro = `pod-reloader restarts exactly the workloads whose running pods no longer match their configuration.
+
+A workload asks for it by annotations that name ConfigMaps and Secrets of its namespace:
+
+  metadata:
+    annotations:
+      %[1]sconfigmaps: app-config
+      %[1]ssecrets: db-password, tls
+
+Without a command it runs the manager: an admission webhook that stamps pod templates with a digest
+of the configuration, and a loop that has them stamped anew when the digest has gone stale.
+
+Usage:
+  pod-reloader [flags]
+  pod-reloader COMMAND [flags]
+
+Commands:
+`
+
+// printHelp prints the flags by what they are about, the ones that most installations set first.
+func printHelp(w io.Writer, root *cobra.Command, flags *options.Flags) {
+	prefix := flags.All().Lookup("annotation-prefix").DefValue
+	fmt.Fprintf(w, intro, prefix)
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
+		}
+	}
+	for _, g := range flags.Groups() {
+		fmt.Fprintf(w, "\n%s:\n%s", g.Title, strings.TrimRight(g.Set.FlagUsagesWrapped(110), "\n")+"\n")
+	}
+	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" tells more about a command.\n")
+}
