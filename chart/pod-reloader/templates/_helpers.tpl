@@ -1,0 +1,63 @@
+{{/* The name of every object: the release's, which by default is pod-reloader. */}}
+{{- define "pod-reloader.name" -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "pod-reloader.selectorLabels" -}}
+app.kubernetes.io/name: pod-reloader
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "pod-reloader.labels" -}}
+{{ include "pod-reloader.selectorLabels" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* The rules needed wherever there are workloads to look after: cluster-wide or in each namespace. */}}
+{{- define "pod-reloader.rules" -}}
+# list, watch: to see that configuration changed (metadata only). get: to read the content whose digest is needed.
+- apiGroups: [""]
+  resources: [configmaps, secrets]
+  verbs: [get, list, watch]
+# To know who depends on which configuration, and to poke them.
+- apiGroups: [apps]
+  resources: [deployments, statefulsets, daemonsets]
+  verbs: [get, list, watch, patch]
+- apiGroups: [batch]
+  resources: [cronjobs]
+  verbs: [get, list, watch, patch]
+# To tell what was done and why; list is for `why`, run in the pod.
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, list, patch]
+{{- range .Values.workloadKinds }}
+# As for Deployments.
+- apiGroups: [{{ include "pod-reloader.group" . }}]
+  resources: [{{ .resource }}]
+  verbs: [get, list, watch, patch]
+{{- end }}
+{{- end }}
+
+{{/* The group and the version of an item of workloadKinds, which must have both. */}}
+{{- define "pod-reloader.group" -}}
+{{- (split "/" .apiVersion)._0 -}}
+{{- end }}
+{{- define "pod-reloader.version" -}}
+{{- (split "/" .apiVersion)._1 -}}
+{{- end }}
+
+{{/* A label selector as the text of a flag, for the loop: a in (b,c),!d,k=v */}}
+{{- define "pod-reloader.namespaceSelectorFlag" -}}
+{{- $terms := list -}}
+{{- range .matchExpressions -}}
+{{- if eq .operator "In" }}{{ $terms = append $terms (printf "%s in (%s)" .key (join "," .values)) }}
+{{- else if eq .operator "NotIn" }}{{ $terms = append $terms (printf "%s notin (%s)" .key (join "," .values)) }}
+{{- else if eq .operator "Exists" }}{{ $terms = append $terms .key }}
+{{- else if eq .operator "DoesNotExist" }}{{ $terms = append $terms (printf "!%s" .key) }}
+{{- else }}{{ fail (printf "namespaceSelector: unknown operator %q; use In, NotIn, Exists or DoesNotExist" .operator) }}
+{{- end }}
+{{- end -}}
+{{- range $key, $value := .matchLabels }}{{ $terms = append $terms (printf "%s=%s" $key $value) }}{{ end -}}
+{{- join "," $terms -}}
+{{- end }}
