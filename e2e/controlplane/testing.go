@@ -1,0 +1,128 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// startTimeout bounds a start that a test waits for, not counting the build.
+const startTimeout = 2 * time.Minute
+
+// New starts a control plane for one test, which fails if that fails, and stops it with the test.
+func New(tb testing.TB, options Options) *ControlPlane {
+	tb.Helper()
+	cp, err := Start(tb.Context(), options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := cp.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return cp
+}
+
+// Main is for TestMain: it starts a control plane that the tests of a package share, hands it over,
+// runs the tests and stops it. The result is the exit code:
+//
+//	var cp *controlplane.ControlPlane
+//
+//	func TestMain(m *testing.M) {
+//		os.Exit(controlplane.Main(m, controlplane.Options{}, func(c *controlplane.ControlPlane) { cp = c }))
+//	}
+func Main(m *testing.M, options Options, use func(*ControlPlane)) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cp, err := Start(ctx, options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	finished := make(chan struct{})
+	interrupted := make(chan struct{})
+	go func() {
+		defer close(interrupted)
+		select {
+		case <-finished:
+		case <-ctx.Done(): // end in order; the tests end with the process
+			_ = cp.Stop()
+			os.Exit(130)
+		}
+	}()
+	use(cp)
+	code := m.Run()
+	close(finished)
+	<-interrupted
+	if err := cp.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Namespace creates a namespace of its own for a test and deletes it after the test, without
+// waiting until it is gone. It returns when pods can be created in it.
+func (cp *ControlPlane) Namespace(tb testing.TB, labels ...map[string]string) string {
+	tb.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: namespacePrefix(tb.Name()),
+		Labels:       merge(labels),
+	}}
+	if err := cp.client.Create(tb.Context(), namespace); err != nil {
+		tb.Fatalf("create a namespace: %v", err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := cp.client.Delete(ctx, namespace); err != nil {
+			tb.Logf("delete namespace %s: %v", namespace.Name, err)
+		}
+	})
+	if !cp.runs(ControllerManager) {
+		return namespace.Name
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
+	defer cancel()
+	if err := cp.awaitNamespace(ctx, namespace.Name); err != nil {
+		tb.Fatal(err)
+	}
+	return namespace.Name
+}
+
+// namespacePrefix makes a test's name one that a namespace may have, with room for a random suffix.
+func namespacePrefix(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		default:
+			return '-'
+		}
+	}, strings.TrimPrefix(name, "Test"))
+	if len(name) > 40 {
+		name = name[:40]
+	}
+	return "t-" + strings.Trim(name, "-") + "-"
+}
+
+func merge(maps []map[string]string) map[string]string {
+	merged := map[string]string{}
+	for _, m := range maps {
+		for k, v := range m {
+			merged[k] = v
+		}
+	}
+	return merged
+}
