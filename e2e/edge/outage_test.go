@@ -1,0 +1,180 @@
+package edge_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+// Changes before, during and after restarts of the API server, in order and by force: none is missed and none is followed
+// twice. What the observer cannot see while the server is away shows in the generation: nobody else changes these specs.
+func TestChangesDuringRestartsOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=200ms"}})
+	s := scene.New(t, in)
+	const restarts, each = 4, 15
+	var workloads []observe.Workload
+	for n := range restarts * each {
+		name := "app" + strconv.Itoa(n)
+		s.ConfigMap(name, scene.Data{"key": "1"})
+		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, scene.Uses{ConfigMaps: []string{name}}))
+	}
+	s.Settled()
+	generations := map[observe.Workload]int64{}
+	for _, w := range workloads {
+		generations[w] = s.Get(w).GetGeneration()
+	}
+
+	for n := range restarts {
+		var changing sync.WaitGroup
+		for i := range each {
+			changing.Go(func() { insist(s, workloads[n*each+i].Name) })
+			if i == each/3 {
+				restart(s, cp.Component(controlplane.APIServer), n%2 == 0)
+			}
+		}
+		changing.Wait()
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AwaitWorkload(w, "a reload for the change", func(u *unstructured.Unstructured) bool {
+			return u.GetGeneration() > generations[w]
+		})
+	}
+	s.Settled()
+	for _, w := range workloads {
+		assert.Equal(t, generations[w]+1, s.Get(w).GetGeneration(), "%s: one change is one restart", w)
+	}
+}
+
+// insist changes a ConfigMap, again and again until the API server has taken it.
+func insist(s *scene.Scene, name string) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"2"}}`))
+	s.Await("a change of configmap/"+name, func() error { return s.Patch(s.Context(), object, patch) })
+}
+
+// restart stops a component, by force or in order, and starts it again.
+func restart(s *scene.Scene, component *controlplane.Process, force bool) {
+	s.Helper()
+	if force {
+		component.Kill()
+	} else {
+		require.NoError(s, component.Stop(s.Patiently()))
+	}
+	require.NoError(s, component.Start(s.Patiently()))
+}
+
+// Replicas stop one after the other, as in an upgrade, while users write all the time; the cluster is slow to take a
+// stopping replica out of the Service. No write fails and none passes without its stamp.
+func TestReplicasStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
+		Replicas: 2, Args: []string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=4s"},
+	})
+	in.Balancer().SetEndpointDelay(1500 * time.Millisecond)
+	s := scene.New(t, in)
+	s.ConfigMap("app", scene.Data{"key": "1"})
+
+	load := write(s, 4)
+	for range 2 {
+		for _, replica := range in.Replicas() {
+			load.progress(s)
+			require.NoError(t, replica.Stop(s.Patiently()), "%s ends by itself after SIGTERM", replica.Name())
+			load.progress(s)
+			require.NoError(t, replica.Start(s.Patiently()))
+			require.NoError(t, in.Balancer().AwaitReady(s.Patiently(), 2))
+		}
+	}
+	written, failed := load.end()
+	assert.Empty(t, failed, "of %d writes", written)
+	assert.Greater(t, written, 100, "there was a load")
+	s.Settled()
+}
+
+// load is users who write.
+type load struct {
+	stop    func()
+	writing sync.WaitGroup
+
+	mutex   sync.Mutex
+	written int
+	failed  []string
+}
+
+// write starts users, each of whom creates and deletes workloads and changes one, and looks at the stamps of the answers.
+func write(s *scene.Scene, users int) *load {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	l := &load{stop: cancel}
+	for user := range users {
+		lasting := s.Manifest("Deployment", fmt.Sprintf("lasting-%d", user), scene.Uses{ConfigMaps: []string{"app"}})
+		require.NoError(s, s.Create(ctx, lasting))
+		l.writing.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				short := s.Manifest("Deployment", fmt.Sprintf("short-%d-%d", user, n), scene.Uses{ConfigMaps: []string{"app"}})
+				l.note(short, s.Create(context.WithoutCancel(ctx), short))
+				release := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:%d"},`+
+					`{"op":"remove","path":"/spec/template/metadata/annotations"}]`, n)
+				l.note(lasting, s.Patch(context.WithoutCancel(ctx), lasting, client.RawPatch(types.JSONPatchType, []byte(release))))
+				_ = s.Delete(context.WithoutCancel(ctx), short) // what stays goes with the namespace
+			}
+		})
+	}
+	return l
+}
+
+// note counts a write and what went wrong with it.
+func (l *load) note(answer *unstructured.Unstructured, err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.written++
+	switch {
+	case err != nil:
+		l.failed = append(l.failed, fmt.Sprintf("%s failed: %v", answer.GetName(), err))
+	case scene.TemplateAnnotations(answer)[scene.ConfigHash] == "":
+		l.failed = append(l.failed, fmt.Sprintf("at %s %s passed without a stamp", time.Now().Format("05.000"), answer.GetName()))
+	}
+}
+
+// progress waits until some more writes are done.
+func (l *load) progress(s *scene.Scene) {
+	s.Helper()
+	count := func() int {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		return l.written
+	}
+	before := count()
+	s.Await("users to write", func() error {
+		if now := count(); now < before+20 {
+			return fmt.Errorf("%d writes", now-before)
+		}
+		return nil
+	})
+}
+
+// end stops the users.
+func (l *load) end() (written int, failed []string) {
+	l.stop()
+	l.writing.Wait()
+	return l.written, l.failed
+}

@@ -1,0 +1,52 @@
+package installation
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options of an installation; the zero value is the default installation of manifests/ with its two replicas.
+type Options struct {
+	// Replicas is how many processes are started; 0 means as many as the manifests say, less than 0 none: then
+	// AddReplica starts them, and the webhook is in effect some time after.
+	Replicas int
+	// Args are further arguments of every replica; they follow those of the manifests and so go before them.
+	Args []string
+	// Env is added to the environment of every replica, as NAME=value.
+	Env []string
+	// Components are directories of manifests/components to add, like "namespaced". Its namespace my-app is created.
+	Components []string
+	// WithoutWebhook is direct mode: the component without-webhook, and no balancer.
+	WithoutWebhook bool
+	// Program is the path of the executable; empty means that the program is built from the working tree.
+	Program string
+	// Connect changes how the replicas reach the API server, for example through a proxy.
+	Connect func(*rest.Config)
+	// Namespace is where canaries live ([Installation.Quiet]): it must be in the scope of the installation. Empty means
+	// my-app with the component namespaced, else one of its own with the label pod-reloader=enabled.
+	Namespace string
+	// Prefix is that of the annotations; empty means the default.
+	Prefix string
+}
+
+const (
+	namespaced     = "namespaced"
+	withoutWebhook = "without-webhook"
+	defaultPrefix  = "pod-reloader.cs.sap.com/"
+)
+
+func (o Options) withDefaults() Options {
+	o.Components = slices.Clone(o.Components)
+	if o.WithoutWebhook && !slices.Contains(o.Components, withoutWebhook) {
+		o.Components = append(o.Components, withoutWebhook)
+	}
+	o.WithoutWebhook = slices.Contains(o.Components, withoutWebhook)
+	if slices.Contains(o.Components, namespaced) {
+		o.Namespace = cmp.Or(o.Namespace, "my-app")
+	}
+	o.Namespace = cmp.Or(o.Namespace, "pod-reloader-canary")
+	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
+	return o
+}

@@ -1,0 +1,24 @@
+package peer_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/installation"
+)
+
+// shared is the installation of all tests of the package. Those that stop a replica or the API server do not run beside
+// others. The refractory gate is off, so that a restart too many shows instead of being put off.
+var shared *installation.Installation
+
+// settle is how long configuration must be quiet here.
+const settle = 300 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{
+		"--refractory=0s", "--settle=" + settle.String(), "--shutdown-grace-period=500ms",
+		fleet.Flag(),
+	}}, func(i *installation.Installation) { shared = i }))
+}

@@ -1,0 +1,83 @@
+package promise_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+// releases is how often a configuration and then its workload are changed.
+const releases = 30
+
+func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
+	t.Parallel()
+	s := scene.New(t, shared)
+	var workloads []observe.Workload
+	for n := range releases {
+		name := "app" + strconv.Itoa(n)
+		s.ConfigMap(name, scene.Data{"key": "1"})
+		s.Secret(name, scene.Data{"key": "1"})
+		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name,
+			scene.Uses{ConfigMaps: []string{name}, Secrets: []string{name}}))
+	}
+	var released []observe.Workload
+	for _, w := range workloads {
+		began := time.Now()
+		s.SetConfigMap(w.Name, "key", "2")
+		s.SetSecret(w.Name, "key", "2")
+		setImage(s, w, "example.com/app:2")
+		if time.Since(began) < settle {
+			released = append(released, w) // otherwise the configuration had settled before, and counts by itself
+		}
+	}
+	require.NotEmpty(t, released, "no release took less than %s", settle)
+	s.Settled()
+	for _, w := range released {
+		s.AssertChanges(w, 1, "a release is one rollout")
+		for _, change := range s.Watcher.Changes(w)[:1] {
+			assert.Equal(t, "example.com/app:2", change.ImageAfter, w)
+			assert.NotEqual(t, change.AnnotationsBefore[scene.ConfigHash], change.AnnotationsAfter[scene.ConfigHash],
+				"%s: the stamp of the new image is that of the new configuration", w)
+		}
+	}
+}
+
+// The webhook reads what is there now: the stamp of a write is never older than the write, however short the time since
+// the configuration changed.
+func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
+	t.Parallel()
+	s := scene.New(t, shared)
+	s.ConfigMap("app", scene.Data{"key": "0"})
+	w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}})
+	hashes := map[string]int{scene.TemplateAnnotations(s.Get(w))[scene.ConfigHash]: 0}
+	for n := 1; n <= releases; n++ {
+		s.SetConfigMap("app", "key", strconv.Itoa(n))
+		hash := setImage(s, w, fmt.Sprintf("example.com/app:release-%d", n))
+		require.NotEmpty(t, hash)
+		require.NotContains(t, hashes, hash, "release %d bears the stamp of an earlier configuration", n)
+		hashes[hash] = n
+	}
+	s.Settled()
+	s.AssertChanges(w, releases, "each release is one rollout and none follows")
+}
+
+// setImage changes the image in a pod template and returns the stamp that it got.
+func setImage(s *scene.Scene, of observe.Workload, image string) string {
+	s.Helper()
+	path := "/spec/template"
+	if of.Kind == "CronJob" {
+		path = "/spec/jobTemplate/spec/template"
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(scene.GroupVersionKind(of.Kind))
+	s.JSONPatch(object, of.Name, fmt.Sprintf(`[{"op":"replace","path":"%s/spec/containers/0/image","value":%q}]`, path, image))
+	return scene.TemplateAnnotations(object)[scene.ConfigHash]
+}

@@ -1,0 +1,95 @@
+package promise_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
+	t.Parallel()
+	s := scene.New(t, shared)
+	var names []string
+	for n := range 5 {
+		name := "c" + strconv.Itoa(n)
+		s.ConfigMap(name, scene.Data{"key": "1"})
+		s.Secret(name, scene.Data{"key": "1"})
+		names = append(names, name)
+	}
+	var workloads []observe.Workload
+	for _, kind := range kinds {
+		workloads = append(workloads, s.Workload(kind, "web", scene.Uses{ConfigMaps: names, Secrets: names}))
+	}
+	for round := 1; round <= 3; round++ {
+		var writing sync.WaitGroup
+		for _, name := range names {
+			writing.Go(func() { s.SetConfigMap(name, "key", "changed "+strconv.Itoa(round)) })
+			writing.Go(func() { s.SetSecret(name, "key", "changed "+strconv.Itoa(round)) })
+		}
+		writing.Wait()
+		for _, w := range workloads {
+			s.AwaitChanges(w, round, "ten objects have changed")
+		}
+		s.Settled()
+		for _, w := range workloads {
+			s.RequireChanges(w, round, "ten objects changed in one go are one restart")
+			hint := s.Get(w).GetAnnotations()[scene.LastReload]
+			for _, name := range names {
+				assert.Contains(t, hint, `"configmap/`+name+`"`, "%s: each cause is named", w)
+				assert.Contains(t, hint, `"secret/`+name+`"`, "%s: each cause is named", w)
+			}
+		}
+	}
+}
+
+func TestP4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T) {
+	t.Parallel()
+	const refractory, reloads = 3 * time.Second, 3
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{Args: []string{"--settle=0s", "--refractory=" + refractory.String()}})
+	s := scene.New(t, in)
+	s.ConfigMap("app", scene.Data{"key": "0"})
+	w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}})
+
+	writing, stop := context.WithCancel(t.Context())
+	defer stop()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	go func() {
+		_, _ = s.Watcher.AwaitTemplateChanges(writing, w, reloads)
+		stop()
+	}()
+	deadline := s.Patiently()
+	for n := 1; writing.Err() == nil; n++ {
+		s.SetConfigMap("app", "key", strconv.Itoa(n))
+		select {
+		case <-ticker.C:
+		case <-writing.Done():
+		case <-deadline.Done():
+			require.Fail(t, "the workload is never restarted", "%v", s.Watcher.Changes(w))
+		}
+	}
+	changes := s.Watcher.Changes(w)
+	for n := 1; n < len(changes); n++ {
+		distance := changes[n].Time.Sub(changes[n-1].Time)
+		assert.GreaterOrEqual(t, distance, refractory-100*time.Millisecond, "restarts %d and %d are too close: %v", n, n+1, changes)
+		assert.Less(t, distance, 2*refractory, "restart %d is not put off longer than it must: %v", n+1, changes)
+	}
+
+	// What comes last, within the refractory period, is not lost: the pods end with it.
+	s.SetConfigMap("app", "key", "last")
+	s.AwaitChanges(w, len(changes)+1, "the last change came within the refractory period")
+	fresh := s.Deployment("fresh", scene.Uses{ConfigMaps: []string{"app"}})
+	assert.Equal(t, scene.TemplateAnnotations(s.Get(fresh))[scene.ConfigHash], scene.TemplateAnnotations(s.Get(w))[scene.ConfigHash],
+		"the stamp is that of the last content")
+}

@@ -1,0 +1,22 @@
+package sequence_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/installation"
+)
+
+// shared is the installation of the tests that do it no harm. The refractory gate is off, so that a restart too many
+// shows instead of being put off.
+var shared *installation.Installation
+
+// settle is how long configuration must be quiet here.
+const settle = 300 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{"--refractory=0s", "--settle=" + settle.String()}},
+		func(i *installation.Installation) { shared = i }))
+}
