@@ -1,0 +1,223 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
+)
+
+// admission: how long the webhook takes for a write, at a fixed rate whatever it takes. Every review is of the dear kind:
+// the template changes, so that the configuration is read live.
+func admission(ctx context.Context, w *world) ([]figure.Figure, error) {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	watcher.Stop()
+	reviews, err := w.reviews(ctx)
+	if err != nil {
+		return nil, err
+	}
+	noophook, err := w.startNoophook(ctx)
+	if err != nil {
+		return nil, err
+	}
+	floor, err := w.load(ctx, noophook, reviews)
+	if err := errors.Join(append(floor.failures, err)...); err != nil {
+		return nil, err
+	}
+	var ours answers
+	err = w.profiled(ctx, w.Load, func() (err error) {
+		ours, err = w.load(ctx, w.in.Replicas()[0].WebhookAddress, reviews)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	percentile := func(p float64) (float64, float64) {
+		return milliseconds(sample.Percentile(ours.took, p)), milliseconds(sample.Percentile(floor.took, p))
+	}
+	p50, floor50 := percentile(50)
+	p99, floor99 := percentile(99)
+	at := fmt.Sprintf(" at %d reviews/s", w.Rate)
+	return []figure.Figure{
+		{Name: "p50" + at, Unit: figure.Milliseconds, Value: p50, Floor: floor50},
+		{
+			Name: "p99" + at, Unit: figure.Milliseconds, Value: p99, Floor: floor99, Budget: figure.AtMost(10),
+			Note: fmt.Sprintf("%d reviews with 2 Refs read live, from the moment each was due; the floor is a webhook that only answers", len(ours.took)),
+		},
+		{Name: "reviews without a patch", Value: float64(ours.unpatched), Budget: figure.Exactly(0), Note: ours.trouble()},
+	}, nil
+}
+
+// reviews are the bodies of admission reviews for updates of stored workloads.
+func (w *world) reviews(ctx context.Context) ([][]byte, error) {
+	const workloads = 50
+	reviews := make([][]byte, workloads)
+	return reviews, parallel(ctx, workloads, func(ctx context.Context, i int) error {
+		config, secret := numbered("config", i), numbered("secret", i)
+		if err := errors.Join(w.configMap(ctx, config), w.secret(ctx, secret)); err != nil {
+			return err
+		}
+		d := deployment{name: numbered("web", i), configMaps: []string{config}, secrets: []string{secret}}
+		if _, err := w.deploy(ctx, d); err != nil {
+			return err
+		}
+		stored := &appsv1.Deployment{}
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: d.name}, stored); err != nil {
+			return fmt.Errorf("read %s: %w", d.name, err)
+		}
+		stored.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+		// The stamp is then another one, so that every answer has a patch.
+		if err := w.change(ctx, config, 1); err != nil {
+			return err
+		}
+		var err error
+		reviews[i], err = review(stored)
+		return err
+	})
+}
+
+// review is what the API server sends when somebody sets another image.
+func review(stored *appsv1.Deployment) ([]byte, error) {
+	after := stored.DeepCopy()
+	after.Spec.Template.Spec.Containers[0].Image = "example.com/app:2"
+	before, err := json.Marshal(stored)
+	if err != nil {
+		return nil, fmt.Errorf("encode a Deployment: %w", err)
+	}
+	now, err := json.Marshal(after)
+	if err != nil {
+		return nil, fmt.Errorf("encode a Deployment: %w", err)
+	}
+	body, err := json.Marshal(&admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: types.UID("review-" + stored.Name), Operation: admissionv1.Update, Namespace: stored.Namespace, Name: stored.Name,
+			Kind:     metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+			Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+			Object:   runtime.RawExtension{Raw: now}, OldObject: runtime.RawExtension{Raw: before},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a review: %w", err)
+	}
+	return body, nil
+}
+
+// answers are what came of a load.
+type answers struct {
+	took      []time.Duration
+	unpatched int
+	failures  []error
+}
+
+// trouble tells of the first failure.
+func (a answers) trouble() string {
+	if len(a.failures) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d failures, the first: %v", len(a.failures), a.failures[0])
+}
+
+// load sends reviews at a fixed rate and does not wait for one answer before the next: a webhook that stalls makes all
+// that follow late, and their time counts from when they were due.
+func (w *world) load(ctx context.Context, address string, reviews [][]byte) (answers, error) {
+	if err := w.idle(ctx); err != nil {
+		return answers{}, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.cp.CA())
+	http2 := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
+	}
+	defer http2.CloseIdleConnections()
+	ask := asker{&http.Client{Transport: http2, Timeout: 5 * time.Second}, "https://" + address + "/mutate?timeout=3s"}
+	// One of each before it counts: connections and digests.
+	for _, body := range reviews {
+		if _, err := ask.do(ctx, body); err != nil {
+			return answers{}, err
+		}
+	}
+	// Those of the first second do not count: under load more connections are opened than one after the other.
+	warming := w.Rate
+	count := warming + int(w.Load.Seconds()*float64(w.Rate))
+	var found answers
+	var mutex sync.Mutex
+	var running sync.WaitGroup
+	started := time.Now()
+	for n := range count {
+		due := started.Add(time.Duration(n) * time.Second / time.Duration(w.Rate))
+		if err := pause(ctx, time.Until(due)); err != nil {
+			return answers{}, err
+		}
+		running.Go(func() {
+			patched, err := ask.do(ctx, reviews[n%len(reviews)])
+			took := time.Since(due)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if n >= warming {
+				found.took = append(found.took, took)
+			}
+			if !patched {
+				found.unpatched++
+			}
+			if err != nil {
+				found.failures = append(found.failures, err)
+			}
+		})
+	}
+	running.Wait()
+	return found, nil
+}
+
+// asker sends reviews to a webhook.
+type asker struct {
+	client *http.Client
+	url    string
+}
+
+// do tells whether the answer had a patch. An answer that is not "allowed" is an error.
+func (a asker) do(ctx context.Context, body []byte) (patched bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := a.client.Do(request)
+	if err != nil {
+		return false, fmt.Errorf("ask the webhook: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return false, fmt.Errorf("read the webhook's answer: %w", err)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(content, &review); err != nil || review.Response == nil {
+		return false, fmt.Errorf("the webhook answered %s %s", strconv.Itoa(response.StatusCode), content)
+	}
+	if !review.Response.Allowed || len(review.Response.Warnings) > 0 {
+		return false, fmt.Errorf("the webhook answered %s", content)
+	}
+	return len(review.Response.Patch) > 0, nil
+}

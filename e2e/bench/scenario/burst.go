@@ -1,0 +1,167 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+// trial is something that must restart each of its workloads a certain number of times.
+type trial struct {
+	name string
+	// workloads is how many there are, each with configMaps of its own.
+	workloads, configMaps int
+	// do happens to a workload, its number given; all of them at the same time.
+	do func(ctx context.Context, t trial, i int) error
+	// restarts is the one right number of new templates for each workload.
+	restarts int
+	// most reports the most that a workload had, rather than how many are off.
+	most bool
+}
+
+func (t trial) workload(i int) string     { return fmt.Sprintf("%s-%d", t.name, i) }
+func (t trial) configMap(i, n int) string { return fmt.Sprintf("%s-%d-%d", t.name, i, n) }
+func (t trial) seen(w *world, i int) observe.Workload {
+	return observe.Deployment(w.name, t.workload(i))
+}
+
+// burst: what must be one rollout, and what must be none, as shipped.
+func burst(ctx context.Context, w *world) ([]figure.Figure, error) {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	trials := w.trials()
+	for _, t := range trials {
+		if err := w.prepare(ctx, t); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	if err := w.settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.try(ctx, watcher, trials); err != nil {
+		return nil, err
+	}
+	figures := make([]figure.Figure, 0, len(trials))
+	for _, t := range trials {
+		figures = append(figures, t.figure(w, watcher))
+	}
+	return figures, nil
+}
+
+// try makes everything happen, one trial after the other, and waits: first for all that must happen, then until nothing
+// is left to do.
+func (w *world) try(ctx context.Context, watcher *observe.Watcher, trials []trial) error {
+	for _, t := range trials {
+		err := parallel(ctx, t.workloads, func(ctx context.Context, i int) error { return t.do(ctx, t, i) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, t := range trials {
+		for i := range t.workloads {
+			if _, err := watcher.AwaitTemplateChanges(waiting, t.seen(w, i), t.restarts); err != nil {
+				w.say("%v", err) // the figure tells
+			}
+		}
+	}
+	if err := w.settled(ctx); err != nil {
+		return err
+	}
+	return watcher.Sync(ctx)
+}
+
+// prepare creates the workloads of a trial with their configuration.
+func (w *world) prepare(ctx context.Context, t trial) error {
+	return parallel(ctx, t.workloads, func(ctx context.Context, i int) error {
+		d := deployment{name: t.workload(i)}
+		for n := range t.configMaps {
+			d.configMaps = append(d.configMaps, t.configMap(i, n))
+			if err := w.configMap(ctx, t.configMap(i, n)); err != nil {
+				return err
+			}
+		}
+		_, err := w.deploy(ctx, d)
+		return err
+	})
+}
+
+// figure counts new templates, and ReplicaSets: a rollout is whichever there were more of.
+func (t trial) figure(w *world, watcher *observe.Watcher) figure.Figure {
+	off, most := 0, 0
+	for i := range t.workloads {
+		workload := t.seen(w, i)
+		rollouts := max(len(watcher.Changes(workload)), watcher.ReplicaSets(workload)-1)
+		most = max(most, rollouts)
+		if rollouts != t.restarts {
+			off++
+			w.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, watcher.Changes(workload))
+		}
+	}
+	if t.most {
+		return figure.Figure{Name: t.name, Value: float64(most), Budget: figure.Exactly(float64(t.restarts))}
+	}
+	return figure.Figure{Name: t.name, Value: float64(off), Budget: figure.Exactly(0)}
+}
+
+func (w *world) trials() []trial {
+	return []trial{
+		{
+			name: "ten-configmaps-at-once", workloads: w.Bursts, configMaps: 10, restarts: 1, most: true, do: w.tenAtOnce,
+		},
+		{name: "metadata-edits-spurious-rollouts", workloads: 1, configMaps: 1, do: w.editMetadata, most: true},
+		{name: "releases-rolled-twice", workloads: w.Releases, configMaps: 1, restarts: 1, do: w.release},
+		{name: "re-applies-spurious-rollouts", workloads: 1, configMaps: 1, do: w.reapply, most: true},
+		{name: "changes-missed-or-doubled", workloads: w.Changes, configMaps: 1, restarts: 1, do: w.changeOnce},
+	}
+}
+
+// tenAtOnce changes all ConfigMaps of a workload at the same time.
+func (w *world) tenAtOnce(ctx context.Context, t trial, i int) error {
+	return parallel(ctx, t.configMaps, func(ctx context.Context, n int) error { return w.change(ctx, t.configMap(i, n), 1) })
+}
+
+// editMetadata edits labels and annotations of a ConfigMap.
+func (w *world) editMetadata(ctx context.Context, t trial, i int) error {
+	for n := range w.Edits {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"edit":"%d"},"annotations":{"edit":"%d"}}}`, n, n)
+		if err := w.merge(ctx, &corev1.ConfigMap{}, t.configMap(i, 0), patch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release changes configuration, then the workload.
+func (w *world) release(ctx context.Context, t trial, i int) error {
+	if err := w.change(ctx, t.configMap(i, 0), 1); err != nil {
+		return err
+	}
+	return w.merge(ctx, &appsv1.Deployment{}, t.workload(i), `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
+}
+
+// reapply replaces a workload by its manifest, which knows nothing of pod-reloader's marks.
+func (w *world) reapply(ctx context.Context, t trial, i int) error {
+	for range w.Applies {
+		manifest := deployment{name: t.workload(i), configMaps: []string{t.configMap(i, 0)}}.object(w.name)
+		if err := w.Update(ctx, manifest); err != nil {
+			return fmt.Errorf("replace %s: %w", t.workload(i), err)
+		}
+	}
+	return nil
+}
+
+// changeOnce changes the one ConfigMap of a workload.
+func (w *world) changeOnce(ctx context.Context, t trial, i int) error {
+	return w.change(ctx, t.configMap(i, 0), 1)
+}

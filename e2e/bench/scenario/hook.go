@@ -1,0 +1,45 @@
+package scenario
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+)
+
+// register makes the API server ask a webhook from e2e/bench/floor about the Deployments with some labels. It is reached
+// in the same way as pod-reloader's.
+func (w *world) register(ctx context.Context, name, address string, labels map[string]string) error {
+	balancer, err := controlplane.NewBalancer(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	balancer.AddBackend(name, address, nil) //nolint:contextcheck // a backend is there for as long as its balancer
+	if err := balancer.AwaitReady(ctx, 1); err != nil {
+		return err
+	}
+	endpoint, none, timeout := "https://"+balancer.Addr()+"/mutate", admissionv1.SideEffectClassNone, int32(3)
+	return w.Create(ctx, &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionv1.MutatingWebhook{{
+			Name: name + ".floor.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, TimeoutSeconds: &timeout,
+			ClientConfig:   admissionv1.WebhookClientConfig{URL: &endpoint, CABundle: w.cp.CA()},
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: labels},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+			}},
+		}},
+	})
+}
+
+// certificate makes one for a webhook from e2e/bench/floor and returns its directory.
+func (w *world) certificate(floor string) (string, error) {
+	directory, err := w.temporary(floor)
+	if err != nil {
+		return "", err
+	}
+	return directory, w.cp.ServingCert(directory, "localhost")
+}

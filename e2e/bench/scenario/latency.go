@@ -1,0 +1,178 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+// side is one of those that do the same job.
+type side struct {
+	configMap  string
+	deployment observe.Workload
+	value      int
+	took       []time.Duration
+}
+
+// latency: from the moment somebody sends the change of a ConfigMap until the watcher sees the new pod template. Two do
+// the same job beside pod-reloader: the bare loop, and the bare loop through a webhook that reads the ConfigMap live. The
+// latter is the least that keeps pod-reloader's promise that what a template is stamped with was true at admission; what
+// it takes is what that promise costs.
+func latency(ctx context.Context, w *world) ([]figure.Figure, error) {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	sides, err := w.sides(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = w.profiled(ctx, w.Load, func() error { return w.alternate(ctx, watcher, sides.all()...) })
+	if err != nil {
+		return nil, err
+	}
+	if err := watcher.Sync(ctx); err != nil {
+		return nil, err
+	}
+	figures := sides.figures()
+	figures[0].Note = fmt.Sprintf("%d samples of each in blocks of %d", len(sides.ours.took), w.Block)
+	doubled := float64(sides.ours.value - len(watcher.Changes(sides.ours.deployment)))
+	return append(figures, figure.Figure{Name: "doubled", Value: doubled, Budget: figure.Exactly(0)}), nil
+}
+
+// sides are pod-reloader and what it is compared with.
+type sides struct {
+	ours, bare, live *side
+}
+
+func (s sides) all() []*side { return []*side{s.ours, s.live, s.bare} }
+
+// figures hold each percentile of ours against both floors.
+func (s sides) figures() []figure.Figure {
+	at := func(side *side, p float64) float64 { return milliseconds(sample.Percentile(side.took, p)) }
+	row := func(name string, value, floor *side, p float64, budget figure.Budget) figure.Figure {
+		return figure.Figure{Name: name, Unit: figure.Milliseconds, Value: at(value, p), Floor: at(floor, p), Budget: budget}
+	}
+	return []figure.Figure{
+		row("change to new template, p50", s.ours, s.live, 50, figure.Times(1.2)),
+		row("p50, over the bare loop", s.ours, s.bare, 50, figure.Budget{}),
+		row("p50 of the floor, over the bare loop", s.live, s.bare, 50, figure.Budget{}),
+		row("p95, over the bare loop", s.ours, s.bare, 95, figure.Budget{}),
+		row("p99, over the bare loop", s.ours, s.bare, 99, figure.Times(2)),
+	}
+}
+
+// alternate takes the samples of both sides, in blocks, so that both meet the same weather. The first block of each warms
+// connections and caches.
+func (w *world) alternate(ctx context.Context, watcher *observe.Watcher, sides ...*side) error {
+	for block := range w.Samples/w.Block + 1 {
+		for _, s := range sides {
+			for range w.Block {
+				if err := s.measure(ctx, w, watcher); err != nil {
+					return err
+				}
+			}
+			if block == 0 {
+				s.took = nil
+			}
+			if err := w.idle(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sides makes one of everything for each; pod-reloader takes care of the first.
+func (w *world) sides(ctx context.Context) (sides, error) {
+	var s sides
+	for _, one := range []struct {
+		side   **side
+		name   string
+		labels map[string]string
+	}{{&s.ours, "ours", nil}, {&s.bare, "bare", nil}, {&s.live, "live", livehook}} {
+		if err := w.configMap(ctx, one.name); err != nil {
+			return sides{}, err
+		}
+		d := deployment{name: one.name, configMaps: []string{one.name}, indifferent: one.name != "ours", labels: one.labels}
+		workload, err := w.deploy(ctx, d)
+		if err != nil {
+			return sides{}, err
+		}
+		*one.side = &side{configMap: one.name, deployment: workload}
+	}
+	kubeconfig, err := w.kubeconfig("bareloop")
+	if err != nil {
+		return sides{}, err
+	}
+	if err := w.liveWebhook(ctx, kubeconfig); err != nil {
+		return sides{}, err
+	}
+	for _, arguments := range [][]string{{"bare", "bare", "template"}, {"live", "live", "poke"}} {
+		if err := w.startFloor(ctx, "bareloop", "", append([]string{kubeconfig, w.name}, arguments...)...); err != nil {
+			return sides{}, err
+		}
+	}
+	watching := func(ctx context.Context) error {
+		requests, err := w.cp.Audit().All(ctx)
+		if err != nil {
+			return err
+		}
+		if n := requests.By(identityOf("bareloop").User).Count()["watch configmaps"]; n < 2 {
+			return fmt.Errorf("%d of 2 have asked for their watches", n)
+		}
+		return nil
+	}
+	if err := await(ctx, "the bare loops", 50*time.Millisecond, time.Minute, watching); err != nil {
+		return sides{}, err
+	}
+	// That a watch was asked for is in the log before it begins.
+	return s, pause(ctx, time.Second)
+}
+
+// livehook is the label of workloads whose writes go through the webhook that reads live.
+var livehook = map[string]string{"floor": "live"}
+
+// liveWebhook starts the webhook that reads live and registers it.
+func (w *world) liveWebhook(ctx context.Context, kubeconfig string) error {
+	address, err := w.address()
+	if err != nil {
+		return err
+	}
+	directory, err := w.certificate("livehook")
+	if err != nil {
+		return err
+	}
+	if err := w.startFloor(ctx, "livehook", address, kubeconfig, w.name, "live", address, directory); err != nil {
+		return err
+	}
+	return w.register(ctx, "livehook", address, livehook)
+}
+
+// aftermath is what follows a new template and is no part of the measurement: Events, caches.
+const aftermath = 10 * time.Millisecond
+
+// measure takes one sample.
+func (s *side) measure(ctx context.Context, w *world, watcher *observe.Watcher) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	before := len(watcher.Changes(s.deployment))
+	s.value++
+	started := time.Now()
+	if err := w.change(ctx, s.configMap, s.value); err != nil {
+		return err
+	}
+	changes, err := watcher.AwaitTemplateChanges(ctx, s.deployment, before+1)
+	if err != nil {
+		return err
+	}
+	s.took = append(s.took, changes[before].Time.Sub(started))
+	return pause(ctx, aftermath)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

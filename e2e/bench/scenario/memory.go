@@ -1,0 +1,164 @@
+package scenario
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
+)
+
+// memory: what pod-reloader holds while many Secrets come and are there that no workload depends on.
+func memory(ctx context.Context, w *world) ([]figure.Figure, error) {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	watcher.Stop()
+	empty, err := w.resident(ctx)
+	if err != nil {
+		return nil, err
+	}
+	small, err := w.withSecrets(ctx, w.Small)
+	if err != nil {
+		return nil, err
+	}
+	large, err := w.withSecrets(ctx, w.Large)
+	if err != nil {
+		return nil, err
+	}
+	return []figure.Figure{
+		{Name: "nothing in the cluster", Unit: figure.Megabytes, Value: empty},
+		{
+			Name: fmt.Sprintf("%d Secrets of %d bytes come", w.Secrets, w.Large), Unit: figure.Megabytes,
+			Value: large.came, Floor: small.came, Budget: figure.AtMost(45), Note: w.independent(),
+		},
+		{
+			Name: fmt.Sprintf("%d Secrets of %d bytes are there", w.Secrets, w.Large), Unit: figure.Megabytes,
+			Value: large.there, Floor: small.there, Budget: figure.AtMost(45), Note: "after a start; the floor as above",
+		},
+		{
+			Name: "payload size: larger over smaller", Unit: figure.Megabytes,
+			Value: max(large.came, large.there), Floor: max(small.came, small.there), Budget: figure.Times(1.15),
+		},
+	}, nil
+}
+
+func (w *world) independent() string {
+	return fmt.Sprintf("created by kubectl apply; the floor is the same with Secrets of %d bytes", w.Small)
+}
+
+// held is the memory in megabytes when Secrets came while pod-reloader was running, and after it was started beside them.
+type held struct{ came, there float64 }
+
+// withSecrets creates Secrets with a payload by kubectl and deletes them in the end.
+func (w *world) withSecrets(ctx context.Context, payload int) (held, error) {
+	started := time.Now()
+	if err := w.kubectlApply(ctx, payload); err != nil {
+		return held{}, err
+	}
+	w.say("kubectl applied %d Secrets of %d bytes in %s", w.Secrets, payload, time.Since(started).Round(time.Second))
+	came, err := w.resident(ctx)
+	if err != nil {
+		return held{}, err
+	}
+	if err := w.in.RestartAll(ctx); err != nil {
+		return held{}, err
+	}
+	there, err := w.resident(ctx)
+	if err != nil {
+		return held{}, err
+	}
+	err = w.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(w.name))
+	if err != nil {
+		return held{}, fmt.Errorf("delete the Secrets: %w", err)
+	}
+	return held{came, there}, nil
+}
+
+// kubectlApply creates the Secrets by several kubectl at a time.
+func (w *world) kubectlApply(ctx context.Context, payload int) error {
+	const files = 4
+	directory, err := w.temporary(fmt.Sprintf("secrets-%d", payload))
+	if err != nil {
+		return err
+	}
+	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", payload)))
+	return parallel(ctx, files, func(ctx context.Context, file int) error {
+		var text strings.Builder
+		for n := file; n < w.Secrets; n += files {
+			fmt.Fprintf(&text, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: %s, name: secret-%d}\ndata: {payload: %s}\n---\n",
+				w.name, n, data)
+		}
+		path := filepath.Join(directory, fmt.Sprintf("%d.yaml", file))
+		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+			return fmt.Errorf("write a manifest: %w", err)
+		}
+		_, err := w.cp.Kubectl(ctx, "apply", "--validate=false", "-f", path)
+		return err
+	})
+}
+
+// temporary makes a directory that goes with the control plane.
+func (w *world) temporary(name string) (string, error) {
+	directory := filepath.Join(w.cp.Dir(), w.name+"-"+name)
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return "", fmt.Errorf("make a directory: %w", err)
+	}
+	return directory, nil
+}
+
+// resident is how many megabytes the one replica holds, once it has seen everything that there is.
+func (w *world) resident(ctx context.Context) (float64, error) {
+	if err := w.synced(ctx); err != nil {
+		return 0, err
+	}
+	if err := w.settled(ctx); err != nil {
+		return 0, err
+	}
+	const apart = 250 * time.Millisecond
+	var found []int64
+	for range w.Looks {
+		bytes, err := w.in.Replicas()[0].ResidentMemory()
+		if err != nil {
+			return 0, err
+		}
+		found = append(found, bytes)
+		if err := pause(ctx, apart); err != nil {
+			return 0, err
+		}
+	}
+	peak, err := w.in.Replicas()[0].PeakMemory()
+	if err != nil {
+		return 0, err
+	}
+	if err := w.heap(ctx, fmt.Sprintf("%.0fMB", megabytes(sample.Median(found)))); err != nil {
+		return 0, err
+	}
+	w.say("resident %.1f MB, peak %.1f MB", megabytes(sample.Median(found)), megabytes(peak))
+	return megabytes(sample.Median(found)), nil
+}
+
+// synced waits until the one replica is ready and its caches are filled.
+func (w *world) synced(ctx context.Context) error {
+	return await(ctx, "filled caches", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
+		metrics, err := w.in.Replicas()[0].Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if metrics.Sum("pod_reloader_cache_synced") != 1 || metrics.Sum("leader_election_master_status") != 1 {
+			return fmt.Errorf("it does not lead yet, or its caches are not filled")
+		}
+		return nil
+	})
+}
+
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

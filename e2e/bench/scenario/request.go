@@ -1,0 +1,244 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+// reads is how many of the requests read one ConfigMap or one Secret. The log does not tell metadata from whole objects.
+func reads(requests controlplane.Requests) int {
+	count := requests.Count()
+	return count["get configmaps"] + count["get secrets"]
+}
+
+// requests counts what the API server is asked for.
+func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	workloads, err := w.triples(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Once before it counts: who reads an object first remembers its digest.
+	for value := range 2 {
+		if err := w.settled(ctx); err != nil {
+			return nil, err
+		}
+		if value == 1 {
+			break
+		}
+		if err := w.reloadAll(ctx, watcher, workloads, 1); err != nil {
+			return nil, err
+		}
+	}
+	figures, err := w.reloadRequests(ctx, watcher, workloads)
+	if err != nil {
+		return nil, err
+	}
+	for _, quiet := range []struct {
+		name string
+		what func(context.Context) error
+		// every says that every request counts, not only writes and reads of single objects.
+		every bool
+	}{
+		{"start after adoption: writes and payload reads", w.in.RestartAll, false},
+		{"failover: writes and payload reads", w.failOver, false},
+		{"lost connections: writes and payload reads", w.loseConnections, false},
+		{"updates outside the template: requests", w.updateOutside, true},
+	} {
+		f, err := w.nothing(ctx, quiet.what, quiet.every)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", quiet.name, err)
+		}
+		f.Name = quiet.name
+		figures = append(figures, f)
+	}
+	off := float64(unequal(watcher, workloads, 2))
+	return append(figures, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
+}
+
+// triples creates workloads with three Refs each.
+func (w *world) triples(ctx context.Context) ([]observe.Workload, error) {
+	workloads := make([]observe.Workload, w.Reloads)
+	return workloads, parallel(ctx, w.Reloads, func(ctx context.Context, i int) (err error) {
+		changing, other, secret := numbered("changing", i), numbered("other", i), numbered("secret", i)
+		for _, create := range []func() error{
+			func() error { return w.configMap(ctx, changing) },
+			func() error { return w.configMap(ctx, other) },
+			func() error { return w.secret(ctx, secret) },
+		} {
+			if err := create(); err != nil {
+				return err
+			}
+		}
+		d := deployment{name: numbered("web", i), configMaps: []string{changing, other}, secrets: []string{secret}}
+		workloads[i], err = w.deploy(ctx, d)
+		return err
+	})
+}
+
+// settled waits until nothing is left to do, whatever a gate has put off included.
+func (w *world) settled(ctx context.Context) error {
+	if err := w.in.Quiet(ctx); err != nil {
+		return err
+	}
+	err := await(ctx, "no reload to be due", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
+		metrics, err := w.in.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if due := metrics.Sum("pod_reloader_due_reloads"); due > 0 {
+			return fmt.Errorf("%v are due", due)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.idle(ctx)
+}
+
+// reloadAll changes one ConfigMap of every workload and waits for the new templates.
+func (w *world) reloadAll(ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, value int) error {
+	err := parallel(ctx, len(workloads), func(ctx context.Context, i int) error {
+		return w.change(ctx, numbered("changing", i), value)
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, workload := range workloads {
+		if _, err := watcher.AwaitTemplateChanges(ctx, workload, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) reloadRequests(ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload) ([]figure.Figure, error) {
+	mark, err := w.cp.Audit().Mark()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.reloadAll(ctx, watcher, workloads, 2); err != nil {
+		return nil, err
+	}
+	if err := w.settled(ctx); err != nil {
+		return nil, err
+	}
+	all, err := w.made(ctx, mark)
+	if err != nil {
+		return nil, err
+	}
+	mine := all.In(w.name)
+	per := func(count int) float64 { return float64(count) / float64(len(workloads)) }
+	count := mine.Count()
+	patches, read, events := count["patch deployments"], reads(mine), count["create events"]+count["patch events"]
+	return []figure.Figure{
+		{Name: "PATCHes per reload", Value: per(patches), Budget: figure.Exactly(1)},
+		{
+			Name: "reads per reload, 3 Refs", Value: per(read), Budget: figure.AtMost(1 + 3),
+			Note: "the changed object in the loop, the metadata of each Ref in the webhook",
+		},
+		{Name: "Events per reload", Value: per(events)},
+		{
+			Name: "other requests", Value: float64(len(mine) - patches - read - events), Budget: figure.Exactly(0),
+			Note: fmt.Sprintf("%d reloads: %v", len(workloads), count),
+		},
+	}, nil
+}
+
+// nothing does something that calls for no reload and counts what it costs in the scenario's namespace.
+func (w *world) nothing(ctx context.Context, do func(context.Context) error, every bool) (figure.Figure, error) {
+	if err := w.settled(ctx); err != nil {
+		return figure.Figure{}, err
+	}
+	mark, err := w.cp.Audit().Mark()
+	if err != nil {
+		return figure.Figure{}, err
+	}
+	if err := do(ctx); err != nil {
+		return figure.Figure{}, err
+	}
+	if _, err := w.in.Leader(ctx); err != nil {
+		return figure.Figure{}, err
+	}
+	if err := w.settled(ctx); err != nil {
+		return figure.Figure{}, err
+	}
+	all, err := w.made(ctx, mark)
+	if err != nil {
+		return figure.Figure{}, err
+	}
+	mine := all.In(w.name)
+	cost := len(mine)
+	if !every {
+		cost = len(mine.Writes()) + reads(mine)
+	}
+	f := figure.Figure{Value: float64(cost), Budget: figure.Exactly(0)}
+	if cost > 0 {
+		f.Note = fmt.Sprint(mine.Count())
+	}
+	return f, nil
+}
+
+// failOver stops the leader, so that another replica takes over, and starts it again.
+func (w *world) failOver(ctx context.Context) error {
+	leader, err := w.in.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := leader.Stop(ctx); err != nil {
+		return err
+	}
+	if _, err := w.in.Leader(ctx); err != nil {
+		return err
+	}
+	if err := w.settled(ctx); err != nil {
+		return err
+	}
+	return w.in.StartAll(ctx)
+}
+
+// loseConnections breaks every connection of pod-reloader to the API server: all watches begin anew.
+func (w *world) loseConnections(context.Context) error {
+	w.proxy.Break()
+	return nil
+}
+
+// updateOutside changes every workload without changing a template: labels, and the scale in both ways.
+func (w *world) updateOutside(ctx context.Context) error {
+	return parallel(ctx, w.Reloads, func(ctx context.Context, i int) error {
+		name := numbered("web", i)
+		for _, patch := range []string{`{"metadata":{"labels":{"team":"a"}}}`, `{"spec":{"replicas":1}}`} {
+			if err := w.merge(ctx, &appsv1.Deployment{}, name, patch); err != nil {
+				return err
+			}
+		}
+		return w.scaleTo(ctx, name, 0)
+	})
+}
+
+// scaleTo is what `kubectl scale` does.
+func (w *world) scaleTo(ctx context.Context, name string, replicas int32) error {
+	object := &appsv1.Deployment{}
+	object.Namespace, object.Name = w.name, name
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	if err := w.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale)); err != nil {
+		return fmt.Errorf("scale %s: %w", name, err)
+	}
+	return nil
+}

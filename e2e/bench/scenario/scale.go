@@ -1,0 +1,106 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
+)
+
+// scale: a start on a big cluster, on which a ConfigMap has changed in the meantime.
+func scale(ctx context.Context, w *world) ([]figure.Figure, error) {
+	if err := w.populate(ctx); err != nil {
+		return nil, err
+	}
+	loaded, err := w.resident(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A namespace of its own, so that the watcher need not hold all the workloads.
+	w.name = "scale-probe"
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	if err := w.configMap(ctx, "probe"); err != nil {
+		return nil, err
+	}
+	probe, err := w.deploy(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.in.StopAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.change(ctx, "probe", 1); err != nil {
+		return nil, err
+	}
+	start, err := w.start(ctx, watcher, probe)
+	if err != nil {
+		return nil, err
+	}
+	started, err := w.resident(ctx)
+	if err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("%d workloads, %d config objects: ", w.Deployments, 2*w.Deployments)
+	return []figure.Figure{
+		{Name: what + "resident", Unit: figure.Megabytes, Value: loaded, Budget: figure.AtMost(250), Note: "after all of them were created"},
+		{Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Budget: figure.AtMost(250)},
+		{Name: what + "ready", Unit: figure.Seconds, Value: start.ready.Seconds(), Budget: figure.AtMost(15), Note: "probe and caches"},
+		{
+			Name: what + "caught up", Unit: figure.Seconds, Value: start.caughtUp.Seconds(), Budget: figure.AtMost(15),
+			Note: "from the start of the process until the change it missed is a new template",
+		},
+		{Name: "missed or doubled", Value: float64(unequal(watcher, []observe.Workload{probe}, 1)), Budget: figure.Exactly(0)},
+	}, nil
+}
+
+// populate creates the big cluster: as many ConfigMaps as workloads, and as many Secrets.
+func (w *world) populate(ctx context.Context) error {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return err
+	}
+	watcher.Stop()
+	began := time.Now()
+	err = parallel(ctx, w.Deployments, func(ctx context.Context, i int) error {
+		if err := w.configMap(ctx, numbered("config", i)); err != nil {
+			return err
+		}
+		if err := w.secret(ctx, numbered("secret", i)); err != nil {
+			return err
+		}
+		_, err := w.deploy(ctx, deployment{
+			name: numbered("web", i), configMaps: []string{numbered("config", i)}, secrets: []string{numbered("secret", i)},
+		})
+		return err
+	})
+	w.say("%d workloads and their configuration created in %s", w.Deployments, time.Since(began).Round(time.Second))
+	return err
+}
+
+// starting is how long a start took.
+type starting struct{ ready, caughtUp time.Duration }
+
+// start starts pod-reloader.
+func (w *world) start(ctx context.Context, watcher *observe.Watcher, probe observe.Workload) (starting, error) {
+	began := time.Now()
+	if err := w.in.StartAll(ctx); err != nil {
+		return starting{}, err
+	}
+	if err := w.synced(ctx); err != nil {
+		return starting{}, err
+	}
+	ready := time.Since(began)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	changes, err := watcher.AwaitTemplateChanges(ctx, probe, 1)
+	if err != nil {
+		return starting{}, err
+	}
+	return starting{ready, max(ready, changes[0].Time.Sub(began))}, w.settled(ctx)
+}

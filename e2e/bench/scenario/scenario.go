@@ -1,0 +1,157 @@
+// Package scenario has the benchmarks: each sets a stage on a real control plane, makes something happen, and returns
+// what an outside watcher, the audit log or the kernel says about it, beside what the least program that does the same
+// job needs (e2e/bench/floor). Nothing in here asks pod-reloader how fast it was.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+)
+
+// Sizes say how much is measured.
+type Sizes struct {
+	// Samples are measured of each side of the latency scenario, in alternating blocks.
+	Samples, Block int
+	// Workloads depend on the one ConfigMap of the fan-out, which is changed Rounds times.
+	Workloads, Rounds int
+	// Reloads are counted request by request.
+	Reloads int
+	// Bursts, Edits, Releases, Applies and Changes are repetitions of what must restart a workload once, or not at all.
+	Bursts, Edits, Releases, Applies, Changes int
+	// Secrets are what memory must not depend on; their payloads have Small or Large bytes.
+	Secrets, Small, Large int
+	// Deployments is the number of workloads of a big cluster; it has as many ConfigMaps, and as many Secrets.
+	Deployments int
+	// Looks is how often the resident memory is looked at for one figure, their median.
+	Looks int
+	// Rate is that of admission reviews a second, for the time Load.
+	Rate int
+	Load time.Duration
+	// Objects are watched by a cache that is filled Syncs times.
+	Objects, Syncs int
+	// BenchTime is how long each of the Go benchmarks runs, BenchTimes how often: as for go test.
+	BenchTime  string
+	BenchTimes int
+}
+
+// Full are the sizes that the budgets are for.
+func Full() Sizes {
+	return Sizes{
+		Samples: 400, Block: 10,
+		Workloads: 300, Rounds: 7,
+		Reloads: 40,
+		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
+		Secrets: 3000, Small: 1 << 10, Large: 20_000,
+		Looks: 20, Deployments: 10_000,
+		Rate: 200, Load: 10 * time.Second,
+		Objects: 20_000, Syncs: 7,
+		BenchTime: "500ms", BenchTimes: 5,
+	}
+}
+
+// Quick are the sizes of a smoke test. What they measure in time and memory means nothing.
+func Quick() Sizes {
+	return Sizes{
+		Samples: 6, Block: 3,
+		Workloads: 8, Rounds: 2,
+		Reloads: 4,
+		Bursts:  1, Edits: 5, Releases: 3, Applies: 3, Changes: 4,
+		Secrets: 20, Small: 1 << 10, Large: 20_000,
+		Looks: 2, Deployments: 20,
+		Rate: 50, Load: time.Second,
+		Objects: 50, Syncs: 2,
+		BenchTime: "100x", BenchTimes: 1,
+	}
+}
+
+// Bench runs scenarios.
+type Bench struct {
+	Sizes Sizes
+	// Progress is told what is going on.
+	Progress io.Writer
+	// Profiles is a directory for profiles of pod-reloader, which then runs as a single replica; empty means none. Who
+	// takes profiles disturbs what is measured.
+	Profiles string
+}
+
+// scenario is one benchmark and the stage it plays on.
+type scenario struct {
+	name  string
+	stage stage
+	run   func(ctx context.Context, w *world) ([]figure.Figure, error)
+}
+
+// scenarios returns all of them, those of one stage together.
+func scenarios() []scenario {
+	return []scenario{
+		{"latency", bare, latency},
+		{"fan-out", bare, fanOut},
+		{"admission", bare, admission},
+		{"requests", complete, requests},
+		{"burst", complete, burst},
+		{"memory", bulk, memory},
+		{"scale", bulk, scale},
+		{"watch-sync", empty, watchSync},
+		{"watch-events", empty, watchEvents},
+	}
+}
+
+// Names are those of all scenarios.
+func Names() []string {
+	var names []string
+	for _, s := range scenarios() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Run runs the named scenarios and returns what they found. One that fails does not keep the others from running; the
+// error joins the failures.
+func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
+	var found []figure.Figure
+	var failures []error
+	for _, stage := range []stage{bare, complete, bulk, empty} {
+		var mine []scenario
+		for _, s := range scenarios() {
+			if s.stage == stage && slices.Contains(names, s.name) {
+				mine = append(mine, s)
+			}
+		}
+		if len(mine) == 0 {
+			continue
+		}
+		figures, err := b.play(ctx, stage, mine)
+		found, failures = append(found, figures...), append(failures, err)
+	}
+	return found, errors.Join(failures...)
+}
+
+// play runs the scenarios of one stage.
+func (b Bench) play(ctx context.Context, on stage, scenarios []scenario) (found []figure.Figure, err error) {
+	w, err := b.set(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	var failures []error
+	for _, s := range scenarios {
+		started := time.Now()
+		w.name = s.name
+		figures, err := s.run(ctx, w)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
+		}
+		for _, f := range figures {
+			f.Scenario = s.name
+			found = append(found, f)
+		}
+		fmt.Fprintf(b.Progress, "%s: done in %s\n", s.name, time.Since(started).Round(100*time.Millisecond))
+	}
+	return found, errors.Join(failures...)
+}
