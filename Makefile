@@ -1,0 +1,122 @@
+# pod-reloader. `make` says what there is. Needed: Go, a C compiler (for the race
+# detector), git and make; tools are built on demand from pinned modules
+# (e2e/tools) into bin/, which takes some minutes once.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMAGE ?= pod-reloader:0.1.0
+ENGINE ?= docker
+
+# The Kubernetes versions that the suites run on: the newest and the oldest that are pinned in e2e/tools.
+K8S_VERSION ?= 1.36
+K8S_OLDEST ?= 1.32
+export K8S_VERSION
+
+TEST_TIMEOUT ?= 40m
+TESTFLAGS ?=
+FUZZTIME ?= 30s
+FUZZPKG ?= ./pkg/... ./webhook/...
+PKG ?= ./...
+
+##@ Everyday
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "; printf "usage: make TARGET [VARIABLE=value]\n"} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## Build the program: bin/pod-reloader
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pod-reloader .
+
+.PHONY: demo
+demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it running)
+	go run ./e2e/demo
+
+.PHONY: cluster
+cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSION=1.32: another version)
+	go run ./e2e/cmd/cluster
+
+# client-go then panics where somebody writes to an object that belongs to a cache.
+test test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
+
+.PHONY: test
+test: tools ## Run all tests: units and the suites on a real control plane
+	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
+
+# Not out of the cache: go test does not see that a TestMain has asked for the version.
+.PHONY: test-oldest
+test-oldest: K8S_VERSION := $(K8S_OLDEST)
+test-oldest: tools ## Run the suites on the oldest supported Kubernetes
+	go test -count 1 -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./e2e/...
+
+.PHONY: bench
+bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded
+	go run ./e2e/bench
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME: a time (30s) or a number of inputs (3000x)
+	@packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(FUZZPKG)); \
+	for package in $$packages; do \
+	  list=$$(go test -run '^$$' -list '^Fuzz' "$$package"); \
+	  for target in $$(grep '^Fuzz' <<<"$$list" || true); do \
+	    echo "fuzz $$target in $$package for $(FUZZTIME)"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
+	  done; \
+	done
+
+##@ Checks
+
+.PHONY: lint
+lint: lint-tools verify-chart ## Run the linters, and check that chart and manifests render and agree
+	$(GOLANGCI_LINT) config verify
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: fmt
+fmt: lint-tools ## Format the code
+	$(GOLANGCI_LINT) fmt ./...
+
+.PHONY: verify-chart
+verify-chart: lint-tools ## Check that chart/ renders the same objects as manifests/
+	go test -count 1 -run 'TestManifests|TestChart' ./e2e/house
+
+.PHONY: reuse
+reuse: ## Check that every file has its license
+	go test -count 1 -run TestReuse -v ./e2e/house
+
+.PHONY: tidy
+tidy: ## Check that go.mod and go.sum are tidy
+	go mod tidy -diff
+
+##@ Delivery
+
+.PHONY: manifests
+manifests: lint-tools ## Print the objects of the default installation
+	@$(KUBECTL) kustomize manifests
+
+.PHONY: image
+image: ## Build the container image IMAGE (needs a container engine: ENGINE=docker or podman)
+	$(ENGINE) build --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+
+.PHONY: clean
+clean: ## Remove what was built; tools are built anew next time
+	rm -rf bin bench.json
+
+##@ Tools, built by the others as needed
+
+.PHONY: tools
+tools: ## Build the control plane of K8S_VERSION and what the suites need beside it
+	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm cert-manager
+
+# What a tool's path is, once it is built.
+GOLANGCI_LINT := bin/golangci-lint/golangci-lint
+KUBECTL := bin/kubernetes-$(K8S_VERSION)/kubectl
+
+.PHONY: lint-tools
+lint-tools: ## Build the linter, kubectl and Helm
+	go run ./e2e/cmd/tools build golangci-lint helm kubernetes-$(K8S_VERSION)

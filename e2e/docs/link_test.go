@@ -1,0 +1,99 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	testRun = regexp.MustCompile("`go test (\\./\\S+) -run (\\S+)`")
+)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(p.prose, -1) {
+			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(match[1], "#")
+			target := p.name
+			if file != "" {
+				target = filepath.Join(filepath.Dir(p.name), file)
+			}
+			if _, err := os.Stat(filepath.Join(root(t), target)); !assert.NoError(t, err, "%s links to %s", p.name, match[1]) {
+				continue
+			}
+			if anchor != "" {
+				assert.True(t, readPage(t, target).anchors()[anchor], "%s links to %s: there is no such heading", p.name, match[1])
+			}
+		}
+	}
+}
+
+func TestEveryPageIsLinkedFromTheReadme(t *testing.T) {
+	t.Parallel()
+	start := readPage(t, readme)
+	for _, p := range pages(t) {
+		if p.name != readme {
+			assert.Contains(t, start.prose, "]("+p.name+")")
+		}
+	}
+}
+
+// The README names, for every promise, the command that proves it: each must run at least one test.
+func TestPromisesAreProvedByTests(t *testing.T) {
+	t.Parallel()
+	p := readPage(t, readme)
+	commands := testRun.FindAllStringSubmatch(p.prose, -1)
+	for _, promise := range []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"} {
+		assert.Regexp(t, `(?m)^\| `+promise+" \\|.*`go test ", p.prose, "the README proves %s", promise)
+	}
+	for _, command := range commands {
+		pattern, err := regexp.Compile(command[2])
+		require.NoError(t, err)
+		assert.True(t, matchesAny(pattern, testsIn(t, command[1])), "%s runs no test", command[0])
+	}
+}
+
+func matchesAny(pattern *regexp.Regexp, names []string) bool {
+	for _, name := range names {
+		if pattern.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// testsIn are the names of the tests of a package.
+func testsIn(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root(t), dir, "*_test.go"))
+	require.NoError(t, err)
+	var names []string
+	for _, file := range files {
+		for _, declaration := range parse(t, file).Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok && strings.HasPrefix(function.Name.Name, "Test") {
+				names = append(names, function.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+func parse(t *testing.T, file string) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return parsed
+}

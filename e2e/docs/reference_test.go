@@ -1,0 +1,277 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+// operations is the page that names everything an operator may meet.
+const operations = "docs/operations.md"
+
+var (
+	flagName   = regexp.MustCompile("`--([a-z][a-z0-9-]+)")
+	metricName = regexp.MustCompile(`pod_reloader_[a-z_]+[a-z]`)
+	eventTable = regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\| (?:Normal|Warning) \\|")
+	verb       = regexp.MustCompile(`%[a-z]`)
+)
+
+func TestEveryFlagIsDocumented(t *testing.T) {
+	t.Parallel()
+	p := readPage(t, operations)
+	options.NewFlags().All().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(p.prose, "`--"+f.Name+"`") {
+			t.Errorf("%s does not have the flag --%s", operations, f.Name)
+		}
+	})
+}
+
+// Flags of the program and of its sub-command, and those of other programs that the pages name.
+func TestNoOtherFlagIsDocumented(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	options.NewFlags().All().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	help, err := exec.CommandContext(t.Context(), shared.Executable(), "why", "--help").CombinedOutput()
+	require.NoError(t, err)
+	for _, match := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(string(help), -1) {
+		known[match[1]] = true
+	}
+	for _, p := range pages(t) {
+		for _, match := range flagName.FindAllStringSubmatch(p.prose, -1) {
+			assert.True(t, known[match[1]], "%s names the flag --%s", p.name, match[1])
+		}
+	}
+}
+
+func TestEveryMetricIsDocumentedAndNoOther(t *testing.T) {
+	t.Parallel()
+	exported := map[string]bool{}
+	for _, sample := range scrape(t) {
+		exported[sample] = true
+	}
+	for _, file := range program(t) {
+		ast.Inspect(parse(t, file), func(n ast.Node) bool {
+			if name, ok := literal(n); ok && metricName.FindString(name) == name && name != "" {
+				exported[name] = true
+			}
+			if call, ok := n.(*ast.CallExpr); ok && called(call) == "counter" {
+				if name, ok := literal(call.Args[0]); ok {
+					exported["pod_reloader_"+name] = true
+				}
+			}
+			return true
+		})
+	}
+	require.Greater(t, len(exported), 10)
+	documented := map[string]bool{}
+	for _, p := range pages(t) {
+		for _, name := range metricName.FindAllString(p.text, -1) {
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				if trimmed := strings.TrimSuffix(name, suffix); exported[trimmed] {
+					name = trimmed
+				}
+			}
+			assert.True(t, exported[name], "%s names the metric %s", p.name, name)
+		}
+	}
+	for _, name := range metricName.FindAllString(readPage(t, operations).text, -1) {
+		documented[name] = true
+	}
+	for name := range exported {
+		assert.True(t, documented[name], "%s does not name the metric %s", operations, name)
+	}
+}
+
+// scrape returns the names of our metrics that the running replicas export.
+func scrape(t *testing.T) []string {
+	t.Helper()
+	metrics, err := shared.Metrics(t.Context())
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, sample := range metrics {
+		if strings.HasPrefix(sample.Name, "pod_reloader_") {
+			names[strings.TrimSuffix(strings.TrimSuffix(sample.Name, "_sum"), "_count")] = true
+		}
+	}
+	require.NotEmpty(t, names)
+	return slices.Sorted(maps.Keys(names))
+}
+
+func TestEveryEventIsDocumentedAndNoOther(t *testing.T) {
+	t.Parallel()
+	reasons := eventReasons(t)
+	require.Greater(t, len(reasons), 5)
+	documented := map[string]bool{}
+	for _, match := range eventTable.FindAllStringSubmatch(readPage(t, operations).prose, -1) {
+		documented[match[1]] = true
+		assert.True(t, reasons[match[1]], "no Event has the reason %s", match[1])
+	}
+	for reason := range reasons {
+		assert.True(t, documented[reason], "%s has no row for Events with the reason %s", operations, reason)
+	}
+}
+
+// eventReasons are the reasons that the loop and the configuration give Events: constants called reason…, fields called reason, and what is
+// handed to those who tell.
+func eventReasons(t *testing.T) map[string]bool {
+	t.Helper()
+	reasons := map[string]bool{}
+	take := func(n ast.Node) {
+		if reason, ok := literal(n); ok {
+			reasons[reason] = true
+		}
+	}
+	position := map[string]int{"failedWrite": 0, "tell": 2, "send": 2}
+	for _, file := range program(t) {
+		if slash := filepath.ToSlash(file); !strings.Contains(slash, "/pkg/reload/") && !strings.Contains(slash, "/pkg/configuration/") {
+			continue
+		}
+		ast.Inspect(parse(t, file), func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				if strings.HasPrefix(n.Names[0].Name, "reason") && len(n.Values) > 0 {
+					take(n.Values[0])
+				}
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "reason" {
+					take(n.Value)
+				}
+			case *ast.CallExpr:
+				if argument, ok := position[called(n)]; ok && argument < len(n.Args) {
+					take(n.Args[argument])
+				}
+			}
+			return true
+		})
+	}
+	return reasons
+}
+
+// What the webhook says to whoever writes begins with the name of the program.
+func TestEveryWarningIsDocumented(t *testing.T) {
+	t.Parallel()
+	text := strings.Join(strings.Fields(readPage(t, operations).prose), " ")
+	count := 0
+	for _, file := range program(t) {
+		if !strings.Contains(file, "/webhook/") && !strings.Contains(file, "/pkg/stamp/") && !strings.Contains(file, "/pkg/annotation/") {
+			continue
+		}
+		for _, message := range messages(t, file) {
+			count++
+			for _, part := range verb.Split(message, -1) {
+				if part = strings.Trim(part, " :;,"); len(part) > 12 && !strings.Contains(text, part) {
+					t.Errorf("%s does not have %q, which %s says", operations, part, file)
+				}
+			}
+		}
+	}
+	require.Greater(t, count, 8)
+}
+
+// messages are the texts for users: those that begin with our name, and those that are Problems or Rejections.
+func messages(t *testing.T, file string) []string {
+	t.Helper()
+	var found []string
+	ast.Inspect(parse(t, file), func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.KeyValueExpr:
+			key, ok := n.Key.(*ast.Ident)
+			if ok && key.Name == "Message" {
+				ast.Inspect(n.Value, func(inner ast.Node) bool {
+					if text, ok := literal(inner); ok {
+						found = append(found, text)
+					}
+					return true
+				})
+				return false
+			}
+		}
+		if text, ok := literal(n); ok && strings.HasPrefix(text, "pod-reloader") && strings.Contains(text, " ") {
+			found = append(found, text)
+		}
+		return true
+	})
+	return found
+}
+
+// literal is the value of a text in the source.
+func literal(n ast.Node) (string, bool) {
+	basic, ok := n.(*ast.BasicLit)
+	if !ok || basic.Kind != token.STRING {
+		return "", false
+	}
+	value, err := strconv.Unquote(basic.Value)
+	return value, err == nil
+}
+
+// called is the name of the function or method that is called.
+func called(call *ast.CallExpr) string {
+	switch function := call.Fun.(type) {
+	case *ast.Ident:
+		return function.Name
+	case *ast.SelectorExpr:
+		return function.Sel.Name
+	default:
+		return ""
+	}
+}
+
+// program are the source files of the program, without its tests.
+func program(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{"pkg", "webhook"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root(t), dir), func(path string, _ os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				files = append(files, path)
+			}
+			return err
+		}))
+	}
+	require.NotEmpty(t, files)
+	return files
+}
+
+// The values of labels that people filter by: rules of the webhook, outcomes of its decisions and of pokes.
+func TestEveryRuleAndOutcomeIsDocumented(t *testing.T) {
+	t.Parallel()
+	text := readPage(t, operations).prose + readPage(t, "docs/how-it-works.md").prose
+	constants := map[string]*regexp.Regexp{
+		"pkg/stamp/rules.go": regexp.MustCompile(`^Rule`),
+		"webhook/metrics.go": regexp.MustCompile(`^outcome`),
+		"pkg/poke/poke.go":   regexp.MustCompile(``),
+	}
+	for file, named := range constants {
+		count := 0
+		ast.Inspect(parse(t, filepath.Join(root(t), file)), func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) == 0 || !named.MatchString(spec.Names[0].Name) {
+				return true
+			}
+			if value, ok := literal(spec.Values[0]); ok {
+				count++
+				if !strings.Contains(text, "`"+value+"`") {
+					t.Errorf("the pages do not have %s, which %s knows", value, file)
+				}
+			}
+			return true
+		})
+		assert.Greater(t, count, 5, file)
+	}
+}
