@@ -56,30 +56,37 @@ func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
 
 func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 	t.Parallel()
-	s := scene.New(t, shared)
-	s.ConfigMap("app", scene.Data{"key": "1"})
-	var workloads []observe.Workload
-	for _, kind := range kinds {
-		workloads = append(workloads, s.Workload(kind, "web",
-			scene.Uses{ConfigMaps: []string{"app", "later"}, Secrets: []string{"later"}, Unread: true}))
-	}
-	each := func(n int, why string) {
-		t.Helper()
-		for _, w := range workloads {
-			s.AwaitChanges(w, n, why)
+	inTime(t, func(s *scene.Scene) bool {
+		s.ConfigMap("app", scene.Data{"key": "1"})
+		var workloads []observe.Workload
+		for _, kind := range kinds {
+			workloads = append(workloads, s.Workload(kind, "web",
+				scene.Uses{ConfigMaps: []string{"app", "later"}, Secrets: []string{"later"}, Unread: true}))
 		}
-		s.Settled()
-		for _, w := range workloads {
-			s.RequireChanges(w, n, why)
+		each := func(n int, why string) {
+			t.Helper()
+			for _, w := range workloads {
+				s.AwaitChanges(w, n, why)
+			}
+			s.Settled()
+			for _, w := range workloads {
+				s.RequireChanges(w, n, why)
+			}
 		}
-	}
-	s.ConfigMap("later", scene.Data{"key": "1"})
-	s.Secret("later", scene.Data{"key": "1"})
-	each(1, "listed objects that were absent were created: one restart for both")
-	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
-	each(2, "a listed object that no pod requires was deleted")
-	s.ConfigMap("later", scene.Data{"key": "1"})
-	each(3, "it is there again, long after")
+		together := within(settle, func() {
+			s.ConfigMap("later", scene.Data{"key": "1"})
+			s.Secret("later", scene.Data{"key": "1"})
+		})
+		if !together {
+			return false
+		}
+		each(1, "listed objects that were absent were created: one restart for both")
+		require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
+		each(2, "a listed object that no pod requires was deleted")
+		s.ConfigMap("later", scene.Data{"key": "1"})
+		each(3, "it is there again, long after")
+		return true
+	})
 }
 
 // Without the webhook, and without any right outside one namespace.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,11 +29,12 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 	}
 	var released []observe.Workload
 	for _, w := range workloads {
-		began := time.Now()
-		s.SetConfigMap(w.Name, "key", "2")
-		s.SetSecret(w.Name, "key", "2")
-		setImage(s, w, "example.com/app:2")
-		if time.Since(began) < settle {
+		prompt := within(settle, func() {
+			s.SetConfigMap(w.Name, "key", "2")
+			s.SetSecret(w.Name, "key", "2")
+			setImage(s, w, "example.com/app:2")
+		})
+		if prompt {
 			released = append(released, w) // otherwise the configuration had settled before, and counts by itself
 		}
 	}
@@ -54,19 +54,39 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 // the configuration changed.
 func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
 	t.Parallel()
-	s := scene.New(t, shared)
-	s.ConfigMap("app", scene.Data{"key": "0"})
-	w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}})
-	hashes := map[string]int{scene.TemplateAnnotations(s.Get(w))[scene.ConfigHash]: 0}
-	for n := 1; n <= releases; n++ {
-		s.SetConfigMap("app", "key", strconv.Itoa(n))
-		hash := setImage(s, w, fmt.Sprintf("example.com/app:release-%d", n))
-		require.NotEmpty(t, hash)
-		require.NotContains(t, hashes, hash, "release %d bears the stamp of an earlier configuration", n)
-		hashes[hash] = n
-	}
-	s.Settled()
-	s.AssertChanges(w, releases, "each release is one rollout and none follows")
+	inTime(t, func(s *scene.Scene) bool {
+		s.ConfigMap("app", scene.Data{"key": "0"})
+		w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}})
+		hashes := map[string]int{scene.TemplateAnnotations(s.Get(w))[scene.ConfigHash]: 0}
+		const atATime = 10
+		for n := 0; n < releases; n += atATime {
+			if !releaseOneAfterTheOther(s, w, hashes, atATime) {
+				return false // the configuration may have settled between its own change and the workload's
+			}
+			s.Settled()
+		}
+		s.AssertChanges(w, releases, "each release is one rollout and none follows")
+		return true
+	})
+}
+
+// releaseOneAfterTheOther changes the configuration and the workload some times, and tells whether the loop had no time to
+// look in between. The stamps are gathered in hashes.
+func releaseOneAfterTheOther(s *scene.Scene, w observe.Workload, hashes map[string]int, times int) bool {
+	s.Helper()
+	each := true
+	return within(settleMax, func() {
+		for range times {
+			n := len(hashes)
+			each = within(settle, func() {
+				s.SetConfigMap("app", "key", strconv.Itoa(n))
+				hash := setImage(s, w, fmt.Sprintf("example.com/app:release-%d", n))
+				require.NotEmpty(s, hash)
+				require.NotContains(s, hashes, hash, "release %d bears the stamp of an earlier configuration", n)
+				hashes[hash] = n
+			}) && each
+		}
+	}) && each
 }
 
 // setImage changes the image in a pod template and returns the stamp that it got.

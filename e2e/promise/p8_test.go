@@ -45,44 +45,57 @@ func why(s *scene.Scene, of observe.Workload) explanation {
 
 func TestP8RestartIsExplainedByEventMetricAnnotationAndWhy(t *testing.T) {
 	t.Parallel()
-	s := scene.New(t, shared)
+	inTime(t, isExplained)
+}
+
+func isExplained(s *scene.Scene) bool {
+	s.Helper()
 	s.ConfigMap("app", scene.Data{"key": "1"})
 	s.ConfigMap("same", scene.Data{"key": "1"})
 	s.Secret("db", scene.Data{"key": "1"})
 	for _, kind := range kinds {
 		s.Workload(kind, "web", scene.Uses{ConfigMaps: []string{"app", "same", "later"}, Secrets: []string{"db"}, Unread: true})
 	}
-	before, err := shared.Metrics(t.Context())
-	require.NoError(t, err)
-	s.SetConfigMap("app", "key", "2")
-	s.SetSecret("db", "key", "2")
-	s.ConfigMap("later", scene.Data{"key": "1"})
-
-	causes := []string{"configmap/app modified", "configmap/later created", "secret/db modified"}
+	before, err := shared.Metrics(s.Context())
+	require.NoError(s, err)
+	together := within(settle, func() {
+		s.SetConfigMap("app", "key", "2")
+		s.SetSecret("db", "key", "2")
+		s.ConfigMap("later", scene.Data{"key": "1"})
+	})
+	if !together {
+		return false
+	}
 	for _, kind := range kinds {
-		w := observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"}
-		change := s.AwaitChanges(w, 1, "its configuration has changed")[0]
-		event := s.AwaitEvent(w, "Reloaded", causes...)
-		assert.NotContains(t, event.Note, "configmap/same", "%s: what did not change is no cause", w)
-		assert.Equal(t, corev1.EventTypeNormal, event.Type)
-
-		var last lastReload
-		require.NoError(t, json.Unmarshal([]byte(s.Get(w).GetAnnotations()[scene.LastReload]), &last))
-		assert.Equal(t, change.AnnotationsAfter[scene.ConfigHash], last.Hash, w)
-		assert.WithinDuration(t, change.Time, last.Time, 10*time.Second, w)
-		var named []string
-		for _, c := range last.Changes {
-			named = append(named, c.Ref+" "+c.Type)
-		}
-		assert.ElementsMatch(t, causes, named, w)
-
-		explained := why(s, w)
-		assert.Equal(t, "nothing", explained.Verdict, "%s: all is done", w)
-		require.NotNil(t, explained.LastReload, w)
-		assert.Equal(t, last.Changes, explained.LastReload.Changes, w)
-		assert.Len(t, explained.Configuration, 4, w)
+		assertExplained(s, observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"},
+			"configmap/app modified", "configmap/later created", "secret/db modified")
 	}
 	s.Await("the metric of a reload", func() error { return counted(s, before) })
+	return true
+}
+
+func assertExplained(s *scene.Scene, w observe.Workload, causes ...string) {
+	s.Helper()
+	change := s.AwaitChanges(w, 1, "its configuration has changed")[0]
+	event := s.AwaitEvent(w, "Reloaded", causes...)
+	assert.NotContains(s, event.Note, "configmap/same", "%s: what did not change is no cause", w)
+	assert.Equal(s, corev1.EventTypeNormal, event.Type)
+
+	var last lastReload
+	require.NoError(s, json.Unmarshal([]byte(s.Get(w).GetAnnotations()[scene.LastReload]), &last))
+	assert.Equal(s, change.AnnotationsAfter[scene.ConfigHash], last.Hash, w)
+	assert.WithinDuration(s, change.Time, last.Time, scene.Patience, w)
+	var named []string
+	for _, c := range last.Changes {
+		named = append(named, c.Ref+" "+c.Type)
+	}
+	assert.ElementsMatch(s, causes, named, w)
+
+	explained := why(s, w)
+	assert.Equal(s, "nothing", explained.Verdict, "%s: all is done", w)
+	require.NotNil(s, explained.LastReload, w)
+	assert.Equal(s, last.Changes, explained.LastReload.Changes, w)
+	assert.Len(s, explained.Configuration, 4, w)
 }
 
 func counted(s *scene.Scene, before installation.Metrics) error {
