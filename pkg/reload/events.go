@@ -3,7 +3,6 @@ package reload
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -33,7 +33,7 @@ const (
 // warn sends a Warning unless the same was the last to be told for its reason, not long ago. An empty text only forgets.
 func (l *loop) warn(s subject, reason, text string, causes ...reference.Ref) {
 	if l.memory.Tell(s.key, reason, text, l.now()) {
-		l.send(s, message{eventType: corev1.EventTypeWarning, reason: reason, action: actionFor(text), text: text, causes: causes})
+		l.send(s, message{eventType: corev1.EventTypeWarning, reason: reason, action: event.Action(action, text), text: text, causes: causes})
 	}
 }
 
@@ -45,24 +45,12 @@ type message struct {
 }
 
 func (l *loop) send(s subject, m message) {
-	if len(m.text) > 1000 {
-		m.text = strings.ToValidUTF8(m.text[:1000], "") + "…"
-	}
 	l.recorder.Eventf(&unstructured.Unstructured{Object: s.object.Raw}, related(s.key.Namespace, m.causes),
-		m.eventType, m.reason, m.action, "%s", m.text)
+		m.eventType, m.reason, m.action, "%s", event.Note(m.text))
 }
 
 // action is what an Event of this program says was done, or failed.
 const action = "Reload"
-
-// actionFor is the action of an Event that may come again with another text while the workload stays as it is. client-go
-// counts an Event that agrees with an earlier one in reason, action and both objects on that one, whatever it says: the
-// second text would be lost. A digest of the text in the action keeps them apart, and still lets it count what is the same.
-func actionFor(text string) string {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(text)) // it never fails
-	return fmt.Sprintf("%s-%08x", action, sum.Sum32())
-}
 
 // related is the config object that an Event is about, next to the workload. One that is about several names them in its
 // text only, since the API has room for one.

@@ -90,14 +90,6 @@ func TestRelated(t *testing.T) {
 	}
 }
 
-func TestActionTellsTextsApart(t *testing.T) {
-	t.Parallel()
-	one, both := actionFor("reload held: secret/one deleted"), actionFor("reload held: secret/one deleted, secret/two deleted")
-	assert.NotEqual(t, one, both, "the second must not be counted on the Event of the first")
-	assert.Equal(t, one, actionFor("reload held: secret/one deleted"), "what is the same is counted")
-	assert.Regexp(t, `^Reload-[0-9a-f]{8}$`, one, "an action is a short word for machines")
-}
-
 // lagging is a Store whose watch has not seen what the API server has.
 type lagging struct {
 	Store

@@ -3,8 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -145,7 +144,7 @@ func (a *Applier) Offer(c Content) {
 
 // reject leaves everything as it is and says why, once for each problem.
 func (a *Applier) reject(p *problem) {
-	p.text = bound(a.consequence() + ": " + p.text)
+	p.text = event.Note(a.consequence() + ": " + p.text)
 	if a.problem.same(p) {
 		return
 	}
@@ -202,25 +201,7 @@ func (a *Applier) tell(regarding *corev1.ObjectReference, eventType, reason, tex
 	if !a.leads || regarding == nil {
 		return
 	}
-	a.options.Recorder.Eventf(regarding, nil, eventType, reason, actionFor(text), "%s", bound(text))
-}
-
-// actionFor is the action of an Event. A digest of the text is in it, since client-go counts an Event on an earlier one
-// that agrees with it in everything but the text, which would be lost.
-func actionFor(text string) string {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(text)) // it never fails
-	return fmt.Sprintf("Configure-%08x", sum.Sum32())
-}
-
-// longest is how many bytes the text of an Event may have, with some to spare.
-const longest = 1000
-
-func bound(text string) string {
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
+	a.options.Recorder.Eventf(regarding, nil, eventType, reason, event.Action("Configure", text), "%s", event.Note(text))
 }
 
 // difference says in words what a change came to.
