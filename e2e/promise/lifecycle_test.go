@@ -9,9 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/installation"
@@ -134,6 +136,9 @@ func (f *fleet) restarts(in *installation.Installation) {
 	require.NoError(f, in.RestartAll(f.Patiently()))
 	f.nothing("a rolling restart")
 	require.NoError(f, in.StopAll(f.Patiently()))
+	lease := &coordinationv1.Lease{}
+	require.NoError(f, f.Client.Get(f.Context(), types.NamespacedName{Namespace: in.Namespace(), Name: "pod-reloader"}, lease))
+	assert.Empty(f, ptr.Deref(lease.Spec.HolderIdentity, ""), "a leader that ends releases the lease: the next need not wait for it")
 	require.NoError(f, in.StartAll(f.Patiently()))
 	f.nothing("a stop and a start of all replicas")
 }

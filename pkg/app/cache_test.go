@@ -5,8 +5,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -25,13 +31,31 @@ func selection(t *testing.T, namespaces ...string) options.Selection {
 
 func builtin() workload.Kinds { return workload.NewKinds(workload.Builtin()...) }
 
-func TestCacheOptions(t *testing.T) {
+// Payloads of config objects must never get into a cache, not by mistake either.
+func TestCacheRefusesPayloads(t *testing.T) {
 	t.Parallel()
-	all := cacheOptions(selection(t), builtin)
-	assert.True(t, all.ReaderFailOnMissingInformer, "a Get of a Secret through the cache must fail")
-	assert.Nil(t, all.DefaultNamespaces)
-	some := cacheOptions(selection(t, "a", "b"), builtin)
-	assert.Len(t, some.DefaultNamespaces, 2, "rights and caches are per namespace")
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Secret", "SecretList", "ConfigMap"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for name, namespaces := range map[string][]string{"AllNamespaces": nil, "SomeNamespaces": {"shop", "b"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := cacheOptions(selection(t, namespaces...), builtin)
+			assert.Len(t, o.DefaultNamespaces, len(namespaces), "rights and caches are per namespace")
+			o.Scheme, o.Mapper = scheme.Scheme, mapper
+			c, err := cache.New(&rest.Config{Host: "https://127.0.0.1:1"}, o) // nobody is there, and nobody is asked
+			require.NoError(t, err)
+			untyped := &unstructured.Unstructured{}
+			untyped.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+			var uncached *cache.ErrResourceNotCached
+			for _, object := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, untyped} {
+				err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "db"}, object)
+				require.ErrorAs(t, err, &uncached, "a Get of a %T fills the memory with payloads", object)
+			}
+			require.ErrorAs(t, c.List(t.Context(), &corev1.SecretList{}), &uncached, "a List of Secrets fills the memory with payloads")
+		})
+	}
 }
 
 func TestPrune(t *testing.T) {
