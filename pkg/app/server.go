@@ -15,8 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// inFlight is how long requests that are being answered may still take when a server stops.
-const inFlight = 5 * time.Second
+// defaultInFlight is a server's inFlight.
+const defaultInFlight = 5 * time.Second
 
 // server is one of the program's listeners. It binds when it is made, so that an address in use is known at once, and
 // lives longer than the manager: admission is served until the endpoint has drained.
@@ -26,6 +26,8 @@ type server struct {
 	http     *http.Server
 	log      logr.Logger
 	serving  atomic.Bool
+	// inFlight is how long requests that are being answered may still take when it stops.
+	inFlight time.Duration
 }
 
 // listen binds an address.
@@ -34,7 +36,7 @@ func listen(name, address string, handler http.Handler, log logr.Logger) (*serve
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w", name, address, err)
 	}
-	return &server{name: name, listener: listener, log: log, http: &http.Server{
+	return &server{name: name, listener: listener, log: log, inFlight: defaultInFlight, http: &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       90 * time.Second,
@@ -57,7 +59,7 @@ func (s *server) Start(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), inFlight)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.inFlight)
 		defer cancel()
 		stopped <- s.http.Shutdown(grace)
 	}()

@@ -18,7 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-const wait = 20 * time.Second
+const wait = time.Minute
 
 func ring(t testing.TB, keys ...byte) digest.Ring {
 	t.Helper()
