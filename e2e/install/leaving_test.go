@@ -13,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/observe"
 )
 
 // TestLeaving has pod-reloader installed, switched off and on, removed and installed again, with the commands of the
@@ -39,6 +41,8 @@ func TestLeaving(t *testing.T) {
 
 func killSwitch(u *user) {
 	changed, same := u.creates("changed"), u.creates("same")
+	u.awaitKnown(changed)
+	u.awaitKnown(same)
 	u.kubectl("delete", "mutatingwebhookconfiguration", ours.Name)
 	u.kubectl("scale", "deployment", ours.Name, "-n", ours.Namespace, "--replicas", "0")
 	require.NoError(u, u.world.kubelet.follow(patiently(u.T)))
@@ -67,8 +71,9 @@ func killSwitch(u *user) {
 
 func uninstall(u *user, before sets.Set[string]) {
 	stamped, adopted := u.creates("stamped"), u.creates("adopted")
-	u.kubectl("annotate", "deployment", "adopted", "-n", u.namespace, configMaps+"=adopted,kube-root-ca.crt", "--overwrite")
-	u.awaitChanges(adopted, 1, "another list is another stamp")
+	require.True(u, u.inTime(func(n int) bool { return u.lists(adopted, []string{"adopted,kube-root-ca.crt", "adopted"}[n%2]) }),
+		"another list is another stamp")
+	u.awaitChanges(adopted, 1, "which is another template")
 	u.awaitPods(stamped, adopted)
 	pods := u.pods()
 
@@ -94,6 +99,17 @@ func uninstall(u *user, before sets.Set[string]) {
 	u.awaitChanges(stamped, 1, "and it works again")
 	u.settled()
 	u.requireChanges(stamped, 1, "once")
+}
+
+// lists edits the list of ConfigMaps of a workload and tells whether the write brought another stamp.
+func (u *user) lists(of observe.Workload, names string) (stamped bool) {
+	u.Helper()
+	deployment := &appsv1.Deployment{}
+	require.NoError(u, u.world.Client().Get(u.Context(), client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, deployment))
+	before := deployment.Spec.Template.Annotations[configHash]
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, configMaps, names)
+	require.NoError(u, u.world.Client().Patch(u.Context(), deployment, client.RawPatch(types.MergePatchType, patch)))
+	return deployment.Spec.Template.Annotations[configHash] != before
 }
 
 // leave uninstalls as the documentation says.

@@ -3,6 +3,7 @@ package install_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -79,6 +80,23 @@ func (u *user) configures(name, greeting string) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name}}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"greeting":%q}}`, greeting))
 	require.NoError(u, u.world.Client().Patch(u.Context(), object, patch))
+}
+
+// inTime makes writes, by their number, until one is stamped. One that is not is the last as well, if there was time for the
+// webhook to answer.
+func (u *user) inTime(write func(n int) (stamped bool)) bool {
+	u.Helper()
+	for n := range attempts {
+		began := time.Now()
+		if write(n) {
+			return true
+		}
+		if time.Since(began) < inTime {
+			return false
+		}
+		u.Log("the API server may have gone on without the webhook, so this attempt shows nothing")
+	}
+	return false
 }
 
 // labels makes a write that is none of pod-reloader's business.

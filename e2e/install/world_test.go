@@ -24,9 +24,13 @@ import (
 
 const (
 	// patience bounds every wait: long enough for a loaded machine, and a failure in the end.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 	// startTimeout bounds the making of a world, the builds not counted that the toolchain reports.
 	startTimeout = 30 * time.Minute
+	// inTime is less than the webhook may take for an answer. A write that took longer may have passed without it, because the
+	// machine stood still: that shows nothing, so another one is made, attempts of them at most.
+	inTime   = 2 * time.Second
+	attempts = 10
 	// interval is how often a condition is looked at that nobody announces.
 	interval = 50 * time.Millisecond
 )
@@ -103,7 +107,7 @@ func (w *world) defineCertificates(ctx context.Context, tool string) error {
 	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-f", crds); err != nil {
 		return err
 	}
-	_, err = w.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
+	_, err = w.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
 	return err
 }
 
