@@ -3,6 +3,7 @@ package controlplane_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,8 @@ func TestAuditCountsRequests(t *testing.T) {
 	requests = requests.By(id.User)
 	assert.Equal(t, map[string]int{"list configmaps": 100, "delete configmaps": 1}, requests.Count())
 	assert.Equal(t, requests, requests.In(namespace))
+	assert.Len(t, requests.Within(time.Hour), 101, "it says how long each took")
+	assert.Empty(t, requests.Within(time.Nanosecond))
 	assert.Contains(t, requests[0].Reason, `RoleBinding "reader/`+namespace+`"`, "RBAC says what allowed it")
 	denied := requests.Denied()
 	require.Len(t, denied, 1)

@@ -21,6 +21,8 @@ type Request struct {
 	Group, Resource, Subresource, Namespace, Name string
 
 	Received time.Time
+	// Took is how long the answer took; 0 while there is none.
+	Took time.Duration
 	// Code is the HTTP status of the answer; 0 when it was never given.
 	Code int
 	// Message is the API server's reason where it did not succeed.
@@ -73,6 +75,11 @@ func (rs Requests) Denied() Requests { return rs.Where(Request.Denied) }
 // Writes keeps the requests to change something.
 func (rs Requests) Writes() Requests { return rs.Where(Request.Writes) }
 
+// Within keeps the requests whose answer took less than d.
+func (rs Requests) Within(d time.Duration) Requests {
+	return rs.Where(func(r Request) bool { return r.Took > 0 && r.Took < d })
+}
+
 // Where keeps the requests that fit.
 func (rs Requests) Where(fits func(Request) bool) Requests {
 	return slices.DeleteFunc(slices.Clone(rs), func(r Request) bool { return !fits(r) })
@@ -105,6 +112,7 @@ type auditEvent struct {
 	RequestObject            json.RawMessage
 	ResponseObject           json.RawMessage
 	RequestReceivedTimestamp time.Time
+	StageTimestamp           time.Time
 	Annotations              map[string]string
 }
 
@@ -123,6 +131,7 @@ func (e auditEvent) complete(r *Request) {
 	r.Code, r.Message = e.ResponseStatus.Code, e.ResponseStatus.Message
 	r.Decision = e.Annotations["authorization.k8s.io/decision"]
 	r.Reason = e.Annotations["authorization.k8s.io/reason"]
+	r.Took = e.StageTimestamp.Sub(e.RequestReceivedTimestamp)
 	r.Body, r.Response = e.RequestObject, e.ResponseObject
 	if r.Name == "" {
 		r.Name = e.ObjectRef.Name
