@@ -63,8 +63,12 @@ func (s Sample) has(labels []string) bool {
 	return true
 }
 
-// scrapeTimeout bounds the wait for a replica's metrics; a frozen one does not answer.
-const scrapeTimeout = 2 * time.Second
+const (
+	// scrapeTimeout bounds the wait for a replica's metrics: long enough for a loaded machine, and a failure in the end.
+	scrapeTimeout = time.Minute
+	// askTimeout bounds the wait where a replica may be frozen, and is asked again.
+	askTimeout = 2 * time.Second
+)
 
 // Metrics are those of all replicas that run. The error tells of one that runs and does not answer; the others' metrics
 // are there all the same.
@@ -132,14 +136,17 @@ func parse(replica string, text io.Reader) (Metrics, error) {
 	return samples, nil
 }
 
-// Leader waits until one replica says that it leads and the lease agrees that somebody does, and returns it. With a
-// frozen leader it is the one that took over.
+// Leader waits until exactly one replica says that it leads, and returns it. With a frozen leader it is the one that took
+// over.
 func (i *Installation) Leader(ctx context.Context) (*Replica, error) {
 	var leader *Replica
 	err := await(ctx, "a leader", func(ctx context.Context) error {
 		var leaders []string
 		for _, r := range i.Replicas() {
-			if samples, err := r.Metrics(ctx); err == nil && samples.Sum("leader_election_master_status") == 1 {
+			asking, cancel := context.WithTimeout(ctx, askTimeout)
+			samples, err := r.Metrics(asking)
+			cancel()
+			if err == nil && samples.Sum("leader_election_master_status") == 1 {
 				leader, leaders = r, append(leaders, r.Name())
 			}
 		}

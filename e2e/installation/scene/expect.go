@@ -2,6 +2,7 @@ package scene
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/stretchr/testify/assert"
@@ -111,6 +112,16 @@ func (s *Scene) AwaitWorkload(of observe.Workload, what string, holds func(*unst
 		return nil
 	})
 	return now
+}
+
+// AwaitAdopted waits until the Baseline of a workload has the content of an object, like "secret/tls": from then on a change
+// of that one counts.
+func (s *Scene) AwaitAdopted(of observe.Workload, ref string) {
+	s.Helper()
+	item := regexp.MustCompile(`[:,]` + regexp.QuoteMeta(ref) + `=[0-9a-f]`)
+	s.AwaitWorkload(of, "the adoption of "+ref, func(o *unstructured.Unstructured) bool {
+		return item.MatchString(o.GetAnnotations()[ConfigBaseline])
+	})
 }
 
 // AwaitKnown waits until pod-reloader knows what the pods of a workload were started with: from then on it restarts them
