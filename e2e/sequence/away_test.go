@@ -1,6 +1,7 @@
 package sequence_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +31,7 @@ func TestDummyStoredWhileTheWebhookWasAway(t *testing.T) {
 	}
 	s.ConfigMap("app", scene.Data{"key": "1"})
 	w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	rolledOut(s, w, 1)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "so that there is something to undo")
 
@@ -48,6 +50,7 @@ func TestDummyStoredWhileTheWebhookWasAway(t *testing.T) {
 		s.AwaitWorkload(w, "the dummy is purged, though nothing is due", func(u *unstructured.Unstructured) bool {
 			return u.GetAnnotations()[scene.ConfigHash] == ""
 		})
+		s.Settled()
 		s.RequireChanges(w, 0, "nothing was due")
 	}
 
@@ -70,16 +73,20 @@ func TestUndoAcrossAReloadKeepsTheConfiguration(t *testing.T) {
 	s := scene.New(t, shared)
 	s.ConfigMap("app", scene.Data{"key": "1"})
 	w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
-	s.AwaitWorkload(w, "rolled out", func(u *unstructured.Unstructured) bool {
-		return u.GetAnnotations()["deployment.kubernetes.io/revision"] == "1"
-	})
+	rolledOut(s, w, 1)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "the content changed")
-	s.AwaitWorkload(w, "rolled out", func(u *unstructured.Unstructured) bool {
-		return u.GetAnnotations()["deployment.kubernetes.io/revision"] == "2"
-	})
+	rolledOut(s, w, 2)
 	_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
 	require.NoError(t, err)
 	s.Settled()
 	s.RequireChanges(w, 1, "configuration is not rolled back by rollout undo")
+}
+
+// rolledOut waits until the Deployment controller has begun the rollout of a revision, so that it can be undone.
+func rolledOut(s *scene.Scene, of observe.Workload, revision int) {
+	s.Helper()
+	s.AwaitWorkload(of, "the rollout", func(u *unstructured.Unstructured) bool {
+		return u.GetAnnotations()["deployment.kubernetes.io/revision"] == strconv.Itoa(revision)
+	})
 }

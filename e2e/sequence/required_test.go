@@ -20,6 +20,7 @@ func TestRequiredSecretCreatedLaterRestartsNothing(t *testing.T) {
 	w := s.Deployment("web", scene.Uses{Secrets: []string{"tls"}, Replicas: 1})
 	s.AwaitEvent(w, "ConfigMissing", "secret/tls")
 	s.Secret("tls", scene.Data{"tls.crt": "1"})
+	s.AwaitAdopted(w, "secret/tls")
 	s.Settled()
 	s.RequireChanges(w, 0, "the waiting pods start with the new Secret by themselves")
 	s.SetSecret("tls", "tls.crt", "2")
