@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
@@ -45,26 +48,38 @@ func TestContendedWorkloadHoldsUpNobody(t *testing.T) {
 	}
 	requests, err := s.Installation.ControlPlane().Audit().Since(s.Patiently(), mark)
 	require.NoError(t, err)
-	writes := map[string]int{}
-	for _, r := range requests.By(shared.Identity().User).In(s.Namespace).Writes() {
+	// A poke that the webhook was too slow for is followed by another write.
+	writes, prompt := map[string]int{}, map[string]int{}
+	ours := requests.By(shared.Identity().User).In(s.Namespace).Writes()
+	for _, r := range ours {
 		writes[r.Resource+"/"+r.Name]++
+	}
+	for _, r := range ours.Within(scene.Prompt) {
+		prompt[r.Resource+"/"+r.Name]++
 	}
 	for _, w := range others {
 		name := map[string]string{
 			"Deployment": "deployments/", "StatefulSet": "statefulsets/", "DaemonSet": "daemonsets/", "CronJob": "cronjobs/",
 		}[w.Kind] + w.Name
-		assert.Equal(t, 1, writes[name], "%s was written more than once for one change", w)
+		assert.Positive(t, writes[name], "the audit log has the write of %s", w)
+		assert.LessOrEqual(t, prompt[name], 1, "%s was written more than once for one change", w)
 	}
 }
 
-// contend gives a workload a new generation as fast as it can, until the returned function is called.
+// contend gives a workload a new generation as fast as it can, until the returned function is called. Where everybody
+// writes, it loses a race now and then itself.
 func contend(s *scene.Scene, of observe.Workload) (stop func()) {
 	s.Helper()
+	object := s.Manifest(of.Kind, of.Name, scene.Uses{})
 	var enough atomic.Bool
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for n := 0; !enough.Load(); n++ {
-			patchWorkload(s, of, fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, n%2))
+			patch := fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, n%2)
+			err := s.Patch(s.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+			if !apierrors.IsConflict(err) {
+				assert.NoError(s, err)
+			}
 		}
 	})
 	return func() { enough.Store(true); writing.Wait() }

@@ -127,6 +127,7 @@ func TestOneReplicaDownWebhookStillAnswers(t *testing.T) {
 
 	for n, replica := range shared.Replicas() {
 		require.NoError(t, replica.Stop(s.Patiently()))
+		require.NoError(t, shared.Balancer().AwaitReady(s.Patiently(), 1), "the cluster has taken %s out of the Service", replica.Name())
 		for i := range 10 {
 			name := "web-" + strconv.Itoa(n) + "-" + strconv.Itoa(i)
 			w := s.Deployment(name, scene.Uses{ConfigMaps: []string{"app"}})
