@@ -72,7 +72,7 @@ func TestFile(t *testing.T) {
 	r.serving(1, `"added":["road.example.com/v1/Fleet=spec.pods"]`)
 	moved := r.manifest("moved")
 	moved.Object["spec"] = map[string]any{"pods": moved.Object["spec"].(map[string]any)["template"]}
-	require.NoError(t, r.Create(t.Context(), moved))
+	r.CreatePromptly(moved)
 	hash := func() string {
 		annotations, _, _ := unstructured.NestedStringMap(r.get("moved").Object, "spec", "pods", "metadata", "annotations")
 		return annotations[scene.ConfigHash]

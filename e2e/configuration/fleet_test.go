@@ -53,7 +53,7 @@ func newRoad(t *testing.T, args ...string) *road {
 // fleet creates one that reads the ConfigMap app.
 func (r *road) fleet(name string) observe.Workload {
 	r.Helper()
-	require.NoError(r, r.Create(r.Context(), r.manifest(name)))
+	r.CreatePromptly(r.manifest(name))
 	return observe.Workload{Kind: "Fleet", Namespace: r.Namespace, Name: name}
 }
 
