@@ -39,7 +39,7 @@ func TestSelectors(t *testing.T) {
 		await(t, []string{"c"}, names(bulk))
 		apply(t, ingress(ns, "b", "x", "app: web"))
 		await(t, []string{"b", "c"}, names(bulk))
-		assert.ElementsMatch(t, []string{"+a", "+c", "-a", "+b"}, seen.read())
+		awaitEvents(t, []string{"+a", "+c", "-a", "+b"}, seen.read, "a and c at first, then one leaves and one enters")
 	})
 	t.Run("Client-side field selector filters resources", func(t *testing.T) {
 		ns := cp.Namespace(t)
@@ -55,7 +55,7 @@ func TestSelectors(t *testing.T) {
 		remove(t, ingresses, ns, "b")
 		remove(t, ingresses, ns, "c")
 		await(t, []string{}, names(bulk))
-		assert.ElementsMatch(t, []string{"+a", "+c", "-a", "-c"}, seen.read(), "who is no member is not deleted again")
+		awaitEvents(t, []string{"+a", "+c", "-a", "-c"}, seen.read, "who is no member is not deleted again")
 	})
 	t.Run("Field selector transition from non-matching to matching", func(t *testing.T) {
 		ns := cp.Namespace(t)
@@ -68,7 +68,7 @@ func TestSelectors(t *testing.T) {
 		assert.Empty(t, names(bulk)())
 		apply(t, ingress(ns, "a", "haproxy"))
 		await(t, []string{"a"}, names(bulk))
-		assert.Equal(t, []string{"+a"}, seen.read())
+		awaitEvents(t, []string{"+a"}, seen.read, "it has entered")
 		assert.Len(t, bulk.Store().Get("80"), 1)
 	})
 	t.Run("Both selectors and ignored fields together", func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestRelistAfterMissedEvents(t *testing.T) {
 	await(t, []string{"anew", "comes", "same"}, names(bulk))
 	apply(t, ingress(ns, "last", "x")) // the barrier
 	await(t, []string{"anew", "comes", "last", "same"}, names(bulk))
-	assert.ElementsMatch(t, []string{"-gone", "-anew", "+anew", "-leaves", "+comes", "+last"}, seen.read()[initial:],
+	awaitEvents(t, []string{"-gone", "-anew", "+anew", "-leaves", "+comes", "+last"}, func() []string { return seen.read()[initial:] },
 		"an object that has not changed is no event")
 	assert.Equal(t, before.GetResourceVersion(), bulk.Store().Object(ns, "same").GetResourceVersion())
 	assert.True(t, book.contains("level=WARN"), "the server had refused")

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, options, func(c *controlplane.ControlPlane) { cp = c }))
 }
 
-const patience = time.Minute
+// patience bounds every wait. The reflector of client-go may back off for a minute when the server was away for long.
+const patience = 3 * time.Minute
 
 var (
 	ingresses  = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
@@ -44,6 +45,13 @@ var (
 func await[T any](t *testing.T, want T, answer func() T) {
 	t.Helper()
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, want, answer()) }, patience, 10*time.Millisecond)
+}
+
+// awaitEvents waits until OnObject was told some events and no others, in whatever order. It is told of an object after
+// that is in the store.
+func awaitEvents(t *testing.T, want []string, seen func() []string, why string) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.ElementsMatch(c, want, seen(), why) }, patience, 10*time.Millisecond)
 }
 
 // line is a connection to the server that can be cut, and then refuses.

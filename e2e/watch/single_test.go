@@ -28,13 +28,13 @@ func (s states) add(_ context.Context, object *unstructured.Unstructured) error 
 	return nil
 }
 
-// next waits for a callback; the reflector may back off for 30 s and more.
+// next waits for a callback.
 func (s states) next(t *testing.T) string {
 	t.Helper()
 	select {
 	case version := <-s:
 		return version
-	case <-time.After(2 * patience):
+	case <-time.After(patience):
 		require.FailNow(t, "no callback")
 		return ""
 	}
