@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/poll"
 )
 
 // pollInterval is how often a balancer asks its backends whether they are ready.
@@ -162,9 +164,7 @@ func (b *Balancer) poll(ctx context.Context, e *backend, ready func(context.Cont
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		asking, cancel := context.WithTimeout(ctx, askTimeout)
-		err := ready(asking)
-		cancel()
+		err := poll.Ask(ctx, askTimeout, ready)
 		if ctx.Err() != nil {
 			return
 		}

@@ -44,7 +44,7 @@ func TestRunsADeployment(t *testing.T) {
 	namespace := cp.Namespace(t)
 	require.NoError(t, cp.Client().Create(t.Context(), newDeployment(namespace)))
 
-	_, err := cp.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout=60s")
+	_, err := cp.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout="+timeout.String())
 	require.NoError(t, err)
 	var pods corev1.PodList
 	require.NoError(t, cp.Client().List(t.Context(), &pods, client.InNamespace(namespace)))

@@ -17,6 +17,6 @@ func TestMain(m *testing.M) {
 
 // How long effects are waited for, and how often they are looked for.
 const (
-	timeout = 30 * time.Second
+	timeout = 2 * time.Minute
 	tick    = 50 * time.Millisecond
 )

@@ -18,7 +18,7 @@ const (
 	// readyInterval is how often a starting process is asked whether it is ready.
 	readyInterval = 20 * time.Millisecond
 	// defaultGrace is how long a process may take to end after SIGTERM.
-	defaultGrace = 15 * time.Second
+	defaultGrace = time.Minute
 )
 
 // Program says what to run.
@@ -33,7 +33,7 @@ type Program struct {
 	// Ready is asked again and again until it returns nil; then Start returns. Nil means that
 	// the process is ready as soon as it runs. [URLReady] asks an URL.
 	Ready func(context.Context) error
-	// Grace is how long Stop lets the process end by itself before it kills it; zero means 15 s.
+	// Grace is how long Stop lets the process end by itself before it kills it; zero means a minute.
 	Grace time.Duration
 }
 
@@ -154,8 +154,14 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Freeze stops the process from doing anything (SIGSTOP) until Thaw; its connections stay open.
-func (p *Process) Freeze() { p.Signal(syscall.SIGSTOP) }
+// Freeze stops the process from doing anything (SIGSTOP) until Thaw, and returns when it does nothing any more; its
+// connections stay open.
+func (p *Process) Freeze() {
+	p.Signal(syscall.SIGSTOP)
+	for pid := p.PID(); pid != 0 && !stopped(pid); pid = p.PID() {
+		<-time.After(time.Millisecond)
+	}
+}
 
 // Thaw lets a frozen process go on (SIGCONT).
 func (p *Process) Thaw() { p.Signal(syscall.SIGCONT) }

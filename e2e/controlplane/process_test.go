@@ -60,7 +60,7 @@ func TestComponentsCanBeMistreated(t *testing.T) {
 		require.NoError(t, own.Component(name).Restart(t.Context()))
 	}
 	require.NoError(t, own.Client().Create(t.Context(), newDeployment(namespace)))
-	_, err = own.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout=60s")
+	_, err = own.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout="+timeout.String())
 	require.NoError(t, err, "all of them work again")
 }
 
@@ -92,6 +92,9 @@ func TestProcess(t *testing.T) {
 		require.NoError(t, err)
 		assert.Positive(t, memory)
 		p.Freeze()
+		status, err := os.ReadFile(filepath.Join(procPath(p.PID()), "status"))
+		require.NoError(t, err)
+		assert.Contains(t, string(status), "State:\tT", "it has stopped when Freeze returns")
 		require.NoError(t, p.Stop(t.Context()))
 		assert.Equal(t, -1, p.ExitCode(), "a signal ended it")
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // askTimeout bounds one question for readiness; a frozen process does not answer.
-const askTimeout = 2 * time.Second
+const askTimeout = time.Second
 
 // URLReady asks an http URL; what answers 200 is ready.
 func URLReady(url string) func(context.Context) error {

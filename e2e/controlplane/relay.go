@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	dialTimeout = 2 * time.Second
+	dialTimeout = 30 * time.Second
 	chunkSize   = 32 << 10
 	// inFlight is how many chunks may be held back per direction before reading pauses.
 	inFlight = 1024

@@ -4,6 +4,7 @@ package poll
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -24,4 +25,21 @@ func Until(ctx context.Context, what string, every time.Duration, ask func(conte
 		case <-ticker.C:
 		}
 	}
+}
+
+// Ask asks for so long at most, and once more if there was no answer by then: who is asked may be well, and the machine have
+// stood still.
+func Ask(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
+	err := within(ctx, limit, ask)
+	var late interface{ Timeout() bool }
+	if errors.As(err, &late) && late.Timeout() && ctx.Err() == nil {
+		err = within(ctx, limit, ask)
+	}
+	return err
+}
+
+func within(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return ask(ctx)
 }

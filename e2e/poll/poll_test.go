@@ -3,6 +3,7 @@ package poll_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,4 +51,56 @@ func TestUntil(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	silent := func(ctx context.Context) error {
+		<-ctx.Done()
+		return fmt.Errorf("ask: %w", ctx.Err())
+	}
+	answer := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	tests := map[string]struct {
+		answers []func(context.Context) error
+		want    error
+		took    time.Duration
+		why     string
+	}{
+		"yes":            {[]func(context.Context) error{answer(nil)}, nil, 0, "that is an answer"},
+		"no":             {[]func(context.Context) error{answer(refused)}, refused, 0, "that is one, too"},
+		"stood still":    {[]func(context.Context) error{silent, answer(nil)}, nil, time.Second, "it is asked once more"},
+		"does not speak": {[]func(context.Context) error{silent, silent}, context.DeadlineExceeded, 2 * time.Second, "and then no more"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start, asked := time.Now(), 0
+				err := poll.Ask(t.Context(), time.Second, func(ctx context.Context) error {
+					asked++
+					return test.answers[asked-1](ctx)
+				})
+				require.ErrorIs(t, err, test.want)
+				assert.Len(t, test.answers, asked, test.why)
+				assert.Equal(t, test.took, time.Since(start))
+			})
+		})
+	}
+}
+
+func TestAskEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		asked := 0
+		err := poll.Ask(ctx, time.Minute, func(ctx context.Context) error {
+			asked++
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 1, asked)
+	})
 }
