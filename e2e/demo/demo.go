@@ -18,7 +18,7 @@ import (
 
 const (
 	// defaultPatience bounds each wait for an effect: long enough for a loaded machine.
-	defaultPatience = 30 * time.Second
+	defaultPatience = 2 * time.Minute
 	// interrupted is the exit code after Ctrl-C, as shells have it.
 	interrupted = 130
 )

@@ -32,9 +32,9 @@ func (d *demo) open(ctx context.Context, workloads ...observe.Workload) ([]windo
 	return opened, nil
 }
 
-// sync waits until the observer has seen all there is.
+// sync waits until the observer has seen all there is, which is no effect of pod-reloader's: it comes in any case.
 func (d *demo) sync(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, d.options.patience)
+	ctx, cancel := context.WithTimeout(ctx, defaultPatience)
 	defer cancel()
 	return d.watcher.Sync(ctx)
 }
