@@ -30,10 +30,12 @@ var notRunHere = map[string]string{
 	"docs/operations.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                           "needs a kubelet",
 }
 
-// patience bounds one block; compiling one with a Go program, whose packages nobody may have compiled yet.
+// patience bounds one block; compiling one with a Go program, whose packages nobody may have compiled yet; lastWords the
+// wait for output after a block has ended.
 const (
-	patience  = 2 * time.Minute
-	compiling = 10 * time.Minute
+	patience  = 5 * time.Minute
+	compiling = 20 * time.Minute
+	lastWords = 30 * time.Second
 )
 
 // installing is the page that installs pod-reloader itself, so it gets a cluster without it.
@@ -152,7 +154,7 @@ func (r *reader) within(t *testing.T, limit time.Duration, dir, script string) r
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
-	command.Dir, command.Env, command.WaitDelay = dir, r.environment, time.Second
+	command.Dir, command.Env, command.WaitDelay = dir, r.environment, lastWords
 	output, err := command.CombinedOutput()
 	return result{string(output), err}
 }

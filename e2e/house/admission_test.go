@@ -223,11 +223,13 @@ func register(t *testing.T, api client.Client, rendered objects) *requests {
 	}
 	// A condition that fails must fail the test.
 	webhook["failurePolicy"] = "Fail"
+	// A machine that stands still for a while must not: the most that there is.
+	webhook["timeoutSeconds"] = int64(30)
 	require.NoError(t, api.Create(t.Context(), configuration))
 	require.Eventually(t, func() bool {
 		probe := workload{annotations: map[string]string{ours: "probe"}}.object("Deployment", "default", "probe")
 		return api.Create(t.Context(), probe, client.DryRunAll) == nil && seen.any()
-	}, 30*time.Second, 50*time.Millisecond, "the API server does not call the webhook")
+	}, 2*time.Minute, 50*time.Millisecond, "the API server does not call the webhook")
 	return seen
 }
 

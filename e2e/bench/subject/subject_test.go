@@ -25,8 +25,7 @@ func TestServe(t *testing.T) {
 		"nothing is done for one who has gone":         {answers: "ready\n"},
 		"a cache that cannot be filled has no objects": {orders: "fill\nrest\n", failure: errors.New("no server"), answers: "ready\n"},
 	} {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(reason, func(t *testing.T) { // one after the other: a process takes one profile at a time
 			profile := filepath.Join(t.TempDir(), "cpu.pprof")
 			for _, s := range []subject.Subject{{}, {Profile: profile}} {
 				s.Fill = func(context.Context) (any, int, error) { return "cache", 7, test.failure }

@@ -55,7 +55,7 @@ func TestEndsWithoutATrace(t *testing.T) {
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
 				assert.NoDirExists(c, filepath.Dir(kubeconfig))
 				assert.Empty(c, processesOf(t, filepath.Dir(kubeconfig)))
-			}, 10*time.Second, 20*time.Millisecond)
+			}, 2*time.Minute, 20*time.Millisecond)
 		})
 	}
 }
