@@ -23,7 +23,8 @@ import (
 func TestHelmReleaseRollsOutOnce(t *testing.T) {
 	t.Parallel()
 	const ungated, quickly = "--refractory=0s", "--shutdown-grace-period=200ms"
-	in := installation.New(t, controlplane.New(t, controlplane.Options{}), installation.Options{
+	cp := controlplane.New(t, controlplane.Options{Audit: controlplane.AuditPolicy{Users: []string{controlplane.Admin().User}}})
+	in := installation.New(t, cp, installation.Options{
 		Replicas: 1, Args: []string{ungated, quickly, "--settle=1h", "--settle-max=1h"},
 	})
 	s := scene.New(t, in)
