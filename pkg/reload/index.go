@@ -27,7 +27,8 @@ func newIndex() *index {
 	return &index{byRef: map[place][]Key{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
 }
 
-// Set replaces what a workload tracks, and returns what it did not track before.
+// Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
+// them: a list can have tens of thousands of names, and the watches wait meanwhile.
 func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -36,7 +37,7 @@ func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
 		return nil
 	}
 	for _, ref := range refs {
-		if !slices.Contains(known, ref) {
+		if _, both := slices.BinarySearchFunc(known, ref, reference.Ref.Compare); !both {
 			added = append(added, ref)
 		}
 	}

@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,4 +35,35 @@ func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 	x.Delete(other)
 	assert.Empty(t, x.byRef, "nothing is left behind")
 	assert.Empty(t, x.inside)
+}
+
+// A list can have tens of thousands of names, and all that is looked up waits while it is taken in.
+func TestIndexTakesALongListIn(t *testing.T) {
+	t.Parallel()
+	before, after := longLists()
+	x := newIndex()
+	key := Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
+	assert.Len(t, x.Set(key, before), len(before), "all is new")
+	assert.Equal(t, []reference.Ref{after[0], after[len(after)-1]}, x.Set(key, after), "the first and the last are others")
+	assert.Empty(t, x.Trackers("shop", before[0]))
+	assert.Equal(t, []Key{key}, x.Trackers("shop", before[1]))
+}
+
+func BenchmarkIndexLongList(b *testing.B) {
+	before, after := longLists()
+	x := newIndex()
+	for b.Loop() {
+		x.Set(Key{}, before)
+		x.Set(Key{}, after)
+	}
+}
+
+// longLists returns two sorted lists that differ at both ends.
+func longLists() (before, after []reference.Ref) {
+	for i := range 45_000 {
+		before = append(before, reference.Ref{Kind: reference.ConfigMap, Name: fmt.Sprintf("x%05d", i)})
+	}
+	after = slices.Clone(before)
+	after[0].Name, after[len(after)-1].Name = "a", "y"
+	return before, after
 }

@@ -58,16 +58,16 @@ func missingFromLists(req Request, live Live) []string {
 // missing warns of listed objects that do not exist.
 func missing(req Request, live Live) []string {
 	intent := req.New.Intent
-	var absent []reference.Ref
-	for _, ref := range intent.Refs() {
-		listed := intent.ConfigMaps
-		if ref.Kind == reference.Secret {
-			listed = intent.Secrets
-		}
-		if live.States[ref].Absent && slices.Contains(listed, ref.Name) {
-			absent = append(absent, ref)
-		}
+	listed := make(map[reference.Ref]bool, len(intent.Tracked))
+	for _, name := range intent.ConfigMaps {
+		listed[reference.Ref{Kind: reference.ConfigMap, Name: name}] = true
 	}
+	for _, name := range intent.Secrets {
+		listed[reference.Ref{Kind: reference.Secret, Name: name}] = true
+	}
+	absent := slices.DeleteFunc(intent.Refs(), func(ref reference.Ref) bool {
+		return !listed[ref] || !live.States[ref].Absent
+	})
 	if len(absent) == 0 {
 		return nil
 	}

@@ -117,7 +117,8 @@ func (r Request) itemIsTrue(ref reference.Ref, by judgement, live Live) bool {
 		_, written := by.base.Items[ref]
 		return !written && !canBeCompared(was, live.Ring)
 	}
-	hides := !slices.Contains(by.verdict.Adopt, ref) && !itemIsLive(was, live.States[ref])
+	_, adopted := slices.BinarySearchFunc(by.verdict.Adopt, ref, reference.Ref.Compare)
+	hides := !adopted && !itemIsLive(was, live.States[ref])
 	return isKnown && !hides && honest(item, live.States[ref])
 }
 
