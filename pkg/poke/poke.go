@@ -66,8 +66,6 @@ type Result struct {
 	Outcome Outcome
 	// LastReload explains the reload; set if Reloaded.
 	LastReload record.LastReload
-	// Text is the annotation that LastReload was read from.
-	Text string
 }
 
 // Patcher is what a poke needs of a client; every controller-runtime client is one.
@@ -121,12 +119,11 @@ func Judge(answer metav1.Object, r Request) Result {
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}
 	}
-	text := annotations[keys.LastReload]
-	last, err := record.ParseLastReload(text)
+	last, err := record.ParseLastReload(annotations[keys.LastReload])
 	proven := err == nil && (last.Hash == r.Digest || last.Digest == r.Digest)
 	switch {
 	case proven && answer.GetGeneration() != r.Generation:
-		return Result{Outcome: Reloaded, LastReload: last, Text: text}
+		return Result{Outcome: Reloaded, LastReload: last}
 	case r.Generation == 0 || answer.GetGeneration() == r.Generation:
 		return Result{Outcome: Current}
 	default:

@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 			}
 			got := poke.Judge(answer, poke.Request{Digest: digest, Generation: tc.bound})
 			assert.Equal(t, tc.want, got.Outcome)
-			assert.Equal(t, tc.want == poke.Reloaded, got.Text != "", "the explanation belongs to a reload only")
+			assert.Equal(t, tc.want == poke.Reloaded, got.LastReload.Hash != "", "the explanation belongs to a reload only")
 		})
 	}
 }

@@ -123,6 +123,21 @@ func Reads(in Input) []reference.Ref {
 	return reads
 }
 
+// MayReload tells whether a reload is due or held, or may be once the contents that Reads asks for are known. Otherwise
+// there is nothing that could be postponed: what is left can only be adopted.
+func MayReload(in Input) bool {
+	if Decide(in).Action != Nothing {
+		return true
+	}
+	reads := Reads(in)
+	if in.Known.Fold != nil {
+		return len(reads) > 0 && len(compare(in).adopt) == 0
+	}
+	return slices.ContainsFunc(reads, func(ref reference.Ref) bool {
+		return owned(in.Ring, in.Known.Items[ref].Key) && in.needsContent(ref, in.Current[ref])
+	})
+}
+
 func (in Input) needsContent(ref reference.Ref, state digest.State) bool {
 	item := in.Known.Items[ref]
 	return !item.Absent() && (item.Hint == "" || item.Hint != state.ResourceVersion)

@@ -25,7 +25,7 @@ import (
 
 // reload asks the webhook for the reload, or stamps by itself where there is none.
 func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
-	since := s.first
+	since := s.events.first
 	if since.IsZero() {
 		since = l.now()
 	}
@@ -53,15 +53,12 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 	l.metrics.poked(result.Outcome)
 	switch result.Outcome {
 	case poke.Reloaded:
-		l.memory.Wrote(s.key, request.Generation+1, l.now())
-		return l.done(ctx, s, verdict, result)
+		return l.done(ctx, s, verdict, result.LastReload, request.Generation+1)
 	case poke.Unseen:
 		log.FromContext(ctx).Info("No webhook looked at the write; stamping directly", "workload", s.key)
 		return l.stamp(ctx, s, verdict)
 	case poke.Current, poke.Stale, poke.Conflict:
-		// Somebody was faster, or the state has moved on: whatever it is, the caches will show it.
-		return l.retry(ctx, s, trouble{reason: "ReloadFailed", soon: true, quiet: true, err: cmp.Or(err, fmt.Errorf(
-			"the webhook holds that nothing is due (%s)", result.Outcome))})
+		return l.retry(ctx, s, l.unmoved(s, in, result.Outcome, err))
 	default:
 		return l.retry(ctx, s, failedWrite("ReloadFailed", err))
 	}
@@ -86,13 +83,38 @@ func tracked(in policy.Input) map[reference.Ref]digest.State {
 	return states
 }
 
-// done closes a reload that was made.
-func (l *loop) done(ctx context.Context, s subject, verdict policy.Verdict, result poke.Result) reconcile.Result {
-	if !s.first.IsZero() {
-		l.metrics.latency(s.object.Kind, l.now().Sub(s.first))
+// unmoved says why a poke was purged or rejected. Mostly somebody was faster, or the state has moved on, which the caches
+// will show soon. It remains where the stamp cannot be made, or is not what is stored.
+func (l *loop) unmoved(s subject, in policy.Input, outcome poke.Outcome, err error) trouble {
+	passing := trouble{reason: "ReloadFailed", soon: true, quiet: true, err: cmp.Or(err, fmt.Errorf(
+		"the webhook holds that nothing is due (%s)", outcome))}
+	if outcome != poke.Current {
+		return passing
+	}
+	due, err := played(s.view, stamp.Live{
+		States: tracked(in), Ring: in.Ring, Namespace: s.key.Namespace, Revision: l.opts.Revision, Now: l.now(),
+	})
+	switch {
+	case err != nil:
+		return trouble{reason: "ReloadFailed", err: err}
+	case due.Stamped && l.backoff.soon.NumRequeues(s.key) >= persistent:
+		return trouble{reason: reasonLost, err: lost(s.object.Kind)}
+	default:
+		return passing
+	}
+}
+
+// done closes a reload that was made, and that gave the workload a generation.
+func (l *loop) done(
+	ctx context.Context, s subject, verdict policy.Verdict, last record.LastReload, generation int64,
+) reconcile.Result {
+	l.memory.Wrote(s.key, generation, l.now())
+	l.memory.Stamped(s.key, generation)
+	if !s.events.first.IsZero() {
+		l.metrics.latency(s.object.Kind, l.now().Sub(s.events.first))
 	}
 	// The Event follows when the workload comes back with the mark of the reload, whoever asked for it.
-	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", result.LastReload.Hash)
+	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
 	return l.inOrder(s)
 }
 
@@ -132,24 +154,27 @@ func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) rec
 		return l.retry(ctx, s, failedPin("ReloadFailed", err))
 	}
 	l.metrics.wroteDirectly(s.object.Kind)
-	l.memory.Wrote(s.key, answer.Generation, l.now())
 	if !result.Stamped {
+		l.memory.Wrote(s.key, answer.Generation, l.now())
 		return l.inOrder(s)
 	}
 	last, _ := record.ParseLastReload(result.Marks[stamp.LastReload])
-	return l.done(ctx, s, verdict, poke.Result{Outcome: poke.Reloaded, LastReload: last, Text: result.Marks[stamp.LastReload]})
+	return l.done(ctx, s, verdict, last, answer.Generation)
 }
 
 // played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
-// it pass: then nothing may be written, since a rejection has no marks.
+// it pass, or could not stamp it: then nothing may be written.
 func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
 	req, err := pokeRequest(stored, live.States, live.Ring)
 	if err != nil {
 		return stamp.Result{}, err
 	}
 	result := stamp.Choose(req).Apply(req, live)
-	if result.Reject != nil {
+	switch {
+	case result.Reject != nil:
 		return stamp.Result{}, errors.New(result.Reject.Message)
+	case !result.Stamped && len(result.Warnings) > 0:
+		return stamp.Result{}, errors.New(result.Warnings[0])
 	}
 	return result, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -75,6 +77,48 @@ func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestDirectWriteThatHasNoRoomFailsAloud(t *testing.T) {
+	t.Parallel()
+	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
+	view := viewOf(t)
+	view.TemplateRoom = 10
+	_, err := played(view, stamp.Live{States: states, Ring: ringOf(t, "a"), Namespace: "shop", Now: time.Now()})
+	require.Error(t, err, "a reload that cannot be made is no reload that is done")
+}
+
+func TestUnmovedWorkloadIsExplained(t *testing.T) {
+	t.Parallel()
+	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
+	tests := map[string]struct {
+		outcome poke.Outcome
+		failed  int
+		room    int
+		reason  string
+		soon    bool
+	}{
+		"somebody was faster":               {outcome: poke.Current, room: 1000, reason: "ReloadFailed", soon: true},
+		"the state has moved on":            {outcome: poke.Conflict, room: 10, failed: 100, reason: "ReloadFailed", soon: true},
+		"there is no room for a stamp":      {outcome: poke.Current, room: 10, reason: "ReloadFailed"},
+		"a stamp is made and is not stored": {outcome: poke.Current, room: 1000, failed: persistent, reason: reasonLost},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			view := viewOf(t)
+			view.TemplateRoom = tc.room
+			s := subject{key: Key{Name: "web"}, view: view}
+			l := &loop{now: time.Now, backoff: newBackoff()}
+			for range tc.failed {
+				l.backoff.soon.When(s.key)
+			}
+			got := l.unmoved(s, policy.Input{Intent: view.Intent, Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
+			assert.Equal(t, tc.reason, got.reason, got.err)
+			assert.Equal(t, tc.soon, got.soon, got.err)
+			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is told to nobody")
+		})
+	}
+}
+
 // fakeKeys is a keyring that Refresh gives a new ring.
 type fakeKeys struct {
 	ring, fresh digest.Ring
@@ -107,7 +151,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &loop{keys: tc.keys, memory: newMemory()}
+			l := &loop{keys: tc.keys, memory: newMemory(0)}
 			s := subject{key: Key{Name: "web"}}
 			if tc.adopted {
 				l.memory.AdoptedForeign(s.key, foreign)
@@ -123,7 +167,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := &loop{memory: newMemory(), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
+	l := &loop{memory: newMemory(0), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
 	l.memory.Announce(s.key, last.String(), false, now)

@@ -24,8 +24,8 @@ type subject struct {
 	object   workload.Object
 	view     stamp.View
 	problems []annotation.Problem
-	// upTo is the last config event that the treatment takes into account.
-	upTo, first time.Time
+	// events are the arrivals of the config events that the treatment takes into account.
+	events arrivals
 }
 
 func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
@@ -49,7 +49,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	if !l.inScope(ctx, s) {
 		return l.inOrder(s), nil
 	}
-	if !s.view.Intent.Asked {
+	if s.view.Excluded || !s.view.Intent.Asked {
 		l.complain(ctx, s, nil)
 		return l.purge(ctx, s), nil
 	}
@@ -59,6 +59,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	}
 	// Not earlier: what a cache that is behind tells of was announced, and is not the last reload any more.
 	l.announce(s)
+	l.missStamp(s)
 	return l.treat(ctx, s), nil
 }
 
@@ -74,14 +75,13 @@ func (l *loop) subject(ctx context.Context, key Key) (subject, bool, error) {
 		return subject{}, false, err
 	}
 	view, problems := l.opts.Reader.Read(o)
-	first, last := l.memory.Events(key)
-	return subject{key: key, object: o, view: view, problems: problems, first: first, upTo: last}, true, nil
+	return subject{key: key, object: o, view: view, problems: problems, events: l.memory.Events(key)}, true, nil
 }
 
 // inScope says whether the workload may be looked after, by its labels and its namespace.
 func (l *loop) inScope(ctx context.Context, s subject) bool {
 	switch {
-	case s.view.Excluded, !l.opts.Scope.Object(s.key.Namespace, s.object.Labels()):
+	case s.view.Ignored, !l.opts.Scope.Object(s.key.Namespace, s.object.Labels()):
 		return false
 	case !l.opts.Scope.SelectsNamespaces():
 		return true
@@ -103,17 +103,29 @@ func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 		l.warn(s, reasonHeld, "")
 		return l.purge(ctx, s)
 	}
-	if !s.first.IsZero() {
-		l.memory.Due(s.key, s.first)
-	}
-	if wait, gate := l.gates.wait(l.moment(s)); wait > 0 {
-		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
+	if wait := l.postpone(ctx, s, in); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}
 	}
 	if err := l.read(ctx, s, in, reads); err != nil {
 		return l.retry(ctx, s, unreadable(err))
 	}
 	return l.apply(ctx, s, in, policy.Decide(in))
+}
+
+// postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
+// later it is made, the more changes are taken for what the pods have started with.
+func (l *loop) postpone(ctx context.Context, s subject, in policy.Input) time.Duration {
+	if !policy.MayReload(in) {
+		return 0
+	}
+	if !s.events.first.IsZero() {
+		l.memory.Due(s.key, s.events.first)
+	}
+	wait, gate := l.gates.wait(l.moment(s))
+	if wait > 0 {
+		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
+	}
+	return wait
 }
 
 func (l *loop) input(s subject) policy.Input {
@@ -129,7 +141,7 @@ func (l *loop) input(s subject) policy.Input {
 
 func (l *loop) moment(s subject) moment {
 	now := l.now()
-	m := moment{now: now, firstEvent: s.first, lastEvent: s.upTo}
+	m := moment{now: now, burst: s.events.burst, lastEvent: s.events.last}
 	if last, ok := s.view.Marks.LastReload(now); ok {
 		m.lastReload = last.Time
 		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
@@ -191,7 +203,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, ids []digest.KeyI
 
 // inOrder closes a treatment that leaves nothing to do.
 func (l *loop) inOrder(s subject) reconcile.Result {
-	l.memory.Settled(s.key, s.upTo)
+	l.memory.Settled(s.key, s.events.last)
 	l.memory.Done(s.key)
 	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonFolded)
 	l.backoff.forget(s.key)

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The reasons of the Events on workloads that tell of the course of things; those of failures stand where they arise,
@@ -27,6 +28,7 @@ const (
 	reasonMissing  = "ConfigMissing"
 	reasonAdopted  = "BaselineAdopted"
 	reasonFolded   = "RecordFolded"
+	reasonLost     = "StampLost"
 	reasonProblems = "InvalidAnnotation"
 )
 
@@ -138,6 +140,20 @@ func (l *loop) told(s subject, folded bool, verdict policy.Verdict) {
 		l.warn(s, reasonFolded,
 			"too many config objects to record each: a change will still restart the pods, but its cause cannot be named")
 	}
+}
+
+// missStamp tells where a reload of ours has left no trace on the pod template: then it has restarted no pod either.
+func (l *loop) missStamp(s subject) {
+	if s.view.Marks[stamp.Hash] == "" && l.memory.IsStamped(s.key, s.object.Generation()) {
+		l.warn(s, reasonLost, lost(s.object.Kind).Error())
+	}
+}
+
+// lost says why a stamp can be made and not be there.
+func lost(kind workload.Kind) error {
+	return fmt.Errorf("the pods are not restarted: what was stamped on the pod template at %[1]s is not stored; "+
+		"a schema of %[2]s that does not know metadata.annotations there drops them: declare them, "+
+		"or set x-kubernetes-preserve-unknown-fields", strings.Join(kind.Template, "."), kind.Kind)
 }
 
 // announce tells of a reload that the workload bears witness to, whoever asked for it.

@@ -119,7 +119,7 @@ func TestNobodyIsToldOfALag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			recorder := events.NewFakeRecorder(10)
-			l := &loop{store: tc.store, memory: newMemory(), now: time.Now, recorder: recorder}
+			l := &loop{store: tc.store, memory: newMemory(0), now: time.Now, recorder: recorder}
 			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			for range 2 {

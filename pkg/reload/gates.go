@@ -14,9 +14,9 @@ type gates struct {
 // moment is what the gates look at.
 type moment struct {
 	now time.Time
-	// firstEvent and lastEvent are the arrivals of the first and the last change not yet dealt with; zero if none was
-	// seen, as for a change that happened while nobody watched.
-	firstEvent, lastEvent time.Time
+	// burst and lastEvent are the arrivals of the first change of a burst and the last change not yet dealt with; zero if
+	// none was seen, as for a change that happened while nobody watched.
+	burst, lastEvent time.Time
 	// lastReload is the time of the last reload; zero if none is known.
 	lastReload time.Time
 }
@@ -39,11 +39,14 @@ func (g gates) settling(m moment) time.Duration {
 		return 0
 	}
 	quiet := m.lastEvent.Add(g.settle)
-	if latest := m.firstEvent.Add(max(g.settleMax, g.settle)); latest.Before(quiet) {
+	if latest := m.burst.Add(g.window()); latest.Before(quiet) {
 		quiet = latest
 	}
 	return max(quiet.Sub(m.now), 0)
 }
+
+// window is how long a burst of changes may go on until it is acted upon.
+func (g gates) window() time.Duration { return max(g.settleMax, g.settle) }
 
 // resting keeps two reloads of one workload apart.
 func (g gates) resting(m moment) time.Duration {

@@ -104,10 +104,11 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if opts.Workers <= 0 {
 		opts.Workers = 16
 	}
+	gates := gates{settle: opts.Settle, settleMax: opts.SettleMax, refractory: opts.Refractory}
 	l := &loop{
 		opts:     opts,
 		watches:  newWatches(),
-		gates:    gates{settle: opts.Settle, settleMax: opts.SettleMax, refractory: opts.Refractory},
+		gates:    gates,
 		now:      time.Now,
 		store:    deps.Store,
 		keys:     deps.Keys,
@@ -117,7 +118,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		recorder: mgr.GetEventRecorder("pod-reloader"),
 		index:    newIndex(),
 		recent:   newRecent(opts.Settle),
-		memory:   newMemory(),
+		memory:   newMemory(gates.window()),
 		backoff:  newBackoff(),
 	}
 	l.metrics = newMetrics(deps.Metrics, l.memory, l.now)

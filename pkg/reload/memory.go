@@ -12,14 +12,18 @@ import (
 // memory holds what the loop remembers of workloads while it runs. Nothing in it decides whether a reload is due; losing
 // it costs at most a repeated Event or an unsettled reload. It is safe for concurrent use.
 type memory struct {
+	// window is how long a burst of changes may go on.
+	window time.Duration
+
 	mu sync.Mutex
 	// notes has the workloads that there is something to remember of, which most of a cluster's are not.
 	notes map[Key]*note
 }
 
 type note struct {
-	// first and last are the arrivals of config events since the workload was last found to be in order.
-	first, last time.Time
+	// first and last are the arrivals of config events since the workload was last found to be in order. burst is that of
+	// the first one in the present window: where a reload is put off by something else, what comes then is a burst again.
+	first, burst, last time.Time
 	// announced is the last-reload annotation for which an Event was sent.
 	announced string
 	// seen is when announced was first seen; zero if the workload was not looked at yet.
@@ -31,6 +35,8 @@ type note struct {
 	// wrote is the generation that our last write gave the workload, at wroteAt.
 	wrote   int64
 	wroteAt time.Time
+	// stamped is the generation that our last reload gave the workload.
+	stamped int64
 	// adopted are the foreign keys whose Record was taken over already.
 	adopted map[digest.KeyID]bool
 }
@@ -54,8 +60,8 @@ const (
 	behindAtMost = 15 * time.Second
 )
 
-func newMemory() *memory {
-	return &memory{notes: map[Key]*note{}}
+func newMemory(window time.Duration) *memory {
+	return &memory{window: window, notes: map[Key]*note{}}
 }
 
 // with calls f with the note of a workload, under the lock.
@@ -79,13 +85,18 @@ func (m *memory) recall(key Key, f func(*note)) {
 	}
 }
 
-// Changed notes the arrival of a config event.
+// Changed notes the arrival of a config event. One that was known before its workload may come late.
 func (m *memory) Changed(key Key, at time.Time) {
 	m.with(key, func(n *note) {
-		if n.first.IsZero() {
+		if n.first.IsZero() || at.Before(n.first) {
 			n.first = at
 		}
-		n.last = at
+		if n.burst.IsZero() || at.Sub(n.burst) > m.window {
+			n.burst = at
+		}
+		if at.After(n.last) {
+			n.last = at
+		}
 	})
 }
 
@@ -95,24 +106,28 @@ func (m *memory) Lead() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.notes {
-		n.first = n.last
+		n.first, n.burst = n.last, n.last
 	}
 }
 
-// Events returns the arrivals of the first and the last event since Settled.
-func (m *memory) Events(key Key) (first, last time.Time) {
-	m.recall(key, func(n *note) { first, last = n.first, n.last })
-	return first, last
+// arrivals are when config events came since Settled: the first, the first of the present burst, and the last.
+type arrivals struct{ first, burst, last time.Time }
+
+// Events returns the arrivals since Settled; zero where there was none.
+func (m *memory) Events(key Key) arrivals {
+	var a arrivals
+	m.recall(key, func(n *note) { a = arrivals{n.first, n.burst, n.last} })
+	return a
 }
 
 // Settled forgets the events up to one; later ones stay.
 func (m *memory) Settled(key Key, upTo time.Time) {
 	m.recall(key, func(n *note) {
 		if n.last.After(upTo) {
-			n.first = n.last
+			n.first, n.burst = n.last, n.last
 			return
 		}
-		n.first, n.last = time.Time{}, time.Time{}
+		n.first, n.burst, n.last = time.Time{}, time.Time{}, time.Time{}
 	})
 }
 
@@ -157,6 +172,18 @@ func (m *memory) Behind(key Key, generation int64, now time.Time) bool {
 	behind := false
 	m.recall(key, func(n *note) { behind = generation < n.wrote && now.Sub(n.wroteAt) < behindAtMost })
 	return behind
+}
+
+// Stamped notes the generation that a reload of ours gave the workload.
+func (m *memory) Stamped(key Key, generation int64) {
+	m.with(key, func(n *note) { n.stamped = generation })
+}
+
+// IsStamped tells whether a generation is the one that our last reload gave the workload.
+func (m *memory) IsStamped(key Key, generation int64) bool {
+	stamped := false
+	m.recall(key, func(n *note) { stamped = generation != 0 && n.stamped == generation })
+	return stamped
 }
 
 // News reports whether an Event of this reason would be news: its text is another one than the last, or the last one was

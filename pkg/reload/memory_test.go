@@ -14,42 +14,71 @@ func TestMemoryKeepsEventsThatCameDuringATreatment(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	t1, t2 := t0.Add(time.Second), t0.Add(2*time.Second)
+	m := newMemory(5 * time.Second)
 	m.Changed(key, t0)
-	m.Changed(key, t0.Add(time.Second))
-	first, last := m.Events(key)
-	assert.Equal(t, t0, first)
-	assert.Equal(t, t0.Add(time.Second), last)
+	m.Changed(key, t1)
+	assert.Equal(t, arrivals{first: t0, burst: t0, last: t1}, m.Events(key))
 
-	m.Changed(key, t0.Add(2*time.Second))
-	m.Settled(key, last)
-	first, last = m.Events(key)
-	assert.Equal(t, t0.Add(2*time.Second), first, "the event after the treatment began still has to settle")
-	assert.Equal(t, t0.Add(2*time.Second), last)
+	m.Changed(key, t2)
+	m.Settled(key, t1)
+	assert.Equal(t, arrivals{t2, t2, t2}, m.Events(key), "the event after the treatment began still has to settle")
+	m.Settled(key, t2)
+	assert.Zero(t, m.Events(key))
+}
 
-	m.Settled(key, last)
-	first, last = m.Events(key)
-	assert.True(t, first.IsZero() && last.IsZero())
+// Where a write is denied, or the refractory period is long, changes go on coming while a reload is due.
+func TestMemoryGivesEachBurstItsWindow(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory(5 * time.Second)
+	m.Changed(key, t0)
+	m.Changed(key, t0.Add(5*time.Second))
+	assert.Equal(t, t0, m.Events(key).burst, "it is bounded, or it would be put off for ever")
+	later := t0.Add(time.Minute)
+	m.Changed(key, later)
+	m.Changed(key, later.Add(time.Second))
+	assert.Equal(t, arrivals{first: t0, burst: later, last: later.Add(time.Second)}, m.Events(key), "a burst of its own")
+}
+
+func TestMemoryTakesEventsThatComeLate(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory(5 * time.Second)
+	m.Changed(key, t0)
+	m.Changed(key, t0.Add(-time.Second))
+	assert.Equal(t, arrivals{first: t0.Add(-time.Second), burst: t0, last: t0}, m.Events(key), "the last one still has to settle")
 }
 
 func TestMemoryOfTheTimeBeforeTheLead(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	t1 := t0.Add(time.Second)
+	m := newMemory(5 * time.Second)
 	m.Changed(key, t0)
-	m.Changed(key, t0.Add(time.Hour))
+	m.Changed(key, t1)
 	m.Lead()
-	first, last := m.Events(key)
-	assert.Equal(t, last, first, "another leader has dealt with the first one: it must not cut short the time to settle")
-	assert.Equal(t, t0.Add(time.Hour), last)
+	assert.Equal(t, arrivals{t1, t1, t1}, m.Events(key), "another leader has dealt with the first one: it must not cut short the time to settle")
+}
+
+func TestMemoryKnowsItsOwnStamp(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	m := newMemory(0)
+	assert.False(t, m.IsStamped(key, 0), "nothing was stamped")
+	m.Stamped(key, 2)
+	assert.True(t, m.IsStamped(key, 2))
+	assert.False(t, m.IsStamped(key, 3), "somebody else has written since")
 }
 
 func TestMemoryTellsNewsOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	assert.False(t, m.Tell(key, "ConfigMissing", "", t0), "nothing to tell")
 	assert.Empty(t, m.notes, "and nothing to remember")
 	assert.True(t, m.Tell(key, "ConfigMissing", "a", t0))
@@ -65,7 +94,7 @@ func TestMemoryTellsAFailureAgainAfterASuccess(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	require.True(t, m.Tell(key, "ReloadFailed", "denied", t0))
 	require.True(t, m.Tell(key, "ConfigMissing", "a", t0))
 	m.Recovered(key, "ConfigMissing")
@@ -77,7 +106,7 @@ func TestMemoryAnnouncesEachReloadOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	assert.True(t, m.Seen(key).IsZero())
 	assert.False(t, m.Announce(key, "old", false, t0), "an earlier process announced what stands there at first sight")
 	assert.True(t, m.Announce(key, "new", true, t0.Add(time.Second)))
@@ -91,7 +120,7 @@ func TestMemoryAnnouncesEachReloadOnce(t *testing.T) {
 func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}))
 	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}), "the write may have failed: what is due stays due")
 	m.AdoptedForeign(key, []digest.KeyID{"aaaaaaaa"})
@@ -103,7 +132,7 @@ func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {
 func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	m.Settled(key, time.Time{})
 	m.Done(key)
 	m.Recovered(key)
@@ -115,7 +144,7 @@ func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
 func TestMemoryKnowsTheOldestDueReload(t *testing.T) {
 	t.Parallel()
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	_, count := m.OldestDue()
 	assert.Zero(t, count)
 	m.Due(Key{Name: "b"}, t0.Add(time.Minute))
@@ -133,7 +162,7 @@ func TestMemoryIsBehindUntilTheCacheShowsOurWrite(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := newMemory(5 * time.Second)
 	assert.False(t, m.Behind(key, 1, t0))
 	m.Wrote(key, 4, t0)
 	assert.True(t, m.Behind(key, 3, t0.Add(time.Second)))

@@ -39,10 +39,10 @@ func (r *recent) Note(p place, at time.Time) {
 	}
 }
 
-// At returns when a config object changed, if that was not long ago.
-func (r *recent) At(p place) (time.Time, bool) {
+// At returns when a config object changed, if it may still have to settle.
+func (r *recent) At(p place, now time.Time) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.at[p]
-	return at, ok
+	return at, ok && now.Sub(at) <= r.keep
 }

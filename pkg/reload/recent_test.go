@@ -20,7 +20,7 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
 	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(), watches: newWatches(), recent: newRecent(time.Second),
+		now: time.Now, index: newIndex(), memory: newMemory(0), watches: newWatches(), recent: newRecent(time.Second),
 		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
 	}
 	kind := workload.Builtin()[1]
@@ -34,17 +34,17 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	web := deployment(kind, "web")
 	h.OnAdd(web, false)
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	_, last := l.memory.Events(key)
+	last := l.memory.Events(key).last
 	assert.Equal(t, second, last, "its configuration settles from the last change on")
 	l.memory.Settled(key, last)
 	h.OnUpdate(web, func() any { u := web.DeepCopy(); u.SetGeneration(2); return u }())
-	_, last = l.memory.Events(key)
+	last = l.memory.Events(key).last
 	assert.Zero(t, last, "what it tracked before is no news")
 
 	other := deployment(kind, "other")
 	other.SetNamespace("blog")
 	h.OnAdd(other, false)
-	_, last = l.memory.Events(Key{Kind: kind.ID(), Namespace: "blog", Name: "other"})
+	last = l.memory.Events(Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
 	assert.Zero(t, last, "the object of another namespace has not changed")
 }
 
@@ -55,11 +55,12 @@ func TestRecentForgets(t *testing.T) {
 	db := place{"shop", reference.Ref{Kind: reference.Secret, Name: "db"}}
 	r := newRecent(time.Second)
 	r.Note(app, now)
-	_, ok := r.At(app)
+	_, ok := r.At(app, now.Add(time.Second))
 	assert.True(t, ok)
+	_, ok = r.At(app, now.Add(time.Hour))
+	assert.False(t, ok, "it has settled, also where nothing else has changed since")
 	r.Note(db, now.Add(3*time.Second/2))
-	_, ok = r.At(app)
-	assert.False(t, ok, "it has settled")
+	assert.NotContains(t, r.at, app, "what has settled is not kept")
 
 	off := newRecent(0)
 	off.Note(app, now)

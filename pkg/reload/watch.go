@@ -185,7 +185,7 @@ func (h workloadHandler) update(o workload.Object) {
 	view, _ := h.loop.opts.Reader.Read(o)
 	key := keyOf(o)
 	for _, ref := range h.loop.index.Set(key, view.Intent.Refs()) {
-		if at, ok := h.loop.recent.At(place{key.Namespace, ref}); ok {
+		if at, ok := h.loop.recent.At(place{key.Namespace, ref}, h.loop.now()); ok {
 			h.loop.memory.Changed(key, at)
 		}
 	}

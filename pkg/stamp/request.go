@@ -15,8 +15,10 @@ import (
 
 // View is what the rules see of one version of a workload.
 type View struct {
-	// Excluded is set where a label takes the workload out.
+	// Excluded is set where nothing is to be done: a label takes the workload out, or there is no place for our marks.
 	Excluded bool
+	// Ignored is set where a label takes the workload out. Nothing is told of it then, either.
+	Ignored bool
 	// Intent is what the annotations ask for.
 	Intent annotation.Intent
 	// Required are the Refs without which pods cannot start.
@@ -68,8 +70,10 @@ func (r Reader) read(o workload.Object, references []reference.Reference) (View,
 		required[ref.Ref] = !ref.Optional
 	}
 	labels := o.Labels()
+	ignored := labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true"
 	view := View{
-		Excluded:   labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true" || !o.HasTemplate(),
+		Excluded:   ignored || !o.HasTemplate(),
+		Ignored:    ignored,
 		Intent:     intent,
 		Required:   required,
 		Marks:      MarksOf(o, r.Keys),

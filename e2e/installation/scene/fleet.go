@@ -22,6 +22,9 @@ type Fleet struct {
 	Group string
 	// Template is where the pod template is, like "spec.pods.template".
 	Template string
+	// Forgetful makes the API server drop all metadata of a template at spec.pods.template, as it does for a definition
+	// that says no more of it than that it is an object.
+	Forgetful bool
 }
 
 // fleets is the right to look after them, so that nothing is denied, and then their definition.
@@ -55,8 +58,16 @@ spec:
       openAPIV3Schema:
         type: object
         properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          spec: SPEC
 `
+
+// What a definition says of the spec.
+const (
+	keeping   = `{type: object, x-kubernetes-preserve-unknown-fields: true}`
+	forgetful = `{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {pods: {type: object, ` +
+		`properties: {template: {type: object, properties: {` +
+		`metadata: {type: object}, spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`
+)
 
 // Kind is its API kind.
 func (f Fleet) Kind() schema.GroupVersionKind {
@@ -71,7 +82,12 @@ func (f Fleet) Flag() string {
 // Define installs the kind, and gives pod-reloader the right to look after it.
 func (f Fleet) Define(t testing.TB, in *installation.Installation) {
 	t.Helper()
-	require.NoError(t, in.ControlPlane().Apply(t.Context(), strings.ReplaceAll(fleets, "GROUP", f.Group)))
+	spec := keeping
+	if f.Forgetful {
+		spec = forgetful
+	}
+	definition := strings.NewReplacer("GROUP", f.Group, "SPEC", spec).Replace(fleets)
+	require.NoError(t, in.ControlPlane().Apply(t.Context(), definition))
 }
 
 // Scene is a namespace whose observer sees fleets only.
