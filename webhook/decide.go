@@ -64,10 +64,14 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if err != nil {
 		return decision{malformed: err}
 	}
-	if !h.options.Scope.Object(wr.namespace, wr.current.Labels()) {
+	now, before := h.inScope(wr)
+	if !now && !before {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
+	if !now {
+		request.New.Excluded, request.New.Ignored = true, true
+	}
 	plan := stamp.Choose(request)
 	live := h.read(ctx, wr.namespace, plan.Reads, deadline)
 	result := plan.Apply(request, live)
@@ -79,6 +83,14 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	d.outcome = outcome(result, live.Err, len(d.ops))
 	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
 	return d
+}
+
+// inScope tells whether a workload is looked after, and whether it was until this write: what leaves the scope is treated
+// like what opts out.
+func (h *Handler) inScope(wr write) (now, before bool) {
+	now = h.options.Scope.Object(wr.namespace, wr.current.Labels())
+	before = wr.old != nil && h.options.Scope.Object(wr.namespace, wr.old.Labels())
+	return now, before
 }
 
 // read gathers what a rule needs to know; nothing, for most requests.
@@ -105,7 +117,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 // brought returns the warnings about what the user of this very write got wrong: a Problem that was there before was
 // told when it came.
 func (h *Handler) brought(problems []annotation.Problem, request stamp.Request, wr write) []string {
-	if len(problems) == 0 || request.New.Excluded {
+	if len(problems) == 0 || request.New.Ignored {
 		return nil
 	}
 	var known []annotation.Problem

@@ -56,6 +56,15 @@ func TestScopeOfObjectSelector(t *testing.T) {
 		explained(s, outside, "its labels do not match --object-selector", "--object-selector=tier!=db,tier notin (cache)")
 		s = scene.New(t, in)
 	}
+
+	s.ConfigMap("app", scene.Data{"key": "1"})
+	w := s.Deployment("leaves", selected)
+	require.Contains(t, scene.TemplateAnnotations(s.Get(w)), scene.ConfigHash)
+	leaving := scene.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": "db"}}
+	require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, leaving)))
+	s.SetConfigMap("app", "key", "2")
+	s.Settled()
+	s.RequireChanges(w, 0, "a PUT that knows nothing of our marks takes it out of the scope, which restarts nothing")
 }
 
 // The labels by which a user takes a workload out, on the shared installation.

@@ -1,0 +1,61 @@
+package webhook_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/webhook"
+)
+
+// A manifest without our marks that also takes a workload out of the scope is treated like one that opts out.
+func TestLeavingTheScopeRestartsNothing(t *testing.T) {
+	t.Parallel()
+	selected := func(o *webhook.Options) {
+		o.Scope = scope.Scope{ObjectSelector: labels.Set{"app": "cart"}.AsSelector()}
+	}
+	forgotten := fixture(t, "put-without-marks/request.yaml")
+	leaving := bytes.Replace(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`), 1)
+	outside := bytes.ReplaceAll(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`))
+	tests := map[string]struct {
+		body  []byte
+		rule  string
+		marks int
+	}{
+		"stays inside":  {forgotten, "marks-forgotten", 2},
+		"leaves":        {leaving, "excluded", 2},
+		"stays outside": {outside, "", 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			response := responseOf(t, post(newHandler(t, w, selected, logr.Discard()).handler, tt.body))
+			assert.Equal(t, tt.rule, response.AuditAnnotations["rule"])
+			assert.Equal(t, tt.marks, bytes.Count(response.Patch, []byte("config-")), "marks that are put back: %s", response.Patch)
+			assert.Zero(t, w.reads.Load())
+			assert.Empty(t, response.Warnings)
+		})
+	}
+}
+
+// Where there is no place for our marks, the user is told; where a label takes the workload out, nobody is.
+func TestTemplateThatIsNone(t *testing.T) {
+	t.Parallel()
+	const none = `"operation":"CREATE","object":{"metadata":{"namespace":"shop",LABELS"annotations":` +
+		`{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{"workloadRef":{"name":"elsewhere"}}}`
+	told := func(body string) []string {
+		return responseOf(t, post(newHandler(t, newWorld(t), nil, logr.Discard()).handler, []byte(review(body)))).Warnings
+	}
+	plain := strings.Replace(none, "LABELS", "", 1)
+	if warnings := told(plain); assert.Len(t, warnings, 1) {
+		assert.Contains(t, warnings[0], "no pod template at spec.template")
+	}
+	ignored := strings.Replace(none, "LABELS", `"labels":{"pod-reloader.cs.sap.com/ignored":"true"},`, 1)
+	assert.Empty(t, told(ignored))
+}
