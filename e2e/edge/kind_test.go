@@ -82,7 +82,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 
 	fleet.Serve(s, newFleet(s, "probe"))
-	require.NoError(t, s.Create(t.Context(), newFleet(s, "late")))
+	s.CreatePromptly(newFleet(s, "late"))
 	late := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "late"}
 	assert.Contains(t, fleet.TemplateAnnotations(get("late"))[scene.ConfigRecord], "configmap/app=", "the webhook stamps the kind at CREATE")
 	s.SetConfigMap("app", "key", "3")

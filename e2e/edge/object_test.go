@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
 	"github.com/pod-reloader/pod-reloader/e2e/observe"
@@ -25,7 +26,7 @@ func TestOptionalObjectComesAndGoes(t *testing.T) {
 	containers[0].(map[string]any)["envFrom"] = []any{
 		map[string]any{"configMapRef": map[string]any{"name": "maybe", "optional": true}},
 	}
-	require.NoError(t, s.Create(t.Context(), referenced))
+	s.CreatePromptly(referenced)
 	all := append(listed, observe.Deployment(s.Namespace, "referenced"))
 
 	s.ConfigMap("maybe", scene.Data{"key": "1"})
@@ -48,6 +49,9 @@ func TestRequiredObjectComesAndGoes(t *testing.T) {
 		s.AwaitEvent(w, "ConfigMissing", "secret/later")
 	}
 	s.Secret("later", scene.Data{"key": "1"})
+	for _, w := range workloads {
+		s.AwaitAdopted(w, "secret/later")
+	}
 	s.Settled()
 	for _, w := range workloads {
 		s.AssertChanges(w, 0, "the waiting pods start with the new Secret by themselves")
@@ -83,26 +87,20 @@ func TestBinaryData(t *testing.T) {
 	once(s, workloads, 1, "one bit of binaryData changed")
 }
 
-// Immutable objects cannot be changed; they are replaced by others of the same name.
+// Immutable objects cannot be changed; they are replaced by others of the same name. The pods need both, so that nothing
+// restarts while one of them is away.
 func TestImmutableObjectsAreReplaced(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	immutable := true
 	replace := func(value string) {
 		t.Helper()
-		for _, object := range []interface {
-			metav1.Object
-		}{&corev1.ConfigMap{}, &corev1.Secret{}} {
-			meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: "fixed"}
-			switch object.(type) {
-			case *corev1.ConfigMap:
-				_ = s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: meta}) // not there at first
-				require.NoError(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Immutable: &immutable, Data: scene.Data{"key": value}}))
-			case *corev1.Secret:
-				_ = s.Delete(t.Context(), &corev1.Secret{ObjectMeta: meta}) // not there at first
-				require.NoError(t, s.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, Immutable: &immutable, StringData: scene.Data{"key": value}}))
-			}
+		meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: "fixed"}
+		for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}} {
+			require.NoError(t, client.IgnoreNotFound(s.Delete(t.Context(), object)), "at first there is none")
 		}
+		require.NoError(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Immutable: &immutable, Data: scene.Data{"key": value}}))
+		require.NoError(t, s.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, Immutable: &immutable, StringData: scene.Data{"key": value}}))
 	}
 	replace("1")
 	workloads := everyKind(s, "web", scene.Uses{ConfigMaps: []string{"fixed"}, Secrets: []string{"fixed"}})

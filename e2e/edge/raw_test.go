@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/assert"
@@ -29,17 +30,25 @@ func trusting(t *testing.T, cp *controlplane.ControlPlane) *http.Client {
 	}}}
 }
 
-// post sends a body to a replica's webhook, as the API server would.
-func post(t *testing.T, cp *controlplane.ControlPlane, replica *installation.Replica, body string) (int, []byte) {
+// post sends a body to a replica's webhook, as the API server would. It does so again where the machine was so slow that
+// the webhook may have given up reading.
+func post(t *testing.T, cp *controlplane.ControlPlane, replica *installation.Replica, body string) (code int, text []byte) {
 	t.Helper()
 	https := trusting(t, cp)
 	defer https.CloseIdleConnections()
-	response, err := https.Post("https://"+replica.WebhookAddress+"/mutate?timeout=3s", "application/json", strings.NewReader(body))
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, text
+	for range 5 {
+		began := time.Now()
+		response, err := https.Post("https://"+replica.WebhookAddress+"/mutate?timeout=3s", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		code = response.StatusCode
+		text, err = io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		if time.Since(began) < scene.Prompt {
+			break
+		}
+	}
+	return code, text
 }
 
 // goodReview is what a real API server could send, of a Deployment with members that nobody knows everywhere.

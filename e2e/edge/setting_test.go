@@ -36,6 +36,9 @@ func TestMissingRequiredReload(t *testing.T) {
 		}
 	}
 	s.Secret("db", scene.Data{"key": "2"})
+	for _, w := range workloads {
+		s.AwaitAdopted(w, "secret/db")
+	}
 	s.Settled()
 	for _, w := range workloads {
 		s.AssertChanges(w, 1, "the pods that wait for it start with it")
@@ -110,8 +113,9 @@ func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
 	for _, w := range workloads {
 		manifest := s.Manifest(w.Kind, w.Name, uses)
 		require.NoError(t, s.Delete(t.Context(), manifest.DeepCopy()))
-		require.NoError(t, s.Create(t.Context(), manifest))
+		s.CreatePromptly(manifest)
 	}
+	require.NoError(t, s.Watcher.Sync(s.Patiently()), "the changes of the first ones are not counted any more")
 	s.SetConfigMap("app", "key", "after the creation")
 	once(s, workloads, 1, "the new one has had one change of its configuration")
 
@@ -120,7 +124,7 @@ func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
 	}
 	s.SetConfigMap("app", "key", "while there is none")
 	for _, w := range workloads {
-		require.NoError(t, s.Create(t.Context(), s.Manifest(w.Kind, w.Name, uses)))
+		s.CreatePromptly(s.Manifest(w.Kind, w.Name, uses))
 	}
 	s.Settled()
 	for _, w := range workloads {

@@ -111,7 +111,7 @@ func TestJobIsStampedAtCreationOnly(t *testing.T) {
 	delete(spec, "replicas")
 	podSpec(manifest)["restartPolicy"] = "Never"
 	spec["suspend"] = true
-	require.NoError(t, s.Create(t.Context(), manifest))
+	s.CreatePromptly(manifest)
 	key := types.NamespacedName{Namespace: s.Namespace, Name: "import"}
 	require.NoError(t, s.Client.Get(t.Context(), key, job))
 	require.NotEmpty(t, job.Spec.Template.Annotations[scene.ConfigHash], "a Job is stamped at CREATE")
@@ -139,7 +139,7 @@ func TestJobOfCronJobCarriesTheStamp(t *testing.T) {
 	cron := s.Manifest("CronJob", "report", scene.Uses{ConfigMaps: []string{"app"}})
 	cron.Object["spec"].(map[string]any)["schedule"] = "0 * * * *"
 	cron.Object["spec"].(map[string]any)["suspend"] = true
-	require.NoError(t, s.Create(t.Context(), cron))
+	s.CreatePromptly(cron)
 	w := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: "report"}
 	first := scene.TemplateAnnotations(s.Get(w))[scene.ConfigHash]
 	require.NotEmpty(t, first)
