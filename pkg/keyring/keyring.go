@@ -60,9 +60,8 @@ type Keyring struct {
 	random  io.Reader
 	now     func() time.Time
 
-	handlers []func()
-	missing  chan struct{} // holds one signal that the Secret is gone
-	ring     atomic.Pointer[digest.Ring]
+	missing chan struct{} // holds one signal that the Secret is gone
+	ring    atomic.Pointer[digest.Ring]
 
 	mu sync.Mutex
 	// data is what the ring was made of, to create the Secret again from.
@@ -100,12 +99,6 @@ func New(o Options) (*Keyring, error) {
 	}
 	k.ring.Store(&digest.Ring{})
 	return k, nil
-}
-
-// OnChange registers a handler, before Start, that is called after every change of the ring. It must not
-// block, and bear being called from two goroutines at a time.
-func (k *Keyring) OnChange(handler func()) {
-	k.handlers = append(k.handlers, handler)
 }
 
 // Ring returns the current ring, without a lock; it is empty until Ready.
@@ -164,6 +157,7 @@ func (k *Keyring) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	seen := k.delivered()
 	secret, err := k.secrets.create(ctx, data)
 	if apierrors.IsAlreadyExists(err) {
 		return k.read(ctx)
@@ -172,7 +166,7 @@ func (k *Keyring) ensure(ctx context.Context) error {
 		return fmt.Errorf("create the Secret of the digest key: %w", err)
 	}
 	k.log.Info("Created the Secret of the digest key")
-	k.take(secret)
+	k.take(secret, seen)
 	return nil
 }
 
@@ -209,46 +203,52 @@ func (k *Keyring) Refresh(ctx context.Context) error {
 
 // read takes over the Secret as it is now. NotFound comes back as it is.
 func (k *Keyring) read(ctx context.Context) error {
-	k.mu.Lock()
-	seen := k.seen
-	k.mu.Unlock()
+	seen := k.delivered()
 	secret, err := k.secrets.get(ctx)
 	if err != nil {
 		return fmt.Errorf("read the Secret of the digest key: %w", err)
 	}
-	k.mu.Lock()
-	behind := seen != k.seen
-	k.mu.Unlock()
-	if !behind { // else the watch has delivered something that may be newer, and will deliver what follows
-		k.take(secret)
-	}
+	k.take(secret, seen)
 	return nil
 }
 
-// take makes the Secret's content the ring, if it is one.
-func (k *Keyring) take(secret *corev1.Secret) {
+// delivered counts what the watch has delivered so far.
+func (k *Keyring) delivered() uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.seen
+}
+
+// take makes the Secret's content the ring, if it is one, unless the watch has delivered more than what was seen when the
+// Secret was asked for: that may be newer, and the watch will deliver what follows.
+func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
 		k.complain(err, "The Secret of the digest key is not usable: put a key of 32 random bytes into its data, "+
 			"or delete it; the keys in memory stay in force", "haveKeys", k.Ready())
 		return
 	}
-	k.mu.Lock()
-	k.data = secret.Data
-	clear(k.complaints)
-	changed := !k.Ring().Equal(ring)
-	if changed {
-		k.ring.Store(&ring)
-	}
-	k.mu.Unlock()
-	if !changed {
+	if !k.store(secret.Data, ring, seen) {
 		return
 	}
 	newest, _ := ring.Newest()
 	k.log.Info("The digest keys have changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
-	for _, handler := range k.handlers {
-		handler()
+}
+
+// store is take under the lock. It tells whether the ring is another one now.
+func (k *Keyring) store(data map[string][]byte, ring digest.Ring, seen uint64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if seen != k.seen {
+		return false
 	}
+	k.data = data
+	clear(k.complaints)
+	if k.Ring().Equal(ring) {
+		return false
+	}
+	k.ring.Store(&ring)
+	return true
 }
 
 // complain logs a problem unless it is the one that was logged last.

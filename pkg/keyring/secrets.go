@@ -130,16 +130,16 @@ func (s *sink) put(object any) error {
 	if !ok {
 		return fmt.Errorf("the watch of a Secret delivered a %T", object)
 	}
-	s.count()
-	s.keyring.take(secret)
+	s.keyring.take(secret, s.count())
 	return nil
 }
 
-// count makes reads that began earlier give way to what the watch has delivered.
-func (s *sink) count() {
+// count makes requests that began earlier give way to what the watch has delivered.
+func (s *sink) count() uint64 {
 	s.keyring.mu.Lock()
+	defer s.keyring.mu.Unlock()
 	s.keyring.seen++
-	s.keyring.mu.Unlock()
+	return s.keyring.seen
 }
 
 // Delete has the Secret created again.
