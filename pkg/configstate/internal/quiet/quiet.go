@@ -6,6 +6,9 @@
 // flow-control window for each stream. This client speaks HTTP/1.1, which has no third, and it clears the other two:
 // each asks the connection below it to fill its buffer when that is empty, and an io.Reader may use all of the buffer
 // it is given as scratch space. The connection made here overwrites it with zeros before it waits for more bytes.
+//
+// Through a proxy net/http makes the TLS connection itself. Its records are cleared like all others, but the last few KiB
+// that came stay in its buffered reader until more come.
 package quiet
 
 import (
@@ -28,14 +31,16 @@ const (
 )
 
 // NewHTTPClient returns a client with the config's credentials, TLS settings, proxy and wrappers. Certificate files are
-// read anew for every connection, so that rotated ones are honoured. A config that brings its own Transport keeps it. The
-// config's Timeout does not count: it would end watches, and every read has a context.
+// read anew for every connection, so that rotated ones are honoured; through a proxy, only those of the client. A config
+// that brings its own Transport keeps it. The config's Timeout does not count: it would end watches, and every read has a
+// context.
 func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 	if config.Transport != nil {
 		return rest.HTTPClientFor(config)
 	}
-	if _, err := rest.TLSConfigFor(config); err != nil { // tell now, not at the first connection
-		return nil, fmt.Errorf("read the TLS settings of the API server's client: %w", err)
+	settings, err := settingsOf(config)
+	if err != nil { // told now, not at the first connection
+		return nil, err
 	}
 	d := dialer{config: config, dial: config.Dial}
 	if d.dial == nil {
@@ -49,6 +54,7 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         d.plain,
 		DialTLSContext:      d.secure,
+		TLSClientConfig:     settings, // for what comes through a proxy: net/http does not ask DialTLSContext then
 		TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout:     idleTimeout,
 		MaxIdleConnsPerHost: idleConnections,
@@ -62,6 +68,19 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 		return nil, fmt.Errorf("make the API server's client: %w", err)
 	}
 	return &http.Client{Transport: wrapped}, nil
+}
+
+// settingsOf reads the TLS settings of a config, certificate files included.
+func settingsOf(config *rest.Config) (*tls.Config, error) {
+	settings, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read the TLS settings of the API server's client: %w", err)
+	}
+	if settings == nil {
+		settings = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	settings.NextProtos = []string{"http/1.1"}
+	return settings, nil
 }
 
 type dialer struct {
@@ -80,14 +99,10 @@ func (d dialer) plain(ctx context.Context, network, address string) (net.Conn, e
 
 // secure connects with TLS; there is one forgetful connection below it and one above.
 func (d dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
-	settings, err := rest.TLSConfigFor(d.config)
+	settings, err := settingsOf(d.config)
 	if err != nil {
-		return nil, fmt.Errorf("read the TLS settings of the API server's client: %w", err)
+		return nil, err
 	}
-	if settings == nil {
-		settings = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	settings.NextProtos = []string{"http/1.1"}
 	if settings.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
