@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -206,7 +206,7 @@ func readVersion(ctx context.Context, c client.Reader, namespace string, ref ref
 	}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, meta)
-	if apierrors.IsNotFound(err) {
+	if absence.Certain(err) {
 		return digest.State{Absent: true}, nil
 	}
 	return digest.State{UID: string(meta.UID), ResourceVersion: meta.ResourceVersion}, err

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -172,7 +172,7 @@ func (c *client) get(
 		request.Param("resourceVersion", atLeast)
 	}
 	body, err := stream(ctx, request)
-	if apierrors.IsNotFound(err) {
+	if absence.Certain(err) {
 		return false, nil
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ var ErrNoKey = errors.New("no digest key has been read yet: see the log lines ab
 type ReadError struct {
 	Namespace string
 	Ref       reference.Ref
-	Err       error // forbidden, a timeout, … ; never NotFound, which is a state
+	Err       error // forbidden, a timeout, … ; never that there is no such object, which is a state
 }
 
 // Error names the object and the cause.
@@ -58,7 +58,7 @@ const parallel = 32
 
 // Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
 // and the object itself where the digest cache does not know that version. An object of which the digest cache knows
-// nothing, or an older version than the watch has seen, is read at once. NotFound is Absent. Callers at the same time
+// nothing, or an older version than the watch has seen, is read at once. An object that does not exist is Absent. Callers at the same time
 // share requests, but only those that began after they asked.
 //
 // The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.

@@ -74,6 +74,27 @@ func TestLive(t *testing.T) {
 	assert.Equal(t, uint64(1), stats.Hits)
 }
 
+// A load balancer that knows no way says that it found nothing. That is no word on the object.
+func TestNotFoundByAStranger(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	keys := ring(t, 1)
+	f := newFixture(t, s, func(o *configstate.Options) { o.Ring = func() digest.Ring { return keys } })
+	s.put(secret("a", "db", "x"))
+	s.refusing("/api/v1/namespaces/a/secrets/db", http.StatusNotFound)
+	for _, request := range []string{"of the object", "of its metadata"} {
+		states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+		require.Error(t, err, "the answer to a request %s", request)
+		assert.Empty(t, states, "not Absent")
+		assert.Len(t, configstate.ReadErrors(err), 1)
+
+		s.refusing("/api/v1/namespaces/a/secrets/db", 0)
+		_, err = f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+		require.NoError(t, err)
+		s.refusing("/api/v1/namespaces/a/secrets/db", http.StatusNotFound)
+	}
+}
+
 func TestLiveTrustsTheWatchForNews(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -229,19 +229,21 @@ func (s *server) refusal(r *http.Request) int {
 	return 0
 }
 
+// fail refuses, as whoever is between client and server can.
 func (s *server) fail(w http.ResponseWriter, code int) {
-	status := apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "as the test wants", 0, true).Status()
-	status.APIVersion, status.Kind = "v1", "Status"
-	w.WriteHeader(code)
-	_, _ = w.Write(s.encode(&status))
+	s.answer(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "as the test wants", 0, true))
 }
 
 // failBehind says what an API server does whose cache has not come up to a resourceVersion for some seconds.
 func (s *server) failBehind(w http.ResponseWriter) {
 	failure := apierrors.NewTimeoutError("Too large resource version", 1)
 	failure.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	s.answer(w, failure)
+}
+
+func (s *server) answer(w http.ResponseWriter, failure *apierrors.StatusError) {
 	failure.ErrStatus.APIVersion, failure.ErrStatus.Kind = "v1", "Status"
-	w.WriteHeader(http.StatusGatewayTimeout)
+	w.WriteHeader(int(failure.ErrStatus.Code))
 	_, _ = w.Write(s.encode(&failure.ErrStatus))
 }
 
@@ -268,7 +270,7 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, hold func(*http.Req
 	}
 	switch {
 	case !ok:
-		s.fail(w, http.StatusNotFound)
+		s.answer(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
 	case verb == "meta ":
 		_, _ = w.Write(s.encode(s.partial(object)))
 	default:

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
@@ -150,7 +151,7 @@ func pause() wait.DelayFunc {
 // is the one.
 func (k *Keyring) ensure(ctx context.Context) error {
 	err := k.read(ctx)
-	if !apierrors.IsNotFound(err) {
+	if !absence.Certain(err) {
 		return err
 	}
 	data, err := k.contents()

@@ -224,6 +224,21 @@ func TestRefusalIsToldOnceAndTriedAgain(t *testing.T) {
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }
 
+// A load balancer that knows no way says that it found nothing. That is no word on the Secret: a new key instead of the
+// one that is there would be a foreign one to all that was recorded.
+func TestNotFoundByAStrangerMakesNoKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusNotFound, "get", "list", "watch")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("get") > 3 }, wait, tick)
+	assert.Zero(t, s.count("post"))
+	assert.False(t, r.Ready())
+	assert.Equal(t, 1, r.logged("Cannot read or create"))
+	s.refusing(0)
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+}
+
 func TestWithoutRandomnessThereIsNoKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

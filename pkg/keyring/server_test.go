@@ -163,11 +163,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+var resource = schema.GroupResource{Resource: "secrets"}
+
+// fail refuses, as whoever is between client and server can.
 func (s *server) fail(w http.ResponseWriter, code int) {
-	status := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{Resource: "secrets"}, name, "", 0, true).Status()
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(status)
+	s.answer(w, apierrors.NewGenericServerResponse(code, "", resource, name, "", 0, true))
+}
+
+func (s *server) answer(w http.ResponseWriter, failure *apierrors.StatusError) {
+	failure.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	w.WriteHeader(int(failure.ErrStatus.Code))
+	_ = json.NewEncoder(w).Encode(failure.ErrStatus)
 }
 
 func (s *server) get(w http.ResponseWriter) {
@@ -175,7 +181,7 @@ func (s *server) get(w http.ResponseWriter) {
 		_ = json.NewEncoder(w).Encode(secret)
 		return
 	}
-	s.fail(w, http.StatusNotFound)
+	s.answer(w, apierrors.NewNotFound(resource, name))
 }
 
 func (s *server) create(w http.ResponseWriter, r *http.Request) {
@@ -191,9 +197,7 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if exists {
-		status := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name).Status()
-		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(status)
+		s.answer(w, apierrors.NewAlreadyExists(resource, name))
 		return
 	}
 	w.WriteHeader(http.StatusCreated)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -107,7 +108,7 @@ func unreadable(location configuration.Location, err error) error {
 func getConfigMap(ctx context.Context, location configuration.Location, client dynamic.Interface) Content {
 	object, err := client.Resource(configMaps).Namespace(location.Namespace).Get(ctx, location.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absence.Certain(err):
 		return contentOf(location, nil)
 	case err != nil:
 		return Content{Missing: unreadable(location, err)}

@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -195,6 +196,13 @@ func TestRead(t *testing.T) {
 	assert.Len(t, got.WorkloadKinds, 1)
 	_, err = live.Read(t.Context(), configuration.Location{Namespace: "ops", Name: "other"}, client)
 	require.ErrorContains(t, err, "the configuration in configmap:ops/other: there is no ConfigMap ops/other")
+
+	stranger := newClient()
+	stranger.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", gvr.GroupResource(), "config", "default backend", 0, true)
+	})
+	_, err = live.Read(t.Context(), inOps, stranger)
+	require.ErrorContains(t, err, "cannot be read", "a load balancer's 404 is no word on the ConfigMap")
 
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	_, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)

@@ -1,0 +1,54 @@
+package absence_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+)
+
+func TestCertain(t *testing.T) {
+	t.Parallel()
+	const status = `{"apiVersion":"v1","kind":"Status","status":"Failure","code":404,"reason":"NotFound","message":"configmaps \"app\" not found"}`
+	for name, tc := range map[string]struct {
+		reason, contentType, body string
+		code                      int
+		want                      bool
+	}{
+		"of the API server":  {"It says so in its own words.", "application/json", status, http.StatusNotFound, true},
+		"default backend":    {"A load balancer knows no way.", "text/plain", "default backend - 404", http.StatusNotFound, false},
+		"a page":             {"So says a proxy.", "text/html", "<h1>404 Not Found</h1>", http.StatusNotFound, false},
+		"without a word":     {"Whoever it is, it is not the API server.", "", "", http.StatusNotFound, false},
+		"JSON of a stranger": {"Not every JSON is a Status.", "application/json", `{"message":"no route"}`, http.StatusNotFound, false},
+		"another error":      {"A refusal says nothing of the object.", "application/json", "{}", http.StatusForbidden, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", tc.contentType)
+				w.WriteHeader(tc.code)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			t.Cleanup(server.Close)
+			client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+			require.NoError(t, err)
+			_, err = client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("shop").Get(t.Context(), "app", metav1.GetOptions{})
+			require.Error(t, err)
+			assert.Equal(t, tc.want, absence.Certain(err), tc.reason)
+			assert.Equal(t, tc.want, absence.Certain(fmt.Errorf("read: %w", err)), "wrapped")
+		})
+	}
+	assert.False(t, absence.Certain(nil))
+	assert.False(t, absence.Certain(errors.New("no connection")))
+}
