@@ -16,13 +16,6 @@ import (
 )
 
 func (cp *ControlPlane) startStorage(ctx context.Context) error {
-	if cp.options.EtcdProxy {
-		var err error
-		if cp.etcdProxy, err = NewProxy(cp.layout.etcdAddress); err != nil {
-			return err
-		}
-		cp.layout.etcdAddress = cp.etcdProxy.Addr()
-	}
 	return cp.startComponent(ctx, cp.layout.etcdProgram())
 }
 

@@ -24,9 +24,10 @@ type ControlPlane struct {
 	admin     *rest.Config
 	client    client.Client
 	audit     *AuditLog
-	etcdProxy *Proxy
-	janitor   *janitor
-	ports     ports
+	// proxies are those of components, by name.
+	proxies map[string]*Proxy
+	janitor *janitor
+	ports   ports
 
 	mutex     sync.Mutex
 	minted    map[string]keyPair
@@ -38,7 +39,7 @@ type ControlPlane struct {
 // Start builds what is missing, boots a control plane and returns when it can run pods. ctx bounds
 // the start only. Whoever starts one stops it; see also [New] and [Main].
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
-	cp := &ControlPlane{options: options.withDefaults(), minted: map[string]keyPair{}}
+	cp := &ControlPlane{options: options.withDefaults(), minted: map[string]keyPair{}, proxies: map[string]*Proxy{}}
 	if err := cp.build(ctx); err != nil {
 		return nil, fmt.Errorf("start a control plane: %w", err)
 	}
@@ -78,8 +79,8 @@ func (cp *ControlPlane) Client() client.Client { return cp.client }
 // Audit is the log of the requests that the API server served.
 func (cp *ControlPlane) Audit() *AuditLog { return cp.audit }
 
-// EtcdProxy stands between the API server and etcd; nil unless the option was set.
-func (cp *ControlPlane) EtcdProxy() *Proxy { return cp.etcdProxy }
+// Proxy stands between a component and what is next; nil unless the option Proxied names it.
+func (cp *ControlPlane) Proxy(component string) *Proxy { return cp.proxies[component] }
 
 // Component is a running or stopped component by its name, or a process started by StartProcess;
 // nil when there is none.
@@ -163,6 +164,9 @@ func (cp *ControlPlane) prepare(ctx context.Context) error {
 	if err := cp.layout.takePorts(&cp.ports); err != nil {
 		return err
 	}
+	if err := cp.startProxies(); err != nil {
+		return err
+	}
 	if err := cp.writeKeys(); err != nil {
 		return err
 	}
@@ -171,6 +175,25 @@ func (cp *ControlPlane) prepare(ctx context.Context) error {
 		return err
 	}
 	return cp.writeStages(ctx)
+}
+
+// startProxies starts the proxies that the options name, before the components and what they are told.
+func (cp *ControlPlane) startProxies() error {
+	for _, name := range cp.options.Proxied {
+		next := cp.Address()
+		if name == Etcd {
+			next = cp.layout.etcdAddress
+		}
+		proxy, err := NewProxy(next)
+		if err != nil {
+			return fmt.Errorf("start a proxy for %s: %w", name, err)
+		}
+		cp.proxies[name] = proxy
+		if name == Etcd {
+			cp.layout.etcdAddress = proxy.Addr()
+		}
+	}
+	return nil
 }
 
 // writeKeys makes the keys, certificates and kubeconfigs.
@@ -203,12 +226,24 @@ func (cp *ControlPlane) writeKeys() error {
 		Scheduler:         {User: "system:" + Scheduler},
 		KWOK:              kwokIdentity(),
 	} {
-		errs = append(errs, cp.WriteKubeconfig(cp.layout.file(name+".kubeconfig"), id))
+		errs = append(errs, cp.writeComponentConfig(name, id))
 	}
 	if cp.admin, err = cp.Config(Admin()); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// writeComponentConfig writes what a component is to reach the API server by.
+func (cp *ControlPlane) writeComponentConfig(name string, id Identity) error {
+	config, err := cp.Config(id)
+	if err != nil {
+		return err
+	}
+	if proxy := cp.Proxy(name); proxy != nil {
+		config.Host = "https://" + proxy.Addr()
+	}
+	return WriteKubeconfig(cp.layout.file(name+".kubeconfig"), config)
 }
 
 // writeStages asks KWOK's module for what KWOK is to do.
@@ -231,8 +266,8 @@ func (cp *ControlPlane) stop() error {
 		p.Kill()
 	}
 	var errs []error
-	if cp.etcdProxy != nil {
-		errs = append(errs, cp.etcdProxy.Close())
+	for _, proxy := range cp.proxies {
+		errs = append(errs, proxy.Close())
 	}
 	if cp.janitor != nil {
 		errs = append(errs, cp.janitor.dismiss())

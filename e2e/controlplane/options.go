@@ -26,8 +26,10 @@ type Options struct {
 	Without []string
 	// Args are further flags by component.
 	Args map[string][]string
-	// EtcdProxy puts a [Proxy] between the API server and etcd, to slow etcd down.
-	EtcdProxy bool
+	// Proxied names components that get a [Proxy] to what is next, to slow them down: etcd one between itself and the API
+	// server, the others one between themselves and the API server. Who wants the API server slow for one client puts a
+	// Proxy before [ControlPlane.Address].
+	Proxied []string
 	// KeepLogs is a directory under which the logs, the audit log too, stay; empty means that of the environment
 	// variable KEEP_LOGS, and if that is empty too they go with everything else.
 	KeepLogs string

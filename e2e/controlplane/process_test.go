@@ -20,7 +20,9 @@ func procPath(pid int) string { return fmt.Sprintf("/proc/%d", pid) }
 
 func TestComponentsCanBeMistreated(t *testing.T) {
 	t.Parallel()
-	own := controlplane.New(t, controlplane.Options{Nodes: 1, EtcdProxy: true})
+	own := controlplane.New(t, controlplane.Options{Nodes: 1, Proxied: []string{
+		controlplane.Etcd, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
+	}})
 	namespace := own.Namespace(t)
 	require.NoError(t, own.Apply(t.Context(), configMap(namespace, "kept")))
 
@@ -36,11 +38,11 @@ func TestComponentsCanBeMistreated(t *testing.T) {
 		assert.NoError(c, own.Client().Get(t.Context(), key, &corev1.ConfigMap{}), "a restart keeps the data")
 	}, timeout, tick)
 
-	own.EtcdProxy().SetDelay(100 * time.Millisecond)
+	own.Proxy(controlplane.Etcd).SetDelay(100 * time.Millisecond)
 	begun := time.Now()
 	require.NoError(t, own.Apply(t.Context(), configMap(namespace, "slow")))
 	assert.GreaterOrEqual(t, time.Since(begun), 200*time.Millisecond, "etcd is far away")
-	own.EtcdProxy().SetDelay(0)
+	own.Proxy(controlplane.Etcd).SetDelay(0)
 
 	apiserver := own.Component(controlplane.APIServer)
 	apiserver.Freeze()
@@ -56,12 +58,16 @@ func TestComponentsCanBeMistreated(t *testing.T) {
 	require.NoError(t, apiserver.Start(t.Context()))
 	require.NoError(t, own.Client().Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 
+	const delay = 200 * time.Millisecond
 	for _, name := range []string{controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK} {
 		require.NoError(t, own.Component(name).Restart(t.Context()))
+		own.Proxy(name).SetDelay(delay)
 	}
+	begun = time.Now()
 	require.NoError(t, own.Client().Create(t.Context(), newDeployment(namespace)))
 	_, err = own.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout="+timeout.String())
 	require.NoError(t, err, "all of them work again")
+	assert.GreaterOrEqual(t, time.Since(begun), 6*delay, "one after the other hears of it late, and is late to answer")
 }
 
 func TestProcess(t *testing.T) {
