@@ -18,10 +18,10 @@ type side struct {
 	took       []time.Duration
 }
 
-// latency: from the moment somebody sends the change of a ConfigMap until the watcher sees the new pod template. Two do
-// the same job beside pod-reloader: the bare loop, and the bare loop through a webhook that reads the ConfigMap live. The
-// latter is the least that keeps pod-reloader's promise that what a template is stamped with was true at admission; what
-// it takes is what that promise costs.
+// latency: from the moment somebody sends the change of a ConfigMap until the watcher sees the new pod template. Three do
+// the same job beside pod-reloader: the bare loop, the bare loop through a webhook that does nothing, and the bare loop
+// through a webhook that reads the ConfigMap live. The last one is the least that keeps pod-reloader's promise that what a
+// template is stamped with was true at admission; what it takes is what that promise costs.
 func latency(ctx context.Context, w *world) ([]figure.Figure, error) {
 	watcher, err := w.enter(ctx)
 	if err != nil {
@@ -47,10 +47,10 @@ func latency(ctx context.Context, w *world) ([]figure.Figure, error) {
 
 // sides are pod-reloader and what it is compared with.
 type sides struct {
-	ours, bare, live *side
+	ours, bare, noop, live *side
 }
 
-func (s sides) all() []*side { return []*side{s.ours, s.live, s.bare} }
+func (s sides) all() []*side { return []*side{s.ours, s.live, s.noop, s.bare} }
 
 // figures hold each percentile of ours against both floors.
 func (s sides) figures() []figure.Figure {
@@ -62,6 +62,7 @@ func (s sides) figures() []figure.Figure {
 		row("change to new template, p50", s.ours, s.live, 50, figure.Times(1.2)),
 		row("p50, over the bare loop", s.ours, s.bare, 50, figure.Budget{}),
 		row("p50 of the floor, over the bare loop", s.live, s.bare, 50, figure.Budget{}),
+		row("p50 through a webhook that does nothing", s.noop, s.bare, 50, figure.Budget{}),
 		row("p95, over the bare loop", s.ours, s.bare, 95, figure.Budget{}),
 		row("p99, over the bare loop", s.ours, s.bare, 99, figure.Times(2)),
 	}
@@ -95,7 +96,7 @@ func (w *world) sides(ctx context.Context) (sides, error) {
 		side   **side
 		name   string
 		labels map[string]string
-	}{{&s.ours, "ours", nil}, {&s.bare, "bare", nil}, {&s.live, "live", livehook}} {
+	}{{&s.ours, "ours", nil}, {&s.bare, "bare", nil}, {&s.noop, "noop", noop}, {&s.live, "live", livehook}} {
 		if err := w.configMap(ctx, one.name); err != nil {
 			return sides{}, err
 		}
@@ -113,7 +114,10 @@ func (w *world) sides(ctx context.Context) (sides, error) {
 	if err := w.liveWebhook(ctx, kubeconfig); err != nil {
 		return sides{}, err
 	}
-	for _, arguments := range [][]string{{"bare", "bare", "template"}, {"live", "live", "poke"}} {
+	if err := w.noopWebhook(ctx); err != nil {
+		return sides{}, err
+	}
+	for _, arguments := range [][]string{{"bare", "bare", "template"}, {"noop", "noop", "template"}, {"live", "live", "poke"}} {
 		if err := w.startFloor(ctx, "bareloop", "", append([]string{kubeconfig, w.name}, arguments...)...); err != nil {
 			return sides{}, err
 		}
@@ -123,8 +127,8 @@ func (w *world) sides(ctx context.Context) (sides, error) {
 		if err != nil {
 			return err
 		}
-		if n := requests.By(identityOf("bareloop").User).Count()["watch configmaps"]; n < 2 {
-			return fmt.Errorf("%d of 2 have asked for their watches", n)
+		if n := requests.By(identityOf("bareloop").User).Count()["watch configmaps"]; n < 3 {
+			return fmt.Errorf("%d of 3 have asked for their watches", n)
 		}
 		return nil
 	}
