@@ -66,6 +66,8 @@ func (f *findings) sort(in Input, ref reference.Ref, item record.Item) {
 // mean nothing.
 func differs(item record.Item, current digest.State) (ChangeType, bool) {
 	switch {
+	case !observed(current):
+		return "", false
 	case item.Absent() && current.Absent:
 		return "", false
 	case item.Absent():
@@ -109,9 +111,14 @@ func requiredAbsent(in Input) []Change {
 	return missing
 }
 
-// Reads returns the tracked Refs whose content must be read before Decide and Adopt can work: those that exist and
-// whose recorded resourceVersion is another one; all, where something is to be adopted, since a Baseline without room
-// for names is made of all contents. Ordered.
+// observed tells whether anything is known of an object. Where nothing may be watched, the state is the zero one.
+func observed(state digest.State) bool {
+	return state.Absent || state.UID != "" || state.Entries != nil
+}
+
+// Reads returns the tracked Refs whose content must be read before Decide and Adopt can work: those of which nothing is
+// known now; those that exist and whose recorded resourceVersion is another one; all, where something is to be adopted,
+// since a Baseline without room for names is made of all contents. Ordered.
 func Reads(in Input) []reference.Ref {
 	all := in.Known.Fold != nil || len(compare(in).adopt) > 0
 	var reads []reference.Ref
@@ -134,13 +141,15 @@ func MayReload(in Input) bool {
 		return len(reads) > 0 && len(compare(in).adopt) == 0
 	}
 	return slices.ContainsFunc(reads, func(ref reference.Ref) bool {
-		return owned(in.Ring, in.Known.Items[ref].Key) && in.needsContent(ref, in.Current[ref])
+		item, known := in.Known.Items[ref]
+		kept := item.Absent() || owned(in.Ring, item.Key)
+		return known && kept && in.needsContent(ref, in.Current[ref])
 	})
 }
 
 func (in Input) needsContent(ref reference.Ref, state digest.State) bool {
 	item := in.Known.Items[ref]
-	return !item.Absent() && (item.Hint == "" || item.Hint != state.ResourceVersion)
+	return !observed(state) || !item.Absent() && (item.Hint == "" || item.Hint != state.ResourceVersion)
 }
 
 // Unknown returns the tracked Refs that the known state does not name, ordered. A folded state names all or, if the set

@@ -80,7 +80,8 @@ type Input struct {
 	Required map[reference.Ref]bool
 	// Known is the configuration that the running pods are known to have.
 	Known record.Known
-	// Current is the state of every tracked Ref now. Contents may be unread (no Entries) where Reads does not ask for them.
+	// Current is the state of every tracked Ref now. Contents may be unread (no Entries) where Reads does not ask for them;
+	// a Ref of which nothing is known may be missing until it is read.
 	Current map[reference.Ref]digest.State
 	// Ring holds the digest keys. What was recorded under another key cannot be compared.
 	Ring digest.Ring

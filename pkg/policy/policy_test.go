@@ -93,6 +93,9 @@ func input(t testing.TB, known, now string) Input {
 	return in
 }
 
+// unobserved takes all knowledge away, as when nothing may be watched.
+func unobserved(in *Input) { in.Current = map[reference.Ref]digest.State{} }
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,7 +117,9 @@ func TestDecide(t *testing.T) {
 			"A", "B", func(in *Input) { in.Intent = annotation.Intent{Asked: true} }, Nothing,
 			"the annotations name no object that could be watched", nil, nil,
 		},
-		"not read counts as unchanged": {"A", "", nil, Nothing, "the pods have the current configuration", nil, nil},
+		"never observed, recorded as absent":      {"-", "A", unobserved, Nothing, "the pods have the current configuration", nil, nil},
+		"never observed, recorded with a content": {"A", "-", unobserved, Nothing, "the pods have the current configuration", nil, nil},
+		"not read counts as unchanged":            {"A", "", nil, Nothing, "the pods have the current configuration", nil, nil},
 		"the hint agrees, whatever the entry": {
 			"A", "B", func(in *Input) { in.Current[a] = state(t, a, "B", "1") }, Nothing, "the pods have the current configuration", nil, nil,
 		},
@@ -289,6 +294,9 @@ func TestReads(t *testing.T) {
 		"folded": {"A", func(in *Input) {
 			in.Known = record.Known{Fold: &record.Fold{Key: newest(t), Set: digest.SetDigest([]reference.Ref{a})}}
 		}, []reference.Ref{a}},
+		"never observed, recorded as absent":      {"-", unobserved, []reference.Ref{a}},
+		"never observed, recorded with a content": {"A", unobserved, []reference.Ref{a}},
+		"never observed, unknown":                 {"", unobserved, []reference.Ref{a}},
 		"where something is adopted, all is read: the baseline may have to be folded": {"A", func(in *Input) {
 			in.Current[a] = state(t, a, "", "1")
 			in.Intent.Tracked[b], in.Current[b] = every, state(t, b, "", "1")

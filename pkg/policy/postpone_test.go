@@ -38,7 +38,9 @@ func TestMayReload(t *testing.T) {
 			in.Known.Items[b] = item(t, b, "B", "1")
 			in.Current[b] = state(t, b, "", "1")
 		}},
-		"a folded state, not read": {known: "A", now: "", change: fold, want: true},
+		"it may have been created, nothing is known of it": {known: "-", now: "A", change: func(_ *testing.T, in *Input) { unobserved(in) }, want: true},
+		"first seen, nothing is known of it":               {known: "", now: "A", change: func(_ *testing.T, in *Input) { unobserved(in) }},
+		"a folded state, not read":                         {known: "A", now: "", change: fold, want: true},
 		"a folded state of other objects, not read": {known: "A", now: "", change: func(t *testing.T, in *Input) {
 			t.Helper()
 			fold(t, in)

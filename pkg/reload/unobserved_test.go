@@ -1,0 +1,79 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// blind is a Store that may watch nothing, but read.
+type blind struct {
+	Store
+	states map[reference.Ref]digest.State
+	err    error
+	reads  int
+}
+
+func (b *blind) Observe(string, []reference.Ref) map[reference.Ref]digest.State {
+	return map[reference.Ref]digest.State{}
+}
+
+func (b *blind) Current(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	b.reads++
+	return b.states, b.err
+}
+
+// writer counts the patches that it refuses.
+type writer struct {
+	client.Client
+	writes int
+}
+
+func (w *writer) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	w.writes++
+	return errors.New("refused")
+}
+
+// What may not be watched is read before anything is decided: nothing known of it is no change of it.
+func TestWhatIsNotObservedIsRead(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := ringOf(t, "a")
+	newest, _ := ring.Newest()
+	there := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
+	for name, tc := range map[string]struct {
+		store  blind
+		writes int
+		again  bool
+	}{
+		"it is still absent":  {store: blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}},
+		"it has been created": {store: blind{states: map[reference.Ref]digest.State{app: there}}, writes: 1, again: true},
+		"it cannot be read":   {store: blind{err: errors.New("forbidden")}, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &writer{}
+			l := &loop{
+				store: &tc.store, keys: &fakeKeys{ring: ring}, client: w, memory: newMemory(0), backoff: newBackoff(),
+				now: time.Now, recorder: events.NewFakeRecorder(10), opts: Options{Webhook: true},
+			}
+			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
+			s.view.Marks = stamp.Marks{stamp.Record: "v1:" + string(newest.ID) + ":configmap/app=-"}
+			result := l.treat(t.Context(), s)
+			assert.Equal(t, 1, tc.store.reads)
+			assert.Equal(t, tc.writes, w.writes)
+			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
+		})
+	}
+}
