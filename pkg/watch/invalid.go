@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // ConfigError is one fault of a configuration. The constructors report every
@@ -13,8 +14,9 @@ type ConfigError struct {
 	Field string
 	// Expression is what stands there; empty where the field itself is missing.
 	Expression string
-	// Position is the byte in Expression at which the fault is, counted from 1;
-	// 0 where it is the whole expression.
+	// Position is the character (rune) of Expression at which the fault is,
+	// counted from 1, one more than there are where something is missing at the
+	// end; 0 where it is the whole expression.
 	Position int
 	// Reason says what is wrong and what to write instead.
 	Reason string
@@ -36,11 +38,16 @@ func (e *ConfigError) Error() string {
 
 // place is where in an expression a parser met a fault.
 type place struct {
-	position int // counted from 1, 0: the whole expression
+	position int // the byte, counted from 1; 0: the whole expression
 	reason   string
 }
 
-// in makes the fault one of the named field.
+// in makes the fault one of the named field. Parsers count bytes, people
+// characters.
 func (p *place) in(field, expression string) *ConfigError {
-	return &ConfigError{Field: field, Expression: expression, Position: p.position, Reason: p.reason}
+	position := p.position
+	if position > 0 {
+		position = utf8.RuneCountInString(expression[:position-1]) + 1
+	}
+	return &ConfigError{Field: field, Expression: expression, Position: position, Reason: p.reason}
 }

@@ -2,7 +2,10 @@ package watch_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -47,6 +50,7 @@ func TestBadConfigurationIsRejectedAtCreation(t *testing.T) {
 		"ignored, but selected": {func(c *watch.Config) { c.FieldSelector, c.IgnoreFields = "spec.a=1", []string{"spec"} }, `IgnoreFields[0] "spec", character 1: FieldSelector "spec.a=1" reads spec.a`},
 		"ignored, but needed":   {func(c *watch.Config) { c.IgnoreFields = []string{"metadata"} }, `IgnoreFields[0] "metadata", character 1: every watcher reads metadata.name`},
 		"a label selector":      {func(c *watch.Config) { c.LabelSelector = "a=b,c in (d,e),=x" }, `LabelSelector "a=b,c in (d,e),=x", character 16:`},
+		"a label missing":       {func(c *watch.Config) { c.LabelSelector = "a=b," }, `LabelSelector "a=b,", character 5: a requirement is missing`},
 		"a label's value":       {func(c *watch.Config) { c.LabelSelector = "a=b!" }, `LabelSelector "a=b!", character 1:`},
 		"no operator":           {func(c *watch.Config) { c.FieldSelector = "a=b,c" }, `FieldSelector "a=b,c", character 5: is no term`},
 		"a selector's path":     {func(c *watch.Config) { c.FieldSelector = "a=b, c.d[x]!=e" }, `FieldSelector "a=b, c.d[x]!=e", character 10: "x" is no index`},
@@ -98,6 +102,58 @@ func TestIgnoredFieldsBesideThoseThatAreRead(t *testing.T) {
 		IgnoreFields: []string{"spec.a[1].b", "spec.a[0].c", "spec.a.b", "status.conditions[*].message", "metadata.managedFields", "metadata.annotations"},
 	})
 	require.NoError(t, err)
+}
+
+func TestIgnoredFieldsInManyPlaces(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string]string{
+		"spec.rules[*].path":                 `[{"host":"a"},{"host":"b"}]`,
+		"spec.rules.*.path":                  `[{"host":"a"},{"host":"b"}]`,
+		`spec.rules[?(@.host=="b")].path`:    `[{"host":"a","path":"/1"},{"host":"b"}]`,
+		"spec.rules[-2].path":                `[{"host":"a"},{"host":"b","path":"/2"}]`,
+		"spec['rules'][*]['path']":           `[{"host":"a"},{"host":"b"}]`,
+		"spec.rules[*].path.deeper":          `[{"host":"a","path":"/1"},{"host":"b","path":"/2"}]`,
+		`spec.rules[?(@.host=="none")].path`: `[{"host":"a","path":"/1"},{"host":"b","path":"/2"}]`,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			t.Parallel()
+			indexer, err := watch.NewIndexer(watch.IndexerConfig{IndexBy: []string{"kind"}, IgnoreFields: []string{expression}})
+			require.NoError(t, err)
+			rules := []any{map[string]any{"host": "a", "path": "/1"}, map[string]any{"host": "b", "path": "/2"}}
+			u := object("a", with(rules, "spec", "rules"))
+			indexer.Prepare(u)
+			left, err := json.Marshal(u.Object["spec"].(map[string]any)["rules"])
+			require.NoError(t, err)
+			assert.JSONEq(t, want, string(left))
+		})
+	}
+}
+
+func TestPositionsCountCharacters(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(*watch.Config)
+		want   string
+	}{
+		"IndexBy":                 {func(c *watch.Config) { c.IndexBy = []string{"éé..b"} }, `IndexBy[0] "éé..b", character 4: recursive`},
+		"IndexBy, of many bytes":  {func(c *watch.Config) { c.IndexBy = []string{"日本.a b"} }, `character 5: unexpected ' '`},
+		"IgnoreFields":            {func(c *watch.Config) { c.IgnoreFields = []string{"é[0]"} }, `IgnoreFields[0] "é[0]", character 2: only fields`},
+		"FieldSelector, a path":   {func(c *watch.Config) { c.FieldSelector = "é=ü,éé..b=c" }, `FieldSelector "é=ü,éé..b=c", character 8: recursive`},
+		"FieldSelector, a value":  {func(c *watch.Config) { c.FieldSelector = "é=ü,é== ü=" }, `character 10: '='`},
+		"FieldSelector, a blank":  {func(c *watch.Config) { c.FieldSelector = "é=ü,\u00a0é[x]=" }, `character 8: "x" is no index`},
+		"FieldSelector, no term":  {func(c *watch.Config) { c.FieldSelector = "é=ü," }, `character 5: is no term`},
+		"LabelSelector":           {func(c *watch.Config) { c.LabelSelector = "a in (é)" }, `LabelSelector "a in (é)", character 1:`},
+		"LabelSelector, a second": {func(c *watch.Config) { c.LabelSelector = "a=b,é=é,=x" }, `LabelSelector "a=b,é=é,=x", character 5:`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := watch.Config{GVR: ingresses, IndexBy: byName}
+			c.change(&config)
+			_, err := watch.NewBulk(config, fakeClient())
+			require.ErrorContains(t, err, c.want)
+		})
+	}
 }
 
 func TestExpressions(t *testing.T) {
@@ -178,6 +234,8 @@ func TestSelectors(t *testing.T) {
 		"metadata.name=a,spec.port=81":                         false,
 		`spec['ingressClassName']=haproxy,metadata['name']!=b`: true,
 		`spec.list[?(@.a=="b,c")].d=,metadata.name=a`:          true,
+		"spec.odd!=[,metadata.name=a":                          true, // a bracket in a value is a character
+		"spec.odd!=[,metadata.name=b":                          false,
 	}
 	for expression, want := range cases {
 		t.Run(expression, func(t *testing.T) {
@@ -208,6 +266,20 @@ func TestStoreAlone(t *testing.T) {
 	assert.Empty(t, store.Get("x"))
 }
 
+func TestTheIndexDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	store, err := watch.NewStore(2)
+	require.NoError(t, err)
+	for i := range 100 {
+		_, err := store.Put(object("moves"), fmt.Sprint(i), "x")
+		require.NoError(t, err)
+		_, err = store.Put(object("comes and goes"), "y", fmt.Sprint(i))
+		require.NoError(t, err)
+		store.DeleteObject("default", "comes and goes")
+	}
+	assert.Equal(t, 3, store.Nodes(), "the root, and the two keys of the one object that is there")
+}
+
 func TestDebouncerAlone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
@@ -229,8 +301,14 @@ func TestDebouncerAlone(t *testing.T) {
 		debouncer.EndSync()
 		pass(time.Millisecond)
 		assert.Equal(t, []string{"+3 ~0 -1 false"}, calls.read())
+		pass(time.Minute)
 		debouncer.Record(watch.ChangeStats{Modified: 1})
-		pass(watch.DefaultDebounceInterval)
+		synctest.Wait()
 		assert.Equal(t, []string{"+0 ~1 -0 false"}, calls.read())
+		debouncer.Record(watch.ChangeStats{Deleted: 1})
+		pass(4999 * time.Millisecond)
+		assert.Empty(t, calls.read(), "the interval is 5 s where none is given")
+		pass(time.Millisecond)
+		assert.Equal(t, []string{"+0 ~0 -1 false"}, calls.read())
 	})
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,15 +33,14 @@ func NewSelector(expression string) (*Selector, error) {
 	if strings.TrimSpace(expression) == "" {
 		return selector, nil
 	}
-	start := 0
-	for _, end := range append(splits(expression), len(expression)) {
-		parsed, fault := parseTerm(expression[start:end])
+	for start := 0; start <= len(expression); {
+		parsed, length, fault := parseTerm(expression[start:])
 		if fault != nil {
-			fault.position = max(fault.position, 1) + start
+			fault.position += start
 			return nil, fault.in("FieldSelector", expression)
 		}
 		selector.terms = append(selector.terms, parsed)
-		start = end + 1
+		start += length + len(",")
 	}
 	return selector, nil
 }
@@ -69,23 +69,37 @@ func (t term) equal(root map[string]any) bool {
 	return equal || !found && t.value == ""
 }
 
-// splits finds the commas between terms.
-func splits(expression string) []int {
-	var commas []int
-	outside(expression, func(i int) bool {
-		if expression[i] == ',' {
-			commas = append(commas, i)
-		}
-		return true
-	})
-	return commas
+// parseTerm reads the term at the beginning of the text, up to a comma or the
+// end, and tells its length; the fault's position is within the text.
+func parseTerm(from string) (parsed term, length int, fault *place) {
+	at := operator(from)
+	if at < 0 {
+		return term{}, 0, &place{position: 1, reason: "is no term; write PATH=VALUE or PATH!=VALUE"}
+	}
+	left, begin := trim(from[:at])
+	if parsed.path, fault = parsePath(left); fault != nil {
+		fault.position = max(fault.position, 1) + begin
+		return term{}, 0, fault
+	}
+	parsed.negate = from[at] == '!'
+	value := at + len("=")
+	if parsed.negate || strings.HasPrefix(from[at:], "==") {
+		value = at + len("==")
+	}
+	length = ending(from, value)
+	right, begin := trim(from[value:length])
+	if parsed.value, fault = unescape(right); fault != nil {
+		fault.position += value + begin
+		return term{}, 0, fault
+	}
+	return parsed, length, nil
 }
 
-// outside visits the bytes that stand outside of brackets and are not escaped,
-// until visit returns false.
-func outside(expression string, visit func(i int) bool) {
-	p := &parser{text: expression}
-	for depth := 0; p.pos < len(expression); p.pos++ {
+// operator finds where the operator of the first term is, -1 if there is none.
+// What stands in brackets belongs to the path.
+func operator(from string) int {
+	p := &parser{text: from}
+	for depth := 0; p.pos < len(from); p.pos++ {
 		switch char := p.peek(); {
 		case char == '\\':
 			p.pos++
@@ -96,39 +110,32 @@ func outside(expression string, visit func(i int) bool) {
 		case depth > 0 && (char == '\'' || char == '"'):
 			p.quote()
 			p.pos--
-		case depth == 0 && !visit(p.pos):
-			return
+		case depth > 0:
+		case char == ',':
+			return -1
+		case char == '=', strings.HasPrefix(from[p.pos:], "!="):
+			return p.pos
 		}
 	}
+	return -1
 }
 
-// parseTerm reads one term; the fault's position is within the term.
-func parseTerm(expression string) (term, *place) {
-	at, width := -1, 1
-	outside(expression, func(i int) bool {
-		switch {
-		case expression[i] == '=' && strings.HasPrefix(expression[i:], "=="), strings.HasPrefix(expression[i:], "!="):
-			at, width = i, 2
-		case expression[i] == '=':
-			at = i
+// ending finds where the value that begins there ends: at a comma that is not
+// escaped. In a value, brackets are nothing special.
+func ending(from string, begin int) int {
+	end := begin
+	for ; end < len(from) && from[end] != ','; end++ {
+		if from[end] == '\\' {
+			end++
 		}
-		return at < 0
-	})
-	if at < 0 {
-		return term{}, &place{position: 1, reason: "is no term; write PATH=VALUE or PATH!=VALUE"}
 	}
-	before := len(expression) - len(strings.TrimLeft(expression, " "))
-	compiled, fault := parsePath(strings.TrimSpace(expression[:at]))
-	if fault != nil {
-		fault.position = max(fault.position, 1) + before
-		return term{}, fault
-	}
-	value, fault := unescape(strings.TrimSpace(expression[at+width:]))
-	if fault != nil {
-		fault.position += len(expression) - len(strings.TrimLeft(expression[at+width:], " "))
-		return term{}, fault
-	}
-	return term{path: compiled, negate: expression[at] == '!', value: value}, nil
+	return min(end, len(from))
+}
+
+// trim cuts white space off and tells how much of it was at the beginning.
+func trim(text string) (trimmed string, begin int) {
+	trimmed = strings.TrimLeftFunc(text, unicode.IsSpace)
+	return strings.TrimSpace(trimmed), len(text) - len(trimmed)
 }
 
 // unescape resolves \, \= and \\ as the API server does.
@@ -159,7 +166,7 @@ func checkLabels(expression string) *ConfigError {
 		case i < len(expression) && expression[i] == ')':
 			depth--
 		case i == len(expression) || expression[i] == ',' && depth == 0:
-			if _, err := labels.Parse(expression[start:i]); err != nil || strings.TrimSpace(expression[start:i]) == "" {
+			if requirement, err := labels.Parse(expression[start:i]); err != nil || requirement.Empty() {
 				return labelFault(expression, start, err)
 			}
 			start = i + 1
