@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -146,6 +147,65 @@ func TestSingleChecksTheNameAgain(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		assert.Equal(t, []string{"change a@8"}, calls.read())
+	})
+}
+
+func TestSingleIsNotToldOfOthers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		client := fakeClient(object("a"), object("b"), object("web/a")) // ignores field selectors
+		for _, namespace := range []string{"default", ""} {
+			config := calls.single("a")
+			config.Namespace = namespace // "" sees all
+			config.OnSyncComplete = nil  // nothing was shown yet: every event would call back
+			single, err := watch.NewSingle(config, client)
+			require.NoError(t, err)
+			start(t, single)
+		}
+		other, write := object("b", class("x")), client.Resource(ingresses).Namespace("default")
+		other.SetResourceVersion("7")
+		_, err := write.Update(t.Context(), other, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Empty(t, calls.read(), "an update of another name")
+		require.NoError(t, write.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		synctest.Wait()
+		assert.Empty(t, calls.read(), "a deletion of another name")
+		_, err = write.Create(t.Context(), object("c"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Empty(t, calls.read(), "another name that is new")
+		require.NoError(t, client.Resource(ingresses).Namespace("web").Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		_, err = client.Resource(ingresses).Namespace("web").Create(t.Context(), object("web/a"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Empty(t, calls.read(), "the name in another namespace")
+		require.NoError(t, write.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		synctest.Wait()
+		assert.Equal(t, []string{"change none"}, calls.read(), "its own; that of no namespace never was there")
+	})
+}
+
+func TestATombstoneMayHaveAKeyAlone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var many, one journal
+		s := newServer(t, object("a"), object("b"))
+		bulk := startBulk(t, s, watch.Config{OnObject: many.onObject})
+		config := one.single("a")
+		config.OnSyncComplete = nil
+		single := startSingle(t, s, config)
+		many.read()
+		for _, name := range []string{"none", "b", "a"} {
+			tombstone := cache.DeletedFinalStateUnknown{Key: "default/" + name}
+			bulk.Handler(t.Context()).OnDelete(tombstone)
+			single.Handler(t.Context()).OnDelete(tombstone)
+			synctest.Wait()
+			assert.Equal(t, name == "a", len(one.read()) == 1, name)
+		}
+		assert.Equal(t, []string{"b@1002 → none", "a@1001 → none"}, many.read())
+		assert.Zero(t, bulk.Store().Len())
 	})
 }
 

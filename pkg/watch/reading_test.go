@@ -159,43 +159,6 @@ func TestCallbacksMayCallBack(t *testing.T) {
 	})
 }
 
-func TestStopDuringACallback(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(t bubble) {
-		var bulk *watch.Bulk
-		var single *watch.Single
-		var calls journal
-		finish := make(chan struct{})
-		s := newServer(t, object("a"))
-		bulk = newBulk(t, s, watch.Config{OnSyncComplete: calls.onSync, OnChange: func(ctx context.Context, _ *watch.Store, _ watch.ChangeStats) error {
-			bulk.Stop()
-			bulk.Stop()
-			calls.add("bulk: %v", ctx.Err())
-			<-finish
-			return nil
-		}})
-		single = newSingle(t, s, watch.SingleConfig{
-			GVR: ingresses, Namespace: "default", Name: "a",
-			OnSyncComplete: func(ctx context.Context, _ *unstructured.Unstructured) error {
-				single.Stop()
-				calls.add("single: %v", ctx.Err())
-				<-finish
-				return nil
-			},
-			OnChange: func(context.Context, *unstructured.Unstructured) error { calls.add("late"); return nil },
-		})
-		for _, w := range []starter{bulk, single} {
-			go func() { calls.add("returned %v", w.Start(t.Context())) }()
-		}
-		pass(time.Minute)
-		assert.ElementsMatch(t, []string{"bulk: context canceled", "single: context canceled"}, calls.read(), "Start waits for callbacks")
-		s.Update(object("a"))
-		close(finish)
-		pass(time.Minute)
-		assert.Equal(t, []string{"returned <nil>", "returned <nil>"}, calls.read(), "no callback after it")
-	})
-}
-
 func TestACallbackThatBlocksLetsEventsArrive(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
@@ -229,25 +192,6 @@ func TestACallbackThatBlocksLetsEventsArrive(t *testing.T) {
 	})
 }
 
-func TestStartAfterStop(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(t bubble) {
-		var calls journal
-		s := newServer(t)
-		for _, w := range []starter{newBulk(t, s, watch.Config{}), newSingle(t, s, calls.single("a"))} {
-			w.Stop()
-			w.Stop()
-			require.ErrorIs(t, w.Start(t.Context()), watch.ErrStopped)
-			require.ErrorIs(t, w.Start(t.Context()), watch.ErrStopped, "the error of the first")
-		}
-		bulk := newBulk(t, s, watch.Config{})
-		bulk.Stop()
-		_, err := bulk.WaitForSync(t.Context())
-		require.ErrorIs(t, err, watch.ErrStopped, "it will never sync")
-		assert.Empty(t, s.Requests())
-	})
-}
-
 func TestNumbersAreExact(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
@@ -255,6 +199,7 @@ func TestNumbersAreExact(t *testing.T) {
 			"9007199254740992.0":  int64(1 << 53),
 			"-9007199254740992.0": int64(-1 << 53),
 			"9007199254740994.0":  float64(1<<53 + 2),
+			"-9007199254740994.0": float64(-1<<53 - 2),
 			"1e3":                 int64(1000),
 			"-0.5":                -0.5,
 			"9223372036854775807": int64(1<<63 - 1), // never was a float64
@@ -271,105 +216,6 @@ func TestNumbersAreExact(t *testing.T) {
 			fields := item.(map[string]any)
 			assert.Exactly(t, numbers[fields["is"].(string)], fields["n"], fields["is"])
 		}
-	})
-}
-
-func TestWatchErrorsThatClientGoKeepsToItself(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		hit  func(s *apiServer)
-		want string // empty: no error
-	}{
-		"an error inside a stream":     {func(s *apiServer) { s.Drop(failure(500, "InternalError")) }, "injected"},
-		"too many requests in it":      {func(s *apiServer) { s.Drop(failure(429, "TooManyRequests")) }, "injected"},
-		"connection refused afterward": {func(s *apiServer) { s.Fault(faults{refuse: true}); s.Drop(nil) }, "refused"},
-		"too many requests afterward":  {func(s *apiServer) { s.Fault(faults{status: 429}); s.Drop(nil) }, "injected"},
-		"410 is normal":                {func(s *apiServer) { s.Compact(); s.Drop(nil) }, ""},
-		"410 in a stream is normal":    {func(s *apiServer) { s.Drop(failure(410, "Expired")) }, ""},
-		"the end of a stream, too":     {func(s *apiServer) { s.Drop(nil) }, ""},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(t bubble) {
-				var calls journal
-				var book logBook
-				s := newServer(t, object("a"))
-				bulk := startBulk(t, s, watch.Config{Logger: book.logger(), OnChange: calls.onChange})
-				single := startSingle(t, s, (&journal{}).single("a"))
-				pass(10 * time.Second)
-				calls.read()
-				hit := time.Now()
-				c.hit(s)
-				pass(2 * time.Second)
-				for _, last := range []func() (time.Time, error){bulk.LastWatchError, single.LastWatchError} {
-					at, err := last()
-					if c.want == "" {
-						require.NoError(t, err)
-						assert.Zero(t, at)
-						continue
-					}
-					require.ErrorContains(t, err, c.want)
-					assert.WithinRange(t, at, hit, time.Now())
-				}
-				assert.Equal(t, c.want != "", len(book.lines(t, "WARN", "")) > 0)
-				s.Fault(faults{})
-				s.Update(object("a"))
-				pass(2 * time.Minute)
-				assert.Equal(t, []string{"change +0 ~1 -0 initial=false"}, calls.read(), "the watcher goes on")
-			})
-		})
-	}
-}
-
-func TestAResourceThatIsNotServed(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(t bubble) {
-		s := newServer(t, object("a"))
-		s.Fault(faults{status: 404})
-		bulk := startBulk(t, s, watch.Config{})
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		began := time.Now()
-		_, err := bulk.WaitForSync(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, 10*time.Minute, time.Since(began))
-		assert.Contains(t, err.Error(), "wait for sync of ingresses.networking.k8s.io/v1: context deadline exceeded; last watch error, at ")
-		at, err := bulk.LastWatchError()
-		require.Error(t, err)
-		assert.Less(t, time.Since(at), time.Minute, "tried again at least every 30 s or so")
-		s.Fault(faults{})
-		count, err := bulk.WaitForSync(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, 1, count, "installed later, served then")
-	})
-}
-
-func TestAPanicIsLoggedAndSurvived(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(t bubble) {
-		var book logBook
-		s := newServer(t, object("a"))
-		bulk := startBulk(t, s, watch.Config{
-			Logger:         book.logger(),
-			Transform:      func(*unstructured.Unstructured) { panic("Transform!") },
-			OnObject:       func(_, _ *unstructured.Unstructured) { panic("OnObject!") },
-			OnChange:       func(context.Context, *watch.Store, watch.ChangeStats) error { panic("OnChange!") },
-			OnSyncComplete: func(context.Context, *watch.Store, int) error { panic("OnSyncComplete!") },
-		})
-		pass(time.Minute)
-		s.Update(object("a"))
-		pass(time.Minute)
-		assert.Equal(t, "1002", bulk.Store().Object("default", "a").GetResourceVersion())
-		calls := map[any]int{}
-		for _, line := range book.lines(t, "ERROR", "Callback panicked") {
-			calls[line["callback"]]++
-			assert.Equal(t, line["callback"].(string)+"!", line["panic"])
-			assert.Contains(t, line["stack"], "reading_test.go")
-		}
-		assert.Positive(t, calls["Transform"])
-		delete(calls, "Transform")
-		assert.Equal(t, map[any]int{"OnObject": 2, "OnChange": 2, "OnSyncComplete": 1}, calls)
 	})
 }
 
@@ -393,5 +239,37 @@ func TestClusterScopedObjects(t *testing.T) {
 		assert.Equal(t, []string{"synced a@1001", "change none"}, calls.read())
 		assert.Equal(t, []string{"b"}, names(bulk.Store().List()))
 		assert.Nil(t, bulk.Store().Object("", "a"))
+	})
+}
+
+func TestBulkOfANamespace(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]faults{"listed": {noStreamList: true}, "streamed": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				s := newServer(t, object("web/a"), object("default/b"))
+				s.Fault(server)
+				bulk := startBulk(t, s, watch.Config{Namespace: "web"})
+				assert.Equal(t, []string{"a"}, names(bulk.Store().List()), "the initial list")
+				s.Create(object("default/c"))
+				s.Create(object("web/d"))
+				synctest.Wait()
+				assert.Equal(t, []string{"a", "d"}, names(bulk.Store().List()), "the watch")
+			})
+		})
+	}
+}
+
+func TestBulkDoesNotResync(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		startBulk(t, s, watch.Config{Logger: book.logger()})
+		pass(time.Hour)
+		assert.Empty(t, book.lines(t, "DEBUG+2", "Skipped a resync"))
+		relist(s)
+		assert.Len(t, book.lines(t, "DEBUG+2", "Skipped a resync"), 1, "it would have been logged")
 	})
 }

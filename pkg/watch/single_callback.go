@@ -64,18 +64,20 @@ func (s *Single) callBack(ctx context.Context) {
 			return
 		case <-s.inbox.wake:
 		}
+		if ctx.Err() != nil { // both were ready
+			return
+		}
 		announce, changed := s.inbox.take()
-		if announce && s.config.OnSyncComplete != nil && ctx.Err() == nil {
-			shown, known = s.Object(), true
-			s.call(ctx, "OnSyncComplete", s.config.OnSyncComplete, shown)
-		}
-		// What was announced may have been ahead of the events that led to it.
 		object := s.Object()
-		if !changed || s.config.OnChange == nil || ctx.Err() != nil || known && shown == object {
-			continue
+		switch {
+		case announce && s.config.OnSyncComplete != nil: // this shows a change that came with it, too
+			shown, known = object, true
+			s.call(ctx, "OnSyncComplete", s.config.OnSyncComplete, object)
+		// What was announced may have been ahead of the events that led to it.
+		case changed && s.config.OnChange != nil && (!known || shown != object):
+			shown, known = object, true
+			s.call(ctx, "OnChange", s.config.OnChange, object)
 		}
-		shown, known = object, true
-		s.call(ctx, "OnChange", s.config.OnChange, object)
 	}
 }
 

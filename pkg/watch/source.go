@@ -32,8 +32,9 @@ func (f *failures) last() (time.Time, error) {
 	return f.at, f.err
 }
 
-// record logs and keeps the error, unless it is one that belongs to normal
-// operation: an expired resourceVersion, the end of the watcher.
+// record logs and keeps the error, also one that has come before, unless it
+// belongs to normal operation: an expired resourceVersion, the end of the
+// watcher.
 func (f *failures) record(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -43,18 +44,17 @@ func (f *failures) record(ctx context.Context, err error) {
 		return
 	}
 	f.mu.Lock()
-	known := errors.Is(err, f.err)
 	f.at, f.err = time.Now(), err
 	f.mu.Unlock()
-	if !known {
-		f.log.Warn("Watch failed; trying again", "error", err)
-	}
+	f.log.Warn("Watch failed; trying again", "error", err)
 }
 
-// handle is for the errors that client-go reports; those of a list or watch
-// come here a second time, wrapped.
+// handle is for the errors that client-go reports. Those of a list or watch,
+// which were recorded where they happened, come here once more, wrapped.
 func (f *failures) handle(ctx context.Context, _ *cache.Reflector, err error) {
-	f.record(ctx, err)
+	if _, recorded := f.last(); !errors.Is(err, recorded) {
+		f.record(ctx, err)
+	}
 }
 
 // source is what a watcher lists and watches.

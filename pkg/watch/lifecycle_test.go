@@ -1,0 +1,125 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+func TestStopDuringACallback(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var bulk *watch.Bulk
+		var single *watch.Single
+		var calls journal
+		finish := make(chan struct{})
+		s := newServer(t, object("a"))
+		bulk = newBulk(t, s, watch.Config{OnSyncComplete: calls.onSync, OnChange: func(ctx context.Context, _ *watch.Store, _ watch.ChangeStats) error {
+			bulk.Stop()
+			bulk.Stop()
+			calls.add("bulk: %v", ctx.Err())
+			<-finish
+			return nil
+		}})
+		single = newSingle(t, s, watch.SingleConfig{
+			GVR: ingresses, Namespace: "default", Name: "a",
+			OnSyncComplete: func(ctx context.Context, _ *unstructured.Unstructured) error {
+				single.Stop()
+				calls.add("single: %v", ctx.Err())
+				<-finish
+				return nil
+			},
+			OnChange: func(context.Context, *unstructured.Unstructured) error { calls.add("late"); return nil },
+		})
+		for _, w := range []starter{bulk, single} {
+			go func() { calls.add("returned %v", w.Start(t.Context())) }()
+		}
+		pass(time.Minute)
+		assert.ElementsMatch(t, []string{"bulk: context canceled", "single: context canceled"}, calls.read(), "Start waits for callbacks")
+		s.Update(object("a"))
+		close(finish)
+		pass(time.Minute)
+		assert.Equal(t, []string{"returned <nil>", "returned <nil>"}, calls.read(), "no callback after it")
+	})
+}
+
+func TestNoCallbackBeginsAfterStop(t *testing.T) {
+	t.Parallel()
+	type callback func(name string) error
+	bulk := func(t bubble, s *apiServer, call callback) starter {
+		return newBulk(t, s, watch.Config{
+			OnChange:       func(context.Context, *watch.Store, watch.ChangeStats) error { return call("OnChange") },
+			OnSyncComplete: func(context.Context, *watch.Store, int) error { return call("OnSyncComplete") },
+		})
+	}
+	single := func(t bubble, s *apiServer, call callback) starter {
+		return newSingle(t, s, watch.SingleConfig{
+			GVR: ingresses, Namespace: "default", Name: "a",
+			OnChange:       func(context.Context, *unstructured.Unstructured) error { return call("OnChange") },
+			OnSyncComplete: func(context.Context, *unstructured.Unstructured) error { return call("OnSyncComplete") },
+		})
+	}
+	cases := map[string]struct {
+		watcher func(t bubble, s *apiServer, call callback) starter
+		stopAt  string
+		want    []string
+	}{
+		"Bulk, during OnChange":         {bulk, "OnChange", []string{"OnChange"}},
+		"Bulk, during OnSyncComplete":   {bulk, "OnSyncComplete", []string{"OnChange", "OnSyncComplete"}},
+		"Single, during OnChange":       {single, "OnChange", []string{"OnSyncComplete", "OnChange"}},
+		"Single, during OnSyncComplete": {single, "OnSyncComplete", []string{"OnSyncComplete"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// What is chosen where a stop and a change are both there is random.
+			for range 20 {
+				inBubble(t, func(t bubble) {
+					var calls journal
+					var w starter
+					s := newServer(t, object("a"))
+					w = c.watcher(t, s, func(name string) error {
+						calls.add("%s", name)
+						if name == c.stopAt {
+							s.Update(object("a"))
+							<-time.After(time.Minute) // it has arrived, and is due
+							w.Stop()
+						}
+						return nil
+					})
+					ended := make(chan error, 1)
+					go func() { ended <- w.Start(t.Context()) }()
+					pass(time.Second)
+					s.Update(object("a"))
+					require.NoError(t, <-ended)
+					assert.Equal(t, c.want, calls.read())
+				})
+			}
+		})
+	}
+}
+
+func TestStartAfterStop(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t)
+		for _, w := range []starter{newBulk(t, s, watch.Config{}), newSingle(t, s, calls.single("a"))} {
+			w.Stop()
+			w.Stop()
+			require.ErrorIs(t, w.Start(t.Context()), watch.ErrStopped)
+			require.ErrorIs(t, w.Start(t.Context()), watch.ErrStopped, "the error of the first")
+		}
+		bulk := newBulk(t, s, watch.Config{})
+		bulk.Stop()
+		_, err := bulk.WaitForSync(t.Context())
+		require.ErrorIs(t, err, watch.ErrStopped, "it will never sync")
+		assert.Empty(t, s.Requests())
+	})
+}
