@@ -27,6 +27,11 @@
 //	OnChange(store, stats),          one callback goroutine: may block, may
 //	OnSyncComplete(store, count)     call back into the watcher
 //
+// The informer is a plain SharedIndexInformer of unstructured objects over the
+// dynamic client, which is just what client-go's dynamic shared index informer
+// (package dynamicinformer) is; only list and watch are this package's own, so
+// that they can prepare objects and record errors.
+//
 // # Costs
 //
 // Next to a bare dynamic informer, with objects of 2 kB and on an otherwise

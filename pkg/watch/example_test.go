@@ -105,6 +105,15 @@ func ExampleDebouncer() {
 	// without waiting for an hour: +0 ~2 -1
 }
 
+func ExampleChangeStats() {
+	stats := watch.ChangeStats{Created: 2, Deleted: 1}
+	fmt.Println(stats, "makes", stats.Total())
+	fmt.Println("empty:", stats.Empty(), watch.ChangeStats{IsInitialSync: true}.Empty())
+	// Output:
+	// +2 ~0 -1 makes 3
+	// empty: false true
+}
+
 func ExampleIndexer() {
 	indexer, err := watch.NewIndexer(watch.IndexerConfig{
 		IndexBy:      []string{"metadata.namespace", "spec.rules[*].host"},
