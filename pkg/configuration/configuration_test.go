@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -187,5 +188,31 @@ func FuzzParse(f *testing.F) {
 			seen = seen.Override(kind)
 			assert.Len(t, seen.All(), before+1, "no kind is there twice")
 		}
+	})
+}
+
+// FuzzParseLocation: what is taken is written the same, and names one thing; what is not is refused on one line, and only
+// where it would be a ConfigMap.
+func FuzzParseLocation(f *testing.F) {
+	for _, seed := range []string{"", "configmap:a/b", "configmap:a/b/c", "configmap:A_b/C d", "./configmap:a/b", "/etc/config.yaml"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := configuration.ParseLocation(text)
+		if err != nil {
+			assert.Zero(t, got)
+			assert.NotContains(t, err.Error(), "\n")
+			assert.True(t, strings.HasPrefix(text, "configmap:"), "every path is taken")
+			return
+		}
+		assert.Equal(t, text, got.String())
+		assert.Equal(t, text == "", got.IsZero())
+		if strings.HasPrefix(text, "configmap:") {
+			assert.Empty(t, got.Path)
+			assert.Empty(t, validation.IsDNS1123Label(got.Namespace))
+			assert.Empty(t, validation.IsDNS1123Subdomain(got.Name))
+			return
+		}
+		assert.Equal(t, configuration.Location{Path: text}, got)
 	})
 }
