@@ -18,6 +18,15 @@ import (
 // defaultInFlight is a server's inFlight.
 const defaultInFlight = 5 * time.Second
 
+// How long a caller may take: any pod can reach the webhook's port, and one that says or takes nothing must not hold what
+// answers it. The API server waits for 3 s, and whoever scrapes metrics for some more.
+const (
+	// readTimeout bounds the reading of a request.
+	readTimeout = 10 * time.Second
+	// writeTimeout bounds all that follows the header of a request, the reading of its body included.
+	writeTimeout = readTimeout + 5*time.Second
+)
+
 // server is one of the program's listeners. It binds when it is made, so that an address in use is known at once, and
 // lives longer than the manager: admission is served until the endpoint has drained.
 type server struct {
@@ -37,11 +46,12 @@ func listen(name, address string, handler http.Handler, log logr.Logger) (*serve
 		return nil, fmt.Errorf("listen for %s on %s: %w", name, address, err)
 	}
 	return &server{name: name, listener: listener, log: log, inFlight: defaultInFlight, http: &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       90 * time.Second,
-		MaxHeaderBytes:    1 << 20,
-		ErrorLog:          httpErrors(log, name),
+		Handler:        handler,
+		ReadTimeout:    readTimeout, // of the header, too
+		WriteTimeout:   writeTimeout,
+		IdleTimeout:    90 * time.Second,
+		MaxHeaderBytes: 1 << 20,
+		ErrorLog:       httpErrors(log, name),
 	}}, nil
 }
 
