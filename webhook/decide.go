@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -102,7 +103,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		return live
 	}
 	if live.Ring.Empty() {
-		live.Err = errors.New("no digest key is loaded yet")
+		live.Err = digest.ErrNoKey
 		return live
 	}
 	ctx, cancel := context.WithTimeout(ctx, deadline)

@@ -28,9 +28,9 @@ import (
 // Path is where the handler is to be served: manifests name it.
 const Path = "/mutate"
 
-// DefaultDeadline bounds the reads for one request. It is below the timeout that manifests give the webhook (3 s), so
+// defaultDeadline bounds the reads for one request. It is below the timeout that manifests give the webhook (3 s), so
 // that a slow API server costs a warning and not the marks.
-const DefaultDeadline = 2 * time.Second
+const defaultDeadline = 2 * time.Second
 
 // maxBody bounds a review: two versions of an object, each at most 3 MiB as the API server accepts them, and the rest.
 const maxBody = 7 << 20
@@ -67,7 +67,7 @@ type Options struct {
 	Scope scope.Scope
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
-	// Deadline bounds the reads for one request; 0 is DefaultDeadline. A third of the caller's own timeout is always
+	// Deadline bounds the reads for one request; 0 is 2 seconds. A third of the caller's own timeout is always
 	// left for the answer.
 	Deadline time.Duration
 	// Now is the clock; nil is time.Now.
@@ -88,7 +88,7 @@ var _ http.Handler = &Handler{}
 // New returns the handler. The error says that its metrics could not be registered.
 func New(deps Dependencies, options Options) (*Handler, error) {
 	if options.Deadline == 0 {
-		options.Deadline = DefaultDeadline
+		options.Deadline = defaultDeadline
 	}
 	if options.Now == nil {
 		options.Now = time.Now

@@ -15,9 +15,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// ErrNoKey is returned by reads while there is no digest key: Entries cannot be computed.
-var ErrNoKey = errors.New("no digest key has been read yet: see the log lines about the digest-key Secret")
-
 // ReadError says that one config object could not be read.
 type ReadError struct {
 	Namespace string
@@ -139,7 +136,7 @@ func join(failed []*ReadError) error {
 func (s *Store) readLive(ctx context.Context, k key) (digest.State, error) {
 	ring := s.ring()
 	if ring.Empty() {
-		return digest.State{}, ErrNoKey
+		return digest.State{}, digest.ErrNoKey
 	}
 	keys := ring.Keys()
 	known, ok := s.digests.get(k, keys)
@@ -192,7 +189,7 @@ func (s *Store) readContent(ctx context.Context, k key) (digest.State, error) {
 func (s *Store) readContentAt(ctx context.Context, k key, atLeast string) (digest.State, error) {
 	ring := s.ring()
 	if ring.Empty() {
-		return digest.State{}, ErrNoKey
+		return digest.State{}, digest.ErrNoKey
 	}
 	state, found, err := s.client.content(ctx, k, ring, atLeast)
 	if err != nil {

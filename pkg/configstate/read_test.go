@@ -141,9 +141,9 @@ func TestNoKey(t *testing.T) {
 	s := newServer(t)
 	f := newFixture(t, s, func(o *configstate.Options) { o.Ring = func() digest.Ring { return digest.Ring{} } })
 	_, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
-	require.ErrorIs(t, err, configstate.ErrNoKey)
+	require.ErrorIs(t, err, digest.ErrNoKey)
 	_, err = f.Current(t.Context(), "a", []reference.Ref{sec("db")})
-	require.ErrorIs(t, err, configstate.ErrNoKey)
+	require.ErrorIs(t, err, digest.ErrNoKey)
 	assert.Empty(t, s.seen())
 }
 

@@ -37,6 +37,15 @@ func StateOf(c Content, uid, rv string, ring Ring) State {
 	return State{UID: uid, ResourceVersion: rv, Entries: entries}
 }
 
+// Subset returns the States of some Refs; one that has none is neither absent nor read.
+func Subset(states map[reference.Ref]State, refs []reference.Ref) map[reference.Ref]State {
+	part := make(map[reference.Ref]State, len(refs))
+	for _, ref := range refs {
+		part[ref] = states[ref]
+	}
+	return part
+}
+
 // Hash returns the config-hash: SHA-256, in hex, over a version tag and the Refs in their order, each with its full
 // Entry under the given key or a mark that it is absent. The hash of no Refs is a digest as well, and the same under
 // every key. The error names the Refs that are present but have no Entry under the key: their payload must be read

@@ -63,6 +63,9 @@ type Ring struct {
 	keys []Key // oldest first
 }
 
+// ErrNoKey says that a Ring is empty: nothing can be computed or compared.
+var ErrNoKey = errors.New("no digest key is loaded yet: see the log lines about the digest-key Secret")
+
 // NewRing reads the data of the digest-key Secret: every value is a key of at least 32 bytes, and the one whose data
 // key comes last in byte order signs. A key that occurs twice counts at its last place. The error names the data key
 // that is wrong, never its value.

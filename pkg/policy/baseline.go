@@ -38,7 +38,7 @@ func Adopt(a Adoption) (b record.Baseline, folded bool, err error) {
 	if err != nil {
 		return b, false, err
 	}
-	adopted, _, err := record.New(id, subset(a.Input.Current, a.Verdict.Adopt), math.MaxInt)
+	adopted, _, err := record.New(id, digest.Subset(a.Input.Current, a.Verdict.Adopt), math.MaxInt)
 	if err != nil {
 		return b, false, err
 	}
@@ -86,7 +86,7 @@ func (a Adoption) key(kept map[reference.Ref]record.Item) (digest.KeyID, error) 
 func (a Adoption) newest() (digest.KeyID, error) {
 	newest, ok := a.Input.Ring.Newest()
 	if !ok {
-		return "", errors.New("no digest key is loaded")
+		return "", digest.ErrNoKey
 	}
 	return newest.ID, nil
 }
@@ -100,7 +100,7 @@ func (a Adoption) fold() (record.Baseline, bool, error) {
 	if err != nil {
 		return record.Baseline{}, false, err
 	}
-	rec, err := record.Folded(id, subset(a.Input.Current, a.Input.Intent.Refs()))
+	rec, err := record.Folded(id, digest.Subset(a.Input.Current, a.Input.Intent.Refs()))
 	if err != nil {
 		return record.Baseline{}, false, err
 	}

@@ -74,7 +74,7 @@ func TestAdopt(t *testing.T) {
 			}, nil, false, "has not been read",
 		},
 		"not read": {func(d *Adoption) { d.Input.Current[a] = state(t, a, "", "2") }, nil, false, "has not been read"},
-		"no key":   {func(d *Adoption) { d.Input.Ring = digest.Ring{} }, nil, false, "no digest key is loaded"},
+		"no key":   {func(d *Adoption) { d.Input.Ring = digest.Ring{} }, nil, false, digest.ErrNoKey.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

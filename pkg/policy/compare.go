@@ -93,7 +93,7 @@ func compareFolded(in Input) findings {
 	if fold.Set != digest.SetDigest(refs) {
 		return findings{adopt: refs}
 	}
-	entry, err := digest.Fold(fold.Key, subset(in.Current, refs))
+	entry, err := digest.Fold(fold.Key, digest.Subset(in.Current, refs))
 	if err != nil || entry == fold.Entry {
 		return findings{}
 	}
@@ -171,12 +171,4 @@ func Unknown(intent annotation.Intent, known record.Known) []reference.Ref {
 func owned(ring digest.Ring, id digest.KeyID) bool {
 	_, ok := ring.Key(id)
 	return ok
-}
-
-func subset(states map[reference.Ref]digest.State, refs []reference.Ref) map[reference.Ref]digest.State {
-	part := make(map[reference.Ref]digest.State, len(refs))
-	for _, ref := range refs {
-		part[ref] = states[ref]
-	}
-	return part
 }

@@ -37,7 +37,7 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 		return l.retry(ctx, s, unreadable(err))
 	}
 	id, _ := in.Ring.Newest()
-	hash, err := digest.Hash(id.ID, tracked(in))
+	hash, err := digest.Hash(id.ID, digest.Subset(in.Current, in.Intent.Refs()))
 	if err != nil {
 		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err, soon: true})
 	}
@@ -75,14 +75,6 @@ func unread(in policy.Input) []reference.Ref {
 	})
 }
 
-func tracked(in policy.Input) map[reference.Ref]digest.State {
-	states := map[reference.Ref]digest.State{}
-	for _, ref := range in.Intent.Refs() {
-		states[ref] = in.Current[ref]
-	}
-	return states
-}
-
 // unmoved says why a poke was purged or rejected. Mostly somebody was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
 func (l *loop) unmoved(s subject, in policy.Input, outcome poke.Outcome, err error) trouble {
@@ -92,7 +84,7 @@ func (l *loop) unmoved(s subject, in policy.Input, outcome poke.Outcome, err err
 		return passing
 	}
 	due, err := played(s.view, stamp.Live{
-		States: tracked(in), Ring: in.Ring, Namespace: s.key.Namespace, Revision: l.opts.Revision, Now: l.now(),
+		States: digest.Subset(in.Current, in.Intent.Refs()), Ring: in.Ring, Namespace: s.key.Namespace, Revision: l.opts.Revision, Now: l.now(),
 	})
 	switch {
 	case err != nil:
@@ -183,7 +175,7 @@ func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
 func pokeRequest(stored stamp.View, states map[reference.Ref]digest.State, ring digest.Ring) (stamp.Request, error) {
 	id, ok := ring.Newest()
 	if !ok {
-		return stamp.Request{}, fmt.Errorf("no digest key is loaded")
+		return stamp.Request{}, digest.ErrNoKey
 	}
 	hash, err := digest.Hash(id.ID, states)
 	if err != nil {

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -27,16 +26,13 @@ type Live struct {
 	Now time.Time
 }
 
-// errNoKey says that no digest key is loaded, so nothing can be stamped.
-var errNoKey = errors.New("no digest key is loaded")
-
 // freshMarks returns the hash and Record of the live state, and no other mark.
 func (r Request) freshMarks(live Live) (Marks, error) {
 	key, ok := live.Ring.Newest()
 	if !ok {
-		return nil, errNoKey
+		return nil, digest.ErrNoKey
 	}
-	states := live.subset(r.New.Intent.Refs())
+	states := digest.Subset(live.States, r.New.Intent.Refs())
 	hash, err := digest.Hash(key.ID, states)
 	if err != nil {
 		return nil, err
@@ -63,7 +59,7 @@ func (r Request) revision(live Live) string {
 // proves tells whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
 // revision digest. It returns the digest to name to who gave a wrong one, and errs where there is none.
 func (r Request) proves(live Live, given string) (expected string, right bool, err error) {
-	states := live.subset(r.New.Intent.Refs())
+	states := digest.Subset(live.States, r.New.Intent.Refs())
 	for _, key := range live.Ring.Keys() {
 		hash, err := digest.Hash(key.ID, states)
 		if err != nil {
@@ -73,7 +69,7 @@ func (r Request) proves(live Live, given string) (expected string, right bool, e
 		expected = hash // the newest key is the last one
 	}
 	if expected == "" {
-		return "", false, errNoKey
+		return "", false, digest.ErrNoKey
 	}
 	if r.hasLists() {
 		revision := r.revision(live)
@@ -83,14 +79,6 @@ func (r Request) proves(live Live, given string) (expected string, right bool, e
 		}
 	}
 	return expected, right, nil
-}
-
-func (l Live) subset(refs []reference.Ref) map[reference.Ref]digest.State {
-	states := make(map[reference.Ref]digest.State, len(refs))
-	for _, ref := range refs {
-		states[ref] = l.States[ref]
-	}
-	return states
 }
 
 // compare decides for the live state what is due after the old version's known one. Required objects play no part: a
@@ -133,7 +121,7 @@ func (r Request) recordIsLive(text string, live Live) bool {
 }
 
 func foldIsLive(fold *record.Fold, refs []reference.Ref, live Live) bool {
-	entry, err := digest.Fold(fold.Key, live.subset(refs))
+	entry, err := digest.Fold(fold.Key, digest.Subset(live.States, refs))
 	return err == nil && fold.Entry == entry && fold.Set == digest.SetDigest(refs)
 }
 

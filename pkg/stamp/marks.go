@@ -59,8 +59,8 @@ func (m Marks) same(other Marks, slot Slot) bool {
 	return okA == okB && a == b
 }
 
-// MarksOf reads the marks of a workload.
-func MarksOf(o workload.Object, keys annotation.Keys) Marks {
+// marksOf reads the marks of a workload.
+func marksOf(o workload.Object, keys annotation.Keys) Marks {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
 	marks := Marks{}
 	for _, s := range slots {

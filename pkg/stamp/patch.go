@@ -15,7 +15,7 @@ import (
 // parents created where they are missing, nothing else touched. Nil if there is nothing to do. A mark is left as it is
 // where the object has no place for it: no pod template, or something that is no object where annotations belong.
 func Operations(o workload.Object, keys annotation.Keys, want Marks) []jsonpatch.Operation {
-	have := MarksOf(o, keys)
+	have := marksOf(o, keys)
 	var ops []jsonpatch.Operation
 	made := map[string]bool{}
 	for _, s := range slots {
@@ -48,7 +48,7 @@ func Operations(o workload.Object, keys annotation.Keys, want Marks) []jsonpatch
 // identity and generation, so that a patch computed from them fails if another writer was there first. The API server
 // answers a failed test with 422 Invalid.
 func Guard(o workload.Object, keys annotation.Keys) []jsonpatch.Operation {
-	have := MarksOf(o, keys)
+	have := marksOf(o, keys)
 	var ops []jsonpatch.Operation
 	for _, s := range slots {
 		path := append(annotationsPath(o.Kind, s.template), s.key(keys))

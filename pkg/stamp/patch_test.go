@@ -80,7 +80,7 @@ func TestOperationsOfOtherPaths(t *testing.T) {
 	require.NoError(t, err)
 	raw := decode(t, []byte(`{"metadata":{},"spec":{"some-pod":{"template":{"unknown":1}}}}`))
 	patched := patch(t, raw, Operations(workload.Object{Kind: kind, Raw: raw}, testKeys(t), Marks{Record: "r"}))
-	assert.Equal(t, Marks{Record: "r"}, MarksOf(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
+	assert.Equal(t, Marks{Record: "r"}, marksOf(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
 }
 
 func TestPointer(t *testing.T) {

@@ -81,7 +81,7 @@ func (m *model) forge(pick func(int) int) {
 		return
 	}
 	slot := []Slot{Hash, Record, Baseline, LastReload}[pick(4)]
-	past := MarksOf(workload.Object{Kind: m.kind, Raw: m.history[pick(len(m.history))]}, m.keys)
+	past := marksOf(workload.Object{Kind: m.kind, Raw: m.history[pick(len(m.history))]}, m.keys)
 	now := m.marks()
 	hint := m.configs[refs[pick(len(refs))]].rv
 	forged := []func() string{

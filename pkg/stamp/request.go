@@ -76,7 +76,7 @@ func (r Reader) read(o workload.Object, references []reference.Reference) (View,
 		Ignored:    ignored,
 		Intent:     intent,
 		Required:   required,
-		Marks:      MarksOf(o, r.Keys),
+		Marks:      marksOf(o, r.Keys),
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
 	}

@@ -1,6 +1,8 @@
 package stamp
 
 import (
+	"slices"
+
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -52,12 +54,9 @@ func rules() []rule {
 
 // Choose returns the first rule that fits a request. It needs no live state.
 func Choose(req Request) Plan {
-	for _, r := range rules() {
-		if r.fits(req) {
-			return Plan{Rule: r.name, Reads: r.reads(req), apply: r.apply}
-		}
-	}
-	return Plan{Rule: RuleNothing, apply: restore}
+	all := rules()
+	r := all[slices.IndexFunc(all, func(r rule) bool { return r.fits(req) })] // the last one always does
+	return Plan{Rule: r.name, Reads: r.reads(req), apply: r.apply}
 }
 
 func always(Request) bool { return true }

@@ -180,7 +180,7 @@ func TestStandOrRestore(t *testing.T) {
 			func(w *world) { w.set(cm("a"), "B") },
 			func(w *world, raw map[string]any) {
 				fresh(w, raw)
-				record := MarksOf(workload.Object{Kind: w.kind, Raw: raw}, w.keys)[Record]
+				record := marksOf(workload.Object{Kind: w.kind, Raw: raw}, w.keys)[Record]
 				w.mark(raw, Record, strings.ReplaceAll(record, "@", "@9"))
 			}, false,
 		},

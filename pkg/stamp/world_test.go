@@ -148,7 +148,7 @@ func (w *world) states(refs []reference.Ref) map[reference.Ref]digest.State {
 }
 
 func (w *world) object() workload.Object { return workload.Object{Kind: w.kind, Raw: w.stored} }
-func (w *world) marks() Marks            { return MarksOf(w.object(), w.keys) }
+func (w *world) marks() Marks            { return marksOf(w.object(), w.keys) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
 func (w *world) live(refs []reference.Ref) Live {
 	live := Live{
@@ -275,7 +275,7 @@ func (w *world) admit(raw map[string]any) (map[string]any, *Rejection) {
 	ops := Operations(current, w.keys, w.result.Marks)
 	patched := patch(w.t, raw, ops)
 	require.Equal(w.t, w.stripped(before), w.stripped(patched), "only our annotations may be touched")
-	require.Equal(w.t, w.result.Marks, MarksOf(workload.Object{Kind: w.kind, Raw: patched}, w.keys), "the patch must bring the marks")
+	require.Equal(w.t, w.result.Marks, marksOf(workload.Object{Kind: w.kind, Raw: patched}, w.keys), "the patch must bring the marks")
 	return patched, nil
 }
 
