@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -116,7 +117,7 @@ func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) rec
 	o := s.object
 	u := emptyObject(o.Kind)
 	if err := l.live.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, u); err != nil {
-		if client.IgnoreNotFound(err) == nil {
+		if absence.Certain(err) {
 			return l.inOrder(s)
 		}
 		return l.retry(ctx, s, failedWrite("ReloadFailed", err))
