@@ -75,21 +75,25 @@ func dependents(s *scene.Scene) []observe.Workload {
 // An edit there and back within the settle window is no change.
 func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
 	t.Parallel()
-	inTime(t, func(s *scene.Scene) bool {
-		workloads := dependents(s)
-		const atATime = 10
-		for n := 0; n < repetitions; n += atATime {
-			if !thereAndBack(s, atATime) {
-				return false
-			}
-			s.Settled()
-		}
+	s := scene.New(t, shared)
+	workloads := dependents(s)
+	const atATime = 5
+	expected := map[observe.Workload]int{}
+	enough(t, repetitions, atATime, func() int {
+		prompt := thereAndBack(s, atATime)
+		s.Settled()
 		for _, w := range workloads {
-			s.AssertChanges(w, 0, "what the pods run with is what is there")
+			if prompt {
+				s.AssertChanges(w, expected[w], "what the pods run with is what is there")
+			}
+			expected[w] = len(s.Watcher.Changes(w))
 		}
-		requireStillAwake(s, workloads)
-		return true
+		if !prompt {
+			return 0
+		}
+		return atATime
 	})
+	stillAwake(s, workloads, expected)
 }
 
 // thereAndBack makes some edits, and tells whether each was back before the loop could look.
@@ -137,9 +141,15 @@ func applyAsSomebodyElse(s *scene.Scene, n int) {
 // requireStillAwake shows that the peace before was no sleep: the next change of the content restarts each once.
 func requireStillAwake(s *scene.Scene, workloads []observe.Workload) {
 	s.Helper()
+	stillAwake(s, workloads, nil)
+}
+
+// stillAwake is requireStillAwake for workloads that have changed before.
+func stillAwake(s *scene.Scene, workloads []observe.Workload, before map[observe.Workload]int) {
+	s.Helper()
 	s.SetConfigMap("app", "key", "changed")
 	for _, w := range workloads {
-		s.AwaitChanges(w, 1, "the content has changed at last")
+		s.AwaitChanges(w, before[w]+1, "the content has changed at last")
 	}
 }
 
@@ -155,14 +165,14 @@ func TestP2RecreationWithEqualContentRestartsNothing(t *testing.T) {
 		uses := scene.Uses{ConfigMaps: []string{name}, Secrets: []string{name}, Unread: n%2 == 0}
 		workloads[s.Workload(kinds[n%len(kinds)], name, uses)] = name
 	}
-	expected, judged := map[observe.Workload]int{}, 0
-	for round := 0; judged < repetitions; round++ {
-		require.Less(t, round, attempts*repetitions/objects, "only %d of %d recreations were in time", judged, round*objects)
+	expected := map[observe.Workload]int{}
+	enough(t, repetitions, objects, func() int {
 		prompt := map[observe.Workload]bool{}
 		for w, name := range workloads {
 			prompt[w] = recreateBoth(s, name)
 		}
 		s.Settled()
+		judged := 0
 		for w := range workloads {
 			if prompt[w] {
 				judged++
@@ -170,7 +180,8 @@ func TestP2RecreationWithEqualContentRestartsNothing(t *testing.T) {
 			}
 			expected[w] = len(s.Watcher.Changes(w))
 		}
-	}
+		return judged
+	})
 	for w, name := range workloads {
 		s.SetSecret(name, "key", "2")
 		s.AwaitChanges(w, expected[w]+1, "the content has changed at last")

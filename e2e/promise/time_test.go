@@ -34,3 +34,14 @@ func inTime(t *testing.T, attempt func(s *scene.Scene) bool) {
 	}
 	require.Fail(t, "the writes were never in time", "%d attempts", attempts)
 }
+
+// enough repeats an attempt at some repetitions, which tells how many of them were in time, until as many were as are
+// needed.
+func enough(t testing.TB, needed, atATime int, attempt func() int) {
+	t.Helper()
+	done := 0
+	for tries := 0; done < needed; tries++ {
+		require.Less(t, tries, attempts*needed/atATime, "only %d of %d repetitions were in time", done, needed)
+		done += attempt()
+	}
+}
