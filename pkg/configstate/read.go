@@ -55,8 +55,8 @@ const parallel = 32
 
 // Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
 // and the object itself where the digest cache does not know that version. An object of which the digest cache knows
-// nothing, or an older version than the watch has seen, is read at once. An object that does not exist is Absent. Callers at the same time
-// share requests, but only those that began after they asked.
+// nothing, or an older version than the watch has seen, is read at once. An object that does not exist is Absent. Callers
+// at the same time share requests, but only those that began after they asked.
 //
 // The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
 func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {

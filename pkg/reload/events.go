@@ -86,16 +86,23 @@ func (l *loop) complain(ctx context.Context, s subject, current map[reference.Re
 	l.warn(s, reasonMissing, missing(absent), absent...)
 }
 
+// mostMissing is how many missing objects an Event names; a list may have thousands.
+const mostMissing = 8
+
 // missing says that objects do not exist; nothing, if none is named.
 func missing(refs []reference.Ref) string {
 	if len(refs) == 0 {
 		return ""
 	}
-	names := make([]string, 0, len(refs))
-	for _, ref := range refs {
+	var names []string
+	for _, ref := range refs[:min(len(refs), mostMissing)] {
 		names = append(names, ref.String())
 	}
-	return "not found in this namespace: " + strings.Join(names, ", ") + "; check the name, or create it"
+	text := "not found in this namespace: " + strings.Join(names, ", ")
+	if more := len(refs) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "; check the name, or create it"
 }
 
 // hold tells why a reload that is due is not made.

@@ -3,6 +3,7 @@ package reload
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,16 @@ func TestRelated(t *testing.T) {
 			assert.Equal(t, tc.want, related("shop", tc.causes), tc.why)
 		})
 	}
+}
+
+func TestMissingObjectsAreNamedUpToANumber(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, missing(nil))
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	assert.Equal(t, "not found in this namespace: configmap/app; check the name, or create it", missing([]reference.Ref{app}))
+	thousands := missing(slices.Repeat([]reference.Ref{app}, 45000))
+	assert.Contains(t, thousands, "configmap/app and 44992 more; check")
+	assert.Less(t, len(thousands), 500, "it is remembered for every workload")
 }
 
 // lagging is a Store whose watch has not seen what the API server has.
