@@ -100,6 +100,25 @@ func TestAuditRecordsBodies(t *testing.T) {
 	})
 }
 
+func TestAuditWithoutReads(t *testing.T) {
+	t.Parallel()
+	own := controlplane.New(t, controlplane.Options{
+		Without: []string{controlplane.KWOK, controlplane.Scheduler, controlplane.ControllerManager},
+		Audit:   controlplane.AuditPolicy{Users: []string{"writer"}, WithoutReads: true},
+	})
+	config, err := own.Config(controlplane.Identity{User: "writer", Groups: controlplane.Admin().Groups})
+	require.NoError(t, err)
+	writer := newClient(t, config)
+	cm := newConfigMap(metav1.NamespaceDefault, "settings")
+	require.NoError(t, writer.Create(t.Context(), cm))
+	require.NoError(t, writer.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
+	require.NoError(t, writer.List(t.Context(), &corev1.ConfigMapList{}))
+	require.NoError(t, writer.Delete(t.Context(), cm))
+	requests, err := own.Audit().All(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"create configmaps": 1, "delete configmaps": 1}, requests.Count())
+}
+
 func TestAuditCountsAWatchOnce(t *testing.T) {
 	t.Parallel()
 	namespace := cp.Namespace(t)

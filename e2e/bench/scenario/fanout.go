@@ -53,37 +53,23 @@ func fanOut(ctx context.Context, w *world) ([]figure.Figure, error) {
 			Name: "missed or doubled", Value: float64(unequal(watcher, w.crowd("ours"), w.Rounds+1)),
 			Budget: figure.Exactly(0),
 		},
-		{
-			Name: "reads per reload", Value: float64(found.reads) / float64(w.Workloads), Budget: figure.AtMost(1 + 1/float64(w.Workloads)),
-			Note: "one of metadata in the webhook for each, at most one of the object in the loop for all, less where they share",
-		},
 	}, nil
 }
 
-// waves are the durations of all rounds, and the number of reads and the processor time in the last one.
+// waves are the durations of all rounds, and the processor time in the last one.
 type waves struct {
 	ours, floor         []time.Duration
-	reads               int
 	oursUsed, floorUsed usage
 }
 
 // rounds takes turns.
 func (w *world) rounds(ctx context.Context, watcher *observe.Watcher, patcher string) (found waves, err error) {
 	for round := range w.Rounds + 1 {
-		mark, err := w.cp.Audit().Mark()
-		if err != nil {
-			return waves{}, err
-		}
 		took, used, err := w.wave(ctx, watcher, "ours", func() error { return w.change(ctx, "shared", round+1) })
 		if err != nil {
 			return waves{}, err
 		}
 		found.ours, found.oursUsed = append(found.ours, took), used
-		requests, err := w.made(ctx, mark)
-		if err != nil {
-			return waves{}, err
-		}
-		found.reads = reads(requests.In(w.name))
 		value := url.Values{"value": {strconv.Itoa(round)}}
 		took, used, err = w.wave(ctx, watcher, "floor", func() error { return post(ctx, patcher+"/?"+value.Encode()) })
 		if err != nil {
@@ -92,6 +78,48 @@ func (w *world) rounds(ctx context.Context, watcher *observe.Watcher, patcher st
 		found.floor, found.floorUsed = append(found.floor, took), used
 	}
 	return found, nil
+}
+
+// sharing: how many reads a reload takes where many workloads depend on one ConfigMap.
+func sharing(ctx context.Context, w *world) ([]figure.Figure, error) {
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	if err := w.configMap(ctx, "shared"); err != nil {
+		return nil, err
+	}
+	err = parallel(ctx, w.Workloads, func(ctx context.Context, i int) error {
+		_, err := w.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{"shared"}})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.idle(ctx); err != nil {
+		return nil, err
+	}
+	mark, err := w.cp.Audit().Mark()
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := w.wave(ctx, watcher, "ours", func() error { return w.change(ctx, "shared", 1) }); err != nil {
+		return nil, err
+	}
+	requests, err := w.made(ctx, mark)
+	if err != nil {
+		return nil, err
+	}
+	each := 1 / float64(w.Workloads)
+	return []figure.Figure{
+		{
+			Name:  fmt.Sprintf("reads per reload, %d workloads", w.Workloads),
+			Value: float64(reads(requests.In(w.name))) * each, Budget: figure.AtMost(1 + each),
+			Note: "one of metadata in the webhook for each, at most one of the object in the loop for all, less where they share",
+		},
+		{Name: "missed or doubled", Value: float64(unequal(watcher, w.crowd("ours"), 1)), Budget: figure.Exactly(0)},
+	}, nil
 }
 
 // crowds creates the workloads of both sides and starts what makes the floor. It returns the address of the patcher.

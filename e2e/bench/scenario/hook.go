@@ -4,13 +4,14 @@ import (
 	"context"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
 )
 
-// register makes the API server ask a webhook from e2e/bench/floor about the Deployments with some labels. It is reached
-// in the same way as pod-reloader's.
+// register makes the API server ask a webhook from e2e/bench/floor about the scenario's Deployments with some labels. It is
+// reached in the same way as pod-reloader's.
 func (w *world) register(ctx context.Context, name, address string, labels map[string]string) error {
 	balancer, err := controlplane.NewBalancer(context.WithoutCancel(ctx))
 	if err != nil {
@@ -22,11 +23,12 @@ func (w *world) register(ctx context.Context, name, address string, labels map[s
 	}
 	endpoint, none, timeout := "https://"+balancer.Addr()+"/mutate", admissionv1.SideEffectClassNone, int32(3)
 	return w.Create(ctx, &admissionv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: w.name + "-" + name},
 		Webhooks: []admissionv1.MutatingWebhook{{
 			Name: name + ".floor.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, TimeoutSeconds: &timeout,
-			ClientConfig:   admissionv1.WebhookClientConfig{URL: &endpoint, CABundle: w.cp.CA()},
-			ObjectSelector: &metav1.LabelSelector{MatchLabels: labels},
+			ClientConfig:      admissionv1.WebhookClientConfig{URL: &endpoint, CABundle: w.cp.CA()},
+			ObjectSelector:    &metav1.LabelSelector{MatchLabels: labels},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.name}},
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 				Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},

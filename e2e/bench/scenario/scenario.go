@@ -30,9 +30,10 @@ type Sizes struct {
 	Deployments int
 	// Looks is how often the resident memory is looked at for one figure, their median.
 	Looks int
-	// Rate is that of admission reviews a second, for the time Load.
-	Rate int
-	Load time.Duration
+	// Rate is that of admission reviews a second, for the time Load, so many times.
+	Rate  int
+	Load  time.Duration
+	Loads int
 	// Objects are watched by a cache that is filled Syncs times.
 	Objects, Syncs int
 	// BenchTime is how long each of the Go benchmarks runs, BenchTimes how often: as for go test.
@@ -49,7 +50,7 @@ func Full() Sizes {
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 20, Deployments: 10_000,
-		Rate: 200, Load: 10 * time.Second,
+		Rate: 200, Load: 5 * time.Second, Loads: 5,
 		Objects: 20_000, Syncs: 7,
 		BenchTime: "500ms", BenchTimes: 5,
 	}
@@ -64,7 +65,7 @@ func Quick() Sizes {
 		Bursts:  1, Edits: 5, Releases: 3, Applies: 3, Changes: 4,
 		Secrets: 20, Small: 1 << 10, Large: 20_000,
 		Looks: 2, Deployments: 20,
-		Rate: 50, Load: time.Second,
+		Rate: 50, Load: time.Second, Loads: 1,
 		Objects: 50, Syncs: 2,
 		BenchTime: "100x", BenchTimes: 1,
 	}
@@ -94,6 +95,7 @@ func scenarios() []scenario {
 		{"fan-out", bare, fanOut},
 		{"admission", bare, admission},
 		{"requests", complete, requests},
+		{"sharing", complete, sharing},
 		{"burst", complete, burst},
 		{"memory", bulk, memory},
 		{"scale", bulk, scale},
