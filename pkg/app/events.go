@@ -3,41 +3,93 @@ package app
 import (
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 )
 
 // eventsUnderWay is how many Events are written at a time. client-go starts a request for each one at once: a change that
 // reloads hundreds of workloads would put as many requests between the last of its reloads, and open connections for them.
 const eventsUnderWay = 2
 
+// eventsGiveWay is how long an Event gives way to other requests. Who reloads hundreds of workloads wants them reloaded, and
+// told of a moment later.
+const eventsGiveWay = time.Second
+
 // eventsPath is where the API has Events.
 const eventsPath = "/apis/events.k8s.io/"
 
-// paced is a transport in which Events wait for each other, and nothing else for them.
+// paced is a transport in which Events wait for each other and for everything else, and nothing else for them.
 type paced struct {
 	next  http.RoundTripper
 	slots chan struct{}
+
+	mu sync.Mutex
+	// busy counts the other requests that have no answer yet; quiet is closed while there is none.
+	busy  int
+	quiet chan struct{}
 }
 
 // paceEvents is for rest.Config.Wrap.
 func paceEvents(next http.RoundTripper) http.RoundTripper {
-	return &paced{next: next, slots: make(chan struct{}, eventsUnderWay)}
+	quiet := make(chan struct{})
+	close(quiet)
+	return &paced{next: next, slots: make(chan struct{}, eventsUnderWay), quiet: quiet}
 }
 
-// RoundTrip sends a request, an Event as soon as there is a slot.
+// RoundTrip sends a request, an Event when there is room for it.
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(r.URL.Path, eventsPath) {
+		p.begin()
+		defer p.end()
 		return p.next.RoundTrip(r)
 	}
+	patience := time.NewTimer(eventsGiveWay)
+	defer patience.Stop()
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
-		return p.next.RoundTrip(r)
 	case <-r.Context().Done():
-		if r.Body != nil {
-			_ = r.Body.Close() // as every transport does, whatever becomes of the request
-		}
-		return nil, r.Context().Err()
+		return nil, abandon(r)
 	}
+	select {
+	case <-p.idle():
+	case <-patience.C:
+	case <-r.Context().Done():
+		return nil, abandon(r)
+	}
+	return p.next.RoundTrip(r)
+}
+
+func (p *paced) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy == 0 {
+		p.quiet = make(chan struct{})
+	}
+	p.busy++
+}
+
+func (p *paced) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy--; p.busy == 0 {
+		close(p.quiet)
+	}
+}
+
+// idle returns a channel that is closed when all other requests of now have their answers.
+func (p *paced) idle() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.quiet
+}
+
+// abandon gives a request up, and closes its body as every transport does, whatever becomes of the request.
+func abandon(r *http.Request) error {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return r.Context().Err()
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
