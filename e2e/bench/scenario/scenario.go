@@ -45,7 +45,7 @@ type Sizes struct {
 func Full() Sizes {
 	return Sizes{
 		Samples: 400, Block: 10,
-		Workloads: 300, Rounds: 7,
+		Workloads: 300, Rounds: 15,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
@@ -146,6 +146,7 @@ func (b Bench) play(ctx context.Context, on stage, scenarios []scenario) (found 
 		started := time.Now()
 		w.name = s.name
 		figures, err := s.run(ctx, w)
+		w.endFloors()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}

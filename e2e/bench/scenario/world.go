@@ -155,6 +155,14 @@ func (w *world) startFloor(ctx context.Context, name, address string, args ...st
 	return err
 }
 
+// endFloors ends the programs of a scenario: they have no part in the next one.
+func (w *world) endFloors() {
+	for _, floor := range w.floors {
+		floor.Kill()
+	}
+	w.floors = nil
+}
+
 func listening(ctx context.Context, address string) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
