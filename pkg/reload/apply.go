@@ -103,6 +103,7 @@ func (l *loop) done(
 ) reconcile.Result {
 	l.memory.Wrote(s.key, generation, l.now())
 	l.memory.Stamped(s.key, generation)
+	l.warn(s, reasonLost, "") // it is another stamp: where this one is lost as well, that is news
 	if !s.events.first.IsZero() {
 		l.metrics.latency(s.object.Kind, l.now().Sub(s.events.first))
 	}

@@ -205,7 +205,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, ids []digest.KeyI
 func (l *loop) inOrder(s subject) reconcile.Result {
 	l.memory.Settled(s.key, s.events.last)
 	l.memory.Done(s.key)
-	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonFolded)
+	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonFolded, reasonLost)
 	l.backoff.forget(s.key)
 	return reconcile.Result{}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestSentence(t *testing.T) {
@@ -142,4 +143,27 @@ func TestNobodyIsToldOfALag(t *testing.T) {
 			assert.Len(t, recorder.Events, tc.told, tc.why)
 		})
 	}
+}
+
+// A stamp that was not stored is told once, however often the workload is looked at, and again where the next is lost too.
+func TestLostStampIsToldOnceForEach(t *testing.T) {
+	t.Parallel()
+	recorder := events.NewFakeRecorder(10)
+	l := &loop{memory: newMemory(0), now: time.Now, recorder: recorder, backoff: newBackoff()}
+	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+	at := func(generation int64) subject {
+		kind := workload.Builtin()[1]
+		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
+		return subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Object{Kind: kind, Raw: raw}, view: viewOf(t)}
+	}
+	for n, generation := range []int64{2, 3} {
+		l.done(t.Context(), at(generation-1), policy.Verdict{}, record.LastReload{}, generation)
+		for range 3 {
+			l.missStamp(at(generation))
+			l.inOrder(at(generation))
+		}
+		assert.Len(t, recorder.Events, n+1)
+	}
+	l.missStamp(at(4))
+	assert.Len(t, recorder.Events, 2, "somebody else has written since")
 }
