@@ -43,7 +43,7 @@ func newRoot(stdout io.Writer) *cobra.Command {
 			if err := errors.Join(parsed, invalid); err != nil {
 				return usageError{err}
 			}
-			return app.Run(cmd.Context(), o, buildVersion(), o.Logging.Logger(cmd.ErrOrStderr()))
+			return app.Run(cmd.Context(), app.Host{}, o, buildVersion(), o.Logging.Logger(cmd.ErrOrStderr()))
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

@@ -9,8 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
@@ -21,16 +19,17 @@ import (
 // leaseName is the name of the leader's lease; manifests grant access to this one.
 const leaseName = "pod-reloader"
 
-// Run runs the program until the context ends. The error says what failed, or what stopped by itself.
-func Run(ctx context.Context, o options.Options, version string, log logr.Logger) error {
-	crlog.SetLogger(log)
-	klog.SetLogger(log.WithName("client-go"))
-	config, err := RESTConfig(o.Kubeconfig, version)
+// Run runs the program on a Host until the context ends. The error says what failed, or what stopped by itself.
+func Run(ctx context.Context, host Host, o options.Options, version string, log logr.Logger) error {
+	host = host.complete()
+	host.SetLogger(log)
+	config, err := host.restConfig(o.Kubeconfig, version)
 	if err != nil {
 		return err
 	}
 	config.Wrap(paceEvents)
-	b := builder{options: o, version: version, config: config, log: log, registry: prometheus.NewRegistry(), kinds: live.NewKinds(o.Selection.Kinds)}
+	b := builder{options: o, version: version, host: host, config: config, log: log, kinds: live.NewKinds(o.Selection.Kinds)}
+	b.registry, b.gatherer = host.metrics()
 	life, err := b.build()
 	if err != nil {
 		return err
@@ -44,9 +43,11 @@ func Run(ctx context.Context, o options.Options, version string, log logr.Logger
 type builder struct {
 	options  options.Options
 	version  string
+	host     Host
 	config   *rest.Config
 	log      logr.Logger
 	registry *prometheus.Registry
+	gatherer prometheus.Gatherer
 	kinds    *live.Kinds
 
 	keys        *keyring.Keyring

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ const certificatePoll = 2 * time.Second
 // good one in place.
 type certificate struct {
 	certFile, keyFile string
+	readFile          func(path string) ([]byte, error)
 	log               logr.Logger
 	now               func() time.Time
 
@@ -34,10 +34,10 @@ type certificate struct {
 // errNoCertificate says that there has been no certificate since the start.
 var errNoCertificate = errors.New("no certificate is loaded yet")
 
-func newCertificate(directory string, log logr.Logger) *certificate {
+func newCertificate(directory string, readFile func(path string) ([]byte, error), log logr.Logger) *certificate {
 	return &certificate{
 		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"),
-		log: log, now: time.Now,
+		readFile: readFile, log: log, now: time.Now,
 	}
 }
 
@@ -112,11 +112,11 @@ func (c *certificate) load() {
 
 // readPair returns the pair in the files, or nil if it is the current one.
 func (c *certificate) readPair() (*tls.Certificate, []byte, error) {
-	certPEM, err := os.ReadFile(c.certFile)
+	certPEM, err := c.readFile(c.certFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the certificate: %w", err)
 	}
-	keyPEM, err := os.ReadFile(c.keyFile)
+	keyPEM, err := c.readFile(c.keyFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the certificate's key: %w", err)
 	}

@@ -66,7 +66,7 @@ func TestCertificateIsWaitedForAndFollowed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	var lines []string
-	c := newCertificate(directory, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	c := newCertificate(directory, os.ReadFile, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 
 	c.load()
 	c.load()
@@ -117,7 +117,7 @@ func TestCertificateValid(t *testing.T) {
 			directory := t.TempDir()
 			certPEM, keyPEM := pair(t, 1, tt.before, tt.after)
 			project(t, directory, "v1", certPEM, keyPEM)
-			c := newCertificate(directory, logr.Discard())
+			c := newCertificate(directory, os.ReadFile, logr.Discard())
 			c.load()
 			if tt.want == "" {
 				assert.NoError(t, c.Valid(), tt.why)

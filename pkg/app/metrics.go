@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	certutil "k8s.io/client-go/util/cert"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // observed is what the program's own gauges tell.
@@ -49,9 +48,9 @@ func (o observed) register(registry prometheus.Registerer) {
 }
 
 // metricsHandler serves a registry together with that of controller-runtime.
-func metricsHandler(registry prometheus.Gatherer) http.Handler {
+func metricsHandler(gatherer prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(prometheus.Gatherers{registry, metrics.Registry}, promhttp.HandlerOpts{
+	mux.Handle("/metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{
 		// A compressor keeps almost a megabyte, which is more than the text has.
 		DisableCompression: true,
 	}))

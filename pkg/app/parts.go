@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -47,6 +48,7 @@ func (b *builder) buildState() (err error) {
 		Namespaces:     b.options.Selection.Scope.Namespaces,
 		Ring:           b.keys.Ring,
 		OwnAnnotations: func(key string) bool { return strings.Contains(key, stakaterDomain) },
+		Now:            b.host.Now,
 		Log:            b.log.WithName("configstate"),
 	})
 	return err
@@ -63,6 +65,7 @@ func (b *builder) buildWebhook() error {
 		State: b.store, Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
 	}, webhook.Options{
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope, Revision: o.Reload.Revision,
+		Now: b.host.Now,
 	})
 	if err != nil {
 		return err
@@ -70,8 +73,8 @@ func (b *builder) buildWebhook() error {
 	mux := http.NewServeMux()
 	mux.Handle(webhook.Path, handler)
 	b.drain.next = mux
-	b.certificate = newCertificate(o.Webhook.Directory, b.log.WithName("certificate"))
-	if b.webhook, err = listen("admission", o.Webhook.Address, b.drain, b.log); err != nil {
+	b.certificate = newCertificate(o.Webhook.Directory, b.host.ReadFile, b.log.WithName("certificate"))
+	if b.webhook, err = b.listen("admission", o.Webhook.Address, b.drain); err != nil {
 		return err
 	}
 	b.webhook.secure(tlsConfig(o.Webhook, b.certificate.Get))
@@ -85,13 +88,14 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := loopStop
+	stop, severalInOneProcess := loopStop, true
 	mgr, err := manager.New(b.config, manager.Options{
 		Scheme:                        scheme,
 		Cache:                         cacheOptions(o.Selection, b.kinds.Current),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              o.Servers.PprofAddress,
+		Controller:                    config.Controller{SkipNameValidation: &severalInOneProcess},
 		LeaderElection:                o.Election.Enabled,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.Election.Namespace,
@@ -113,6 +117,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		Revision:              o.Reload.Revision,
 		Webhook:               o.Webhook.Enabled,
 		Workers:               o.Reload.Workers,
+		Now:                   b.host.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the loop: %w", err)
@@ -143,7 +148,7 @@ func (b *builder) keyLoaded() error {
 func (b *builder) buildServers(mgr manager.Manager, p *probes) ([]*server, error) {
 	var servers []*server
 	if address := b.options.Servers.ProbeAddress; address != "0" {
-		s, err := listen("probes", address, p.handler(), b.log)
+		s, err := b.listen("probes", address, p.handler())
 		if err != nil {
 			return nil, err
 		}
@@ -161,10 +166,10 @@ func (b *builder) buildServers(mgr manager.Manager, p *probes) ([]*server, error
 
 func (b *builder) buildMetrics(client *http.Client) (*server, error) {
 	observed{version: b.version, synced: b.store.Synced, certificate: b.certificate}.register(b.registry)
-	handler := metricsHandler(b.registry)
+	handler := metricsHandler(b.gatherer)
 	o := b.options
 	if !o.Servers.MetricsSecure {
-		return listen("metrics", o.Servers.MetricsAddress, handler, b.log)
+		return b.listen("metrics", o.Servers.MetricsAddress, handler)
 	}
 	handler, err := protect(handler, b.config, client, b.log)
 	if err != nil {
@@ -176,7 +181,7 @@ func (b *builder) buildMetrics(client *http.Client) (*server, error) {
 	} else if get, err = selfSigned(); err != nil {
 		return nil, err
 	}
-	s, err := listen("metrics", o.Servers.MetricsAddress, handler, b.log)
+	s, err := b.listen("metrics", o.Servers.MetricsAddress, handler)
 	if err != nil {
 		return nil, err
 	}

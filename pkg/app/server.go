@@ -40,8 +40,14 @@ type server struct {
 }
 
 // listen binds an address.
-func listen(name, address string, handler http.Handler, log logr.Logger) (*server, error) {
-	listener, err := net.Listen("tcp", address)
+func (b *builder) listen(name, address string, handler http.Handler) (*server, error) {
+	return listen(b.host.Listen, name, address, handler, b.log)
+}
+
+func listen(
+	bind func(network, address string) (net.Listener, error), name, address string, handler http.Handler, log logr.Logger,
+) (*server, error) {
+	listener, err := bind("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w", name, address, err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -24,9 +26,9 @@ func serve(t *testing.T, handler http.Handler, o options.Webhook) (s *server, st
 	directory := t.TempDir()
 	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
 	project(t, directory, "v1", certPEM, keyPEM)
-	c := newCertificate(directory, logr.Discard())
+	c := newCertificate(directory, os.ReadFile, logr.Discard())
 	c.load()
-	s, err := listen("test", "127.0.0.1:0", handler, logr.Discard())
+	s, err := listen(net.Listen, "test", "127.0.0.1:0", handler, logr.Discard())
 	require.NoError(t, err)
 	s.secure(tlsConfig(o, c.Get))
 	s.inFlight = patience // that connections end in time is not what is tested
@@ -94,10 +96,10 @@ func TestServerProtocols(t *testing.T) {
 
 func TestListenTellsWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
-	first, err := listen("one", "127.0.0.1:0", noContent, logr.Discard())
+	first, err := listen(net.Listen, "one", "127.0.0.1:0", noContent, logr.Discard())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = first.listener.Close() })
-	_, err = listen("two", first.listener.Addr().String(), noContent, logr.Discard())
+	_, err = listen(net.Listen, "two", first.listener.Addr().String(), noContent, logr.Discard())
 	assert.ErrorContains(t, err, "listen for two on 127.0.0.1:")
 }
 

@@ -40,7 +40,7 @@ func (p *pipes) Close() error {
 // connect serves with a handler until the test ends and connects to it.
 func connect(t *testing.T, handler http.HandlerFunc) net.Conn {
 	t.Helper()
-	s, err := listen("test", "127.0.0.1:0", handler, logr.Discard())
+	s, err := listen(net.Listen, "test", "127.0.0.1:0", handler, logr.Discard())
 	require.NoError(t, err)
 	p := &pipes{s.listener, make(chan net.Conn), make(chan struct{})}
 	s.listener = p

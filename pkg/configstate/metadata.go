@@ -2,7 +2,6 @@ package configstate
 
 import (
 	"maps"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -146,7 +145,7 @@ func (s *Store) announce() {
 func (s *Store) event(w *watcher, namespace, name string, kind EventType, initial bool) Event {
 	return Event{
 		Namespace: namespace, Ref: reference.Ref{Kind: w.kind, Name: name},
-		Type: kind, Received: time.Now(), Initial: initial,
+		Type: kind, Received: s.now(), Initial: initial,
 	}
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	Ring func() digest.Ring
 	// OwnAnnotations tells which annotations of config objects to keep, by key. nil keeps none.
 	OwnAnnotations func(key string) bool
+	// Now is the clock of Event.Received; nil is time.Now.
+	Now func() time.Time
 	// Log gets a line when a watch fails in a new way and when it works again.
 	Log logr.Logger
 }
@@ -73,6 +75,7 @@ type object struct {
 type Store struct {
 	client   *client
 	ring     func() digest.Ring
+	now      func() time.Time
 	digests  *digests
 	live     share.Group[key, digest.State]
 	fills    share.Group[key, digest.State]
@@ -106,7 +109,11 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s := &Store{
+		now:      o.Now,
 		client:   c,
 		ring:     o.Ring,
 		digests:  newDigests(maxDigests),

@@ -41,6 +41,8 @@ type Options struct {
 	Revision bool
 	// Webhook tells that an admission webhook of ours is meant to answer; without it the loop stamps by itself.
 	Webhook bool
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
 	// Workers is the number of workloads treated at the same time; 0 means 16. The more there are, the more of them share
 	// the reads of an object that they depend on.
 	Workers int
@@ -104,12 +106,15 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if opts.Workers <= 0 {
 		opts.Workers = 16
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	gates := gates{settle: opts.Settle, settleMax: opts.SettleMax, refractory: opts.Refractory}
 	l := &loop{
 		opts:     opts,
 		watches:  newWatches(),
 		gates:    gates,
-		now:      time.Now,
+		now:      opts.Now,
 		store:    deps.Store,
 		keys:     deps.Keys,
 		cache:    mgr.GetCache(),
