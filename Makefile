@@ -19,6 +19,14 @@ export K8S_VERSION
 TEST_TIMEOUT ?= 40m
 TESTFLAGS ?=
 FUZZTIME ?= 30s
+# What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
+SEED ?= 0
+N ?= 0
+STEPS ?= 100
+FAULTS ?= true
+FOR ?= 2m
+REPLAY ?=
+SIMULATEFLAGS ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
 PKG ?= ./...
 
@@ -69,6 +77,19 @@ fuzz: ## Run every fuzz test for FUZZTIME: a time (30s) or a number of inputs (3
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
 	  done; \
 	done
+
+.PHONY: simulate
+simulate: ## Hunt for histories that break a promise, in fake time (SEED= N= STEPS= FAULTS=false FOR=2m; REPLAY=FILE)
+	@go build -o bin/hunt ./e2e/simulate/hunt
+	@bin/hunt $(if $(REPLAY),-replay $(REPLAY),-seed $(SEED) -n $(N) -steps $(STEPS) -faults=$(FAULTS) -for $(FOR)) $(SIMULATEFLAGS)
+
+.PHONY: simulate-check
+simulate-check: tools ## Replay histories on a real control plane and compare what they leave
+	go test -count 1 -timeout $(TEST_TIMEOUT) -v ./e2e/simulate/check
+
+.PHONY: simulate-planted
+simulate-planted: ## Plant faults into the program and see that the simulator finds each (SIMULATEFLAGS="-only NAME")
+	go run ./e2e/simulate/planted $(SIMULATEFLAGS)
 
 ##@ Checks
 

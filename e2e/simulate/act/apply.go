@@ -1,0 +1,111 @@
+package act
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+const applyManager = "kubectl-client-side-apply"
+
+// apply is "kubectl apply": it creates the object, or sends the strategic merge patch that leads from what was applied
+// last, and what is live, to the manifest.
+func (c client) apply(ctx context.Context, key world.Key, manifest world.Object) error {
+	live, err := c.get(ctx, key)
+	if rejectedFor(err, "NotFound") {
+		return c.createApplied(ctx, key, manifest)
+	}
+	if err != nil {
+		return err
+	}
+	modified, err := withLastApplied(manifest)
+	if err != nil {
+		return err
+	}
+	last, _ := annotationsOf(live)[corev1.LastAppliedConfigAnnotation].(string)
+	patch, err := threeWay([]byte(last), modified, live, key.Resource)
+	if err != nil || patch == nil {
+		return err
+	}
+	return c.patch(ctx, key, applyManager, change{strategicPatch, patch})
+}
+
+// createApplied creates an object as "kubectl apply" does.
+func (c client) createApplied(ctx context.Context, key world.Key, manifest world.Object) error {
+	modified, err := withLastApplied(manifest)
+	if err != nil {
+		return err
+	}
+	return c.create(ctx, key, applyManager, modified)
+}
+
+// withLastApplied returns a copy of the manifest that has its own text as an annotation.
+func withLastApplied(manifest world.Object) (world.Object, error) {
+	meta := at(manifest, "metadata")
+	annotations := without(annotationsOf(manifest), func(key string) bool { return key == corev1.LastAppliedConfigAnnotation })
+	text, err := json.Marshal(replaced(manifest, "metadata", replaced(meta, "annotations", annotations)))
+	if err != nil {
+		return nil, fmt.Errorf("encode the manifest: %w", err)
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(text) + "\n"
+	return replaced(manifest, "metadata", replaced(meta, "annotations", annotations)), nil
+}
+
+// replaced returns a shallow copy with another value of one field.
+func replaced(object world.Object, field string, value any) world.Object {
+	fresh := make(world.Object, len(object)+1)
+	for name, old := range object {
+		fresh[name] = old
+	}
+	fresh[field] = value
+	return fresh
+}
+
+// threeWay returns the strategic merge patch from live to modified that removes what only original has; nil if there is
+// nothing to do.
+func threeWay(original []byte, modified, live world.Object, r world.Resource) ([]byte, error) {
+	target, err := json.Marshal(modified)
+	if err != nil {
+		return nil, fmt.Errorf("encode the manifest: %w", err)
+	}
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, fmt.Errorf("encode the live object: %w", err)
+	}
+	schema, err := strategicpatch.NewPatchMetaFromStruct(typed(r))
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of %s: %w", r.Plural, err)
+	}
+	patch, err := strategicpatch.CreateThreeWayMergePatch(original, target, current, schema, true)
+	if err != nil {
+		return nil, fmt.Errorf("merge three ways: %w", err)
+	}
+	if string(patch) == "{}" {
+		return nil, nil
+	}
+	return patch, nil
+}
+
+// typed returns the Go type that has the merge keys of a resource.
+func typed(r world.Resource) any {
+	switch r {
+	case world.ConfigMaps:
+		return corev1.ConfigMap{}
+	case world.Secrets:
+		return corev1.Secret{}
+	case world.StatefulSets:
+		return appsv1.StatefulSet{}
+	case world.DaemonSets:
+		return appsv1.DaemonSet{}
+	case world.CronJobs:
+		return batchv1.CronJob{}
+	}
+	return appsv1.Deployment{}
+}

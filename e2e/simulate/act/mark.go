@@ -1,0 +1,115 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func markActs() []act {
+	anyWorkload := onWorkload(workloadResources()...)
+	return []act{
+		{
+			name: "strip-annotations", weight: 4, on: anyWorkload,
+			with:  []parameter{number("times", 1, 100, "1", "1", "1", "3", "8"), duration("every", "0s", "500ms", "2s")},
+			words: "an operator strips the marks of {on}, {times} times, every {every}",
+			do:    strip,
+		},
+		{
+			name: "edit-marks", weight: 4, on: anyWorkload,
+			with:  []parameter{markParameter(), oneOf("where", "template", "workload"), required("value", isText, drawGarbage)},
+			words: "user sets the mark {mark} on the {where} of {on} to {value|q} by hand",
+			do: func(ctx context.Context, c client, s step) error {
+				return editMark(ctx, c, s, s.text("value"))
+			},
+		},
+		{
+			name: "remove-mark", weight: 2, on: anyWorkload,
+			with:  []parameter{markParameter(), oneOf("where", "template", "workload")},
+			words: "user removes the mark {mark} from the {where} of {on}",
+			do:    func(ctx context.Context, c client, s step) error { return editMark(ctx, c, s, nil) },
+		},
+	}
+}
+
+func markParameter() parameter {
+	names := []string{"config-hash", "config-record", "config-baseline", "config-restart", "last-reload"}
+	return required("mark", isOneOf(names...), pick(names...))
+}
+
+// strip removes all marks, the user's lists stay.
+func strip(ctx context.Context, c client, s step) error {
+	removed := false
+	for i := range s.number("times") {
+		if i > 0 {
+			if err := pause(ctx, s.pause("every")); err != nil {
+				return err
+			}
+		}
+		err := c.stripOnce(ctx, s.key)
+		if err != nil && !errors.Is(err, ErrSkipped) {
+			return err
+		}
+		removed = removed || err == nil
+	}
+	if !removed {
+		return skip("%s has no marks", s.key)
+	}
+	return nil
+}
+
+func (c client) stripOnce(ctx context.Context, key world.Key) error {
+	live, err := c.get(ctx, key)
+	if err != nil {
+		return err
+	}
+	onWorkload := removal(annotationsOf(live))
+	onTemplate := removal(annotationsOf(templateOf(key.Resource, live)))
+	if len(onWorkload)+len(onTemplate) == 0 {
+		return skip("%s has no marks", key)
+	}
+	body := world.Object{}
+	if len(onTemplate) > 0 {
+		body = inTemplate(key.Resource, metadata("annotations", onTemplate))
+	}
+	if len(onWorkload) > 0 {
+		maps.Copy(body, metadata("annotations", onWorkload))
+	}
+	return c.merge(ctx, key, "operator", body)
+}
+
+// removal is a merge patch that removes the marks among some annotations.
+func removal(annotations world.Object) world.Object {
+	gone := world.Object{}
+	for key := range annotations {
+		if isMark(key) {
+			gone[key] = nil
+		}
+	}
+	return gone
+}
+
+func drawGarbage(r *rand.Rand, on world.Key) string {
+	switch r.IntN(5) {
+	case 0:
+		return ""
+	case 1:
+		return drawDigest(r, on)
+	case 2:
+		return `{"time":"2035-01-01T00:00:00Z","hash":"` + drawDigest(r, on) + `","cause":"config-change"}`
+	case 3:
+		return "v9:" + drawDigest(r, on) + ":0011aabb:configmap/app=0123456789abcdef@1"
+	}
+	return "garbage"
+}
+
+func editMark(ctx context.Context, c client, s step, value any) error {
+	body := metadata("annotations", world.Object{Prefix + s.text("mark"): value})
+	if s.text("where") == "template" {
+		body = inTemplate(s.key.Resource, body)
+	}
+	return c.merge(ctx, s.key, "kubectl-annotate", body)
+}

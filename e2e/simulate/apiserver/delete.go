@@ -1,0 +1,127 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// delete answers a DELETE. Pods go at once, as if no kubelet held them, and the propagation policy is left to the model of
+// the garbage collector, which finds it in the body of the Call.
+func (s *Server) delete(q *request) (answer, error) {
+	options, err := q.deleteOptions()
+	if err != nil {
+		return answer{}, err
+	}
+	for {
+		old := s.store.get(q.kind, q.at, 0)
+		if old == nil {
+			return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name)
+		}
+		if err := checkPreconditions(q.kind, old, options.Preconditions); err != nil {
+			return answer{}, err
+		}
+		r := review{operation: admissionv1.Delete, old: old}
+		if _, err := s.mutate(q, r); err != nil {
+			return answer{}, err
+		}
+		if err := s.validate(q, r); err != nil {
+			return answer{}, err
+		}
+		if a, done := s.end(q, old); done {
+			return a, nil
+		}
+		if err := q.ended(); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// end removes an object, or marks it where finalizers hold it; false means that it has changed meanwhile.
+func (s *Server) end(q *request, old *item) (answer, bool) {
+	if released(old.typed) {
+		if !q.call.DryRun && s.store.commit(write{kind: q.kind, at: q.at, expect: old, call: q.call}) == nil {
+			return answer{}, false
+		}
+		if q.kind.Plural == "pods" {
+			return q.ok(http.StatusOK, old), true
+		}
+		return q.succeeded(&metav1.Status{
+			Status: metav1.StatusSuccess, Code: http.StatusOK,
+			Details: &metav1.StatusDetails{Name: q.at.name, Group: q.kind.Group, Kind: q.kind.Plural, UID: old.meta().UID},
+		}), true
+	}
+	if old.meta().DeletionTimestamp != nil {
+		return q.ok(http.StatusOK, old), true
+	}
+	next := clone(old.typed)
+	mark(next)
+	if q.call.DryRun {
+		return q.ok(http.StatusOK, &item{kind: q.kind, version: old.version, typed: next, raw: marshal(next)}), true
+	}
+	stored := s.store.commit(write{kind: q.kind, at: q.at, expect: old, next: next, call: q.call})
+	if stored == nil {
+		return answer{}, false
+	}
+	return q.ok(http.StatusOK, stored), true
+}
+
+// mark makes an object one that is being deleted.
+func mark(o object) {
+	meta := metaOf(o)
+	at, grace := now(), int64(0)
+	meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = &at, &grace
+	if meta.Generation > 0 {
+		meta.Generation++
+	}
+	if n, ok := o.(*corev1.Namespace); ok {
+		n.Status.Phase, meta.DeletionGracePeriodSeconds = corev1.NamespaceTerminating, nil
+	}
+}
+
+func (q *request) deleteOptions() (metav1.DeleteOptions, error) {
+	var options metav1.DeleteOptions
+	if len(q.call.Body) > 0 {
+		if err := q.decodeOptions(&options); err != nil {
+			return options, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	for _, dry := range options.DryRun {
+		q.call.DryRun = q.call.DryRun || dry == metav1.DryRunAll
+	}
+	return options, nil
+}
+
+func (q *request) decodeOptions(options *metav1.DeleteOptions) error {
+	switch q.call.ContentType {
+	case protobufType:
+		return decodeMessage(q.call.Body, options)
+	case yamlType:
+		return yaml.Unmarshal(q.call.Body, options)
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(q.call.Body, options)
+}
+
+func checkPreconditions(k *kind, old *item, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	gr := k.gr
+	gr.Resource = k.Kind
+	meta := old.meta()
+	if p.UID != nil && *p.UID != meta.UID {
+		return apierrors.NewConflict(gr, meta.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *p.UID, meta.UID))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != meta.ResourceVersion {
+		return apierrors.NewConflict(gr, meta.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
+			"ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, meta.ResourceVersion))
+	}
+	return nil
+}

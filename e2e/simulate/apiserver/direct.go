@@ -1,0 +1,162 @@
+package apiserver
+
+import (
+	"bytes"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// The methods here are for the models of controllers and for the oracle. They need no request, call no webhook and meet no
+// fault; commits have no Call.
+
+// Get returns an object, which is shared.
+func (s *Server) Get(key world.Key) (world.Object, bool) {
+	k, err := s.kindOf(key.Resource)
+	if err != nil {
+		return nil, false
+	}
+	found := s.store.get(k, placeOf(key), 0)
+	if found == nil {
+		return nil, false
+	}
+	return found.object(), true
+}
+
+// List returns the objects of a resource in a namespace, or in all, sorted by namespace and name. They are shared.
+func (s *Server) List(resource world.Resource, namespace string) []world.Object {
+	k, err := s.kindOf(resource)
+	if err != nil {
+		return nil
+	}
+	items, _ := s.store.list(k, selection{namespace: namespace}, 0)
+	objects := make([]world.Object, len(items))
+	for n, i := range items {
+		objects[n] = i.object()
+	}
+	return objects
+}
+
+// Version returns the version of the last change.
+func (s *Server) Version() int64 { return s.store.now() }
+
+// Compact makes watches from older versions end as expired. The changes are kept for servers that lag.
+func (s *Server) Compact(version int64) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.compacted = max(s.store.compacted, min(version, s.store.version))
+}
+
+// Store creates or replaces an object, its status too, and returns what is stored. Defaults are set; UID, times, generation
+// and version are the Server's. If the object bears a resourceVersion that is not the stored one it fails with a conflict.
+// The object given is not kept.
+func (s *Server) Store(key world.Key, o world.Object) (world.Object, error) {
+	return s.storeDirectly(key, o, func(k *kind, next object, old *item) {
+		if old == nil {
+			given := clone(next)
+			metaOf(next).Generation = 0
+			s.identify(metaOf(next))
+			prepareCreate(k, next)
+			if _, ok := o["status"]; ok {
+				copyStatus(next, given)
+			}
+			return
+		}
+		meta, before := metaOf(next), old.meta()
+		meta.UID, meta.CreationTimestamp, meta.Generation = before.UID, before.CreationTimestamp, before.Generation
+		raise(k, next, old.typed)
+	})
+}
+
+// StoreStatus changes the status of an object that exists, by the rules of the status subresource.
+func (s *Server) StoreStatus(key world.Key, o world.Object) (world.Object, error) {
+	return s.storeDirectly(key, o, func(_ *kind, next object, old *item) {
+		if old == nil {
+			return
+		}
+		meta, before := metaOf(next), old.meta()
+		meta.UID, meta.CreationTimestamp, meta.Generation = before.UID, before.CreationTimestamp, before.Generation
+		prepareStatus(next, old.typed)
+		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = before.DeletionTimestamp, before.DeletionGracePeriodSeconds
+	}, mustExist)
+}
+
+// storeOption is a variation of storeDirectly.
+type storeOption int
+
+const mustExist storeOption = iota
+
+func (s *Server) storeDirectly(
+	key world.Key, o world.Object, prepare func(*kind, object, *item), options ...storeOption,
+) (world.Object, error) {
+	k, err := s.kindOf(key.Resource)
+	if err != nil {
+		return nil, err
+	}
+	at := placeOf(key)
+	for {
+		old := s.store.get(k, at, 0)
+		if old == nil && len(options) > 0 {
+			return nil, apierrors.NewNotFound(k.gr, key.Name)
+		}
+		next, err := fromValues(k, o)
+		if err != nil {
+			return nil, err
+		}
+		meta := metaOf(next)
+		meta.Namespace, meta.Name = key.Namespace, key.Name
+		if old != nil && meta.ResourceVersion != "" && meta.ResourceVersion != old.meta().ResourceVersion {
+			return nil, errModified(k, key.Name)
+		}
+		setDefaults(next)
+		prepare(k, next, old)
+		if old != nil {
+			meta.ResourceVersion = old.meta().ResourceVersion
+			if bytes.Equal(marshal(next), old.raw) {
+				return old.object(), nil
+			}
+		}
+		if stored := s.store.commit(write{kind: k, at: at, expect: old, next: next}); stored != nil {
+			return stored.object(), nil
+		}
+	}
+}
+
+// Remove deletes an object, whatever finalizers it has. It returns false if there is none.
+func (s *Server) Remove(key world.Key) bool {
+	k, err := s.kindOf(key.Resource)
+	if err != nil {
+		return false
+	}
+	for {
+		old := s.store.get(k, placeOf(key), 0)
+		if old == nil {
+			return false
+		}
+		if s.store.commit(write{kind: k, at: placeOf(key), expect: old}) != nil {
+			return true
+		}
+	}
+}
+
+func (s *Server) kindOf(r world.Resource) (*kind, error) {
+	k := s.served[served{r.Group, r.Version, r.Plural}]
+	if k == nil {
+		return nil, fmt.Errorf("the model serves no %s", r.Plural)
+	}
+	return k, nil
+}
+
+func placeOf(key world.Key) name { return name{key.Namespace, key.Name} }
+
+func fromValues(k *kind, o world.Object) (object, error) {
+	next := k.make()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, next); err != nil {
+		return nil, fmt.Errorf("convert the object to a %s: %w", k.Kind, err)
+	}
+	next.GetObjectKind().SetGroupVersionKind(k.gvk)
+	return next, nil
+}

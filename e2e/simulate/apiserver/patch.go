@@ -1,0 +1,196 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// mostOperations is how many operations a JSON patch may have, as in kube-apiserver.
+const mostOperations = 10000
+
+// patch answers a PATCH.
+func (s *Server) patch(q *request) (answer, error) {
+	var apply func(q *request, old *item) (object, error)
+	switch types.PatchType(q.call.ContentType) {
+	case types.JSONPatchType:
+		operations, err := decodeOperations(q.call.Body)
+		if err != nil {
+			return answer{}, err
+		}
+		apply = func(q *request, old *item) (object, error) { return applyOperations(q, old, operations) }
+	case types.MergePatchType:
+		if err := checkMerge(q.call.Body); err != nil {
+			return answer{}, err
+		}
+		apply = applyMerge
+	case types.StrategicMergePatchType:
+		apply = applyStrategic
+	case types.ApplyYAMLPatchType:
+		if s.tracker != nil && q.kind.tracked {
+			return s.apply(q)
+		}
+		fallthrough
+	default:
+		return answer{}, unsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+	}
+	return s.update(q, func(old *item) (object, error) {
+		next, err := apply(q, old)
+		if err != nil {
+			return nil, err
+		}
+		s.trackUpdate(q, old.typed, next)
+		return next, nil
+	})
+}
+
+func decodeOperations(body []byte) (jsonpatch.Patch, error) {
+	operations, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(operations) > mostOperations {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"The allowed maximum operations in a JSON patch is %d, got %d", mostOperations, len(operations)))
+	}
+	return operations, nil
+}
+
+func applyOperations(q *request, old *item, operations jsonpatch.Patch) (object, error) {
+	text, err := operations.Apply(old.json())
+	if err != nil {
+		// A test that fails has no reason in its Status, nor has a path that is missing.
+		return nil, unprocessable(err)
+	}
+	return q.patched(text)
+}
+
+func unprocessable(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+}
+
+// checkMerge refuses a merge patch that is no JSON object.
+func checkMerge(body []byte) error {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || !json.Valid(body) {
+		return apierrors.NewBadRequest("error decoding patch: the body is not a JSON object")
+	}
+	return nil
+}
+
+func applyMerge(q *request, old *item) (object, error) {
+	if next, ok := mergeMetadata(old, q.call.Body); ok {
+		return next, nil
+	}
+	text, err := jsonpatch.MergePatch(old.json(), q.call.Body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return q.patched(text)
+}
+
+// mergeMetadata is the short way for merge patches of annotations and labels, which most are: it does not encode and decode
+// the whole object. It returns false for any other patch.
+func mergeMetadata(old *item, body []byte) (object, bool) {
+	var p struct {
+		Metadata *struct {
+			Annotations     map[string]*string `json:"annotations"`
+			Labels          map[string]*string `json:"labels"`
+			ResourceVersion *string            `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	strange, err := kjson.UnmarshalStrict(body, &p)
+	if err != nil || len(strange) > 0 || p.Metadata == nil {
+		return nil, false
+	}
+	// A null where a map is expected removes all of it, and cannot be told from a field that is left out.
+	if (p.Metadata.Annotations == nil || p.Metadata.Labels == nil || p.Metadata.ResourceVersion == nil) && bytes.Contains(body, []byte("null")) {
+		return nil, false
+	}
+	next := clone(old.typed)
+	meta := metaOf(next)
+	if p.Metadata.ResourceVersion != nil {
+		meta.ResourceVersion = *p.Metadata.ResourceVersion
+	}
+	meta.Annotations = mergeStrings(meta.Annotations, p.Metadata.Annotations)
+	meta.Labels = mergeStrings(meta.Labels, p.Metadata.Labels)
+	setDefaults(next)
+	return next, true
+}
+
+func mergeStrings(into map[string]string, patch map[string]*string) map[string]string {
+	for key, value := range patch {
+		if value == nil {
+			delete(into, key)
+			continue
+		}
+		if into == nil {
+			into = map[string]string{}
+		}
+		into[key] = *value
+	}
+	return into
+}
+
+// patched decodes the outcome of a patch.
+func (q *request) patched(text []byte) (object, error) {
+	next := q.kind.make()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, next); err != nil {
+		return nil, invalidPatch(string(text), err)
+	}
+	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)
+	setDefaults(next)
+	return next, nil
+}
+
+func invalidPatch(value string, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, err.Error())})
+}
+
+func applyStrategic(q *request, old *item) (object, error) {
+	patch := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(q.call.Body, &patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	// The merge changes what it is given.
+	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(old.object()), patch, q.kind.empty())
+	if err != nil {
+		return nil, strategicError(err)
+	}
+	next := q.kind.make()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, next); err != nil {
+		return nil, invalidPatch(fmt.Sprintf("%+v", patch), err)
+	}
+	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)
+	setDefaults(next)
+	return next, nil
+}
+
+func strategicError(err error) error {
+	for _, bad := range []error{
+		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
+	} {
+		if errors.Is(err, bad) {
+			return apierrors.NewBadRequest(err.Error())
+		}
+	}
+	if errors.Is(err, mergepatch.ErrNoListOfLists) || errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys) {
+		return unprocessable(err)
+	}
+	return err
+}
+
+// forced reads the parameter force of an apply patch.
+func (q *request) forced() bool { return q.query.Get("force") == "true" }

@@ -1,0 +1,156 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+const (
+	// largestBody is how many bytes a request body may have, as in kube-apiserver.
+	largestBody = 3 << 20
+	// longestRequest is how long a write may take, as in kube-apiserver.
+	longestRequest = 34 * time.Second
+)
+
+// request is one request under way.
+type request struct {
+	route
+	server *Server
+	ctx    context.Context
+	http   *http.Request
+	query  url.Values
+	call   *world.Call
+	fate   Fate
+	media  media
+	// err is why the request cannot be served; it is reported after the gate.
+	err error
+	// warnings go with the answer; webhook is the one that made the request fail.
+	warnings []string
+	webhook  string
+	// reviews counts the calls of webhooks.
+	reviews int
+}
+
+// answer is a response that is known.
+type answer struct {
+	status  int
+	body    []byte
+	media   media
+	failure *metav1.Status
+}
+
+// ok answers with one item.
+func (q *request) ok(status int, i *item) answer {
+	return answer{status: status, body: i.body(q.media), media: q.media}
+}
+
+// succeeded answers with a Status.
+func (q *request) succeeded(status *metav1.Status) answer {
+	full := completed(status)
+	return answer{status: int(full.Code), body: statusBody(full, q.media), media: q.media}
+}
+
+// failed answers with an error.
+func (q *request) failed(err error) answer {
+	status := statusOf(err)
+	return answer{status: int(status.Code), body: statusBody(status, q.media), media: q.media, failure: status}
+}
+
+// limit is the time that a write may take; clients may ask for less.
+func (q *request) limit() time.Duration {
+	if asked, err := time.ParseDuration(q.query.Get("timeout")); err == nil && asked > 0 && asked < longestRequest {
+		return asked
+	}
+	return longestRequest
+}
+
+// warn adds a warning to the answer, each only once.
+func (q *request) warn(text string) {
+	for _, have := range q.warnings {
+		if have == text {
+			return
+		}
+	}
+	q.warnings = append(q.warnings, text)
+}
+
+// answer reports and sends the answer, as far as the fate of the request allows.
+func (q *request) answer(w http.ResponseWriter, a answer) {
+	cut := q.fate.CutAfter
+	lost := q.fate.Lose || (cut > 0 && cut < len(a.body)) || q.http.Context().Err() != nil
+	if report := q.server.options.OnReply; report != nil && q.call.Verb != "watch" {
+		report(world.Reply{
+			Call: q.call, At: time.Now(), Status: a.status, Failure: a.failure, Webhook: q.webhook, Warnings: q.warnings, Lost: lost,
+		})
+	}
+	if q.fate.Lose {
+		panic(http.ErrAbortHandler)
+	}
+	header := w.Header()
+	header.Set("Content-Type", a.media.contentType())
+	header.Set("Content-Length", fmt.Sprint(len(a.body)))
+	for _, warning := range warningHeaders(q.warnings) {
+		header.Add("Warning", warning)
+	}
+	if a.failure != nil {
+		if after := retryAfter(a.failure); after != "" {
+			header.Set("Retry-After", after)
+		}
+	}
+	w.WriteHeader(a.status)
+	if cut > 0 && cut < len(a.body) {
+		_, _ = w.Write(a.body[:cut])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(a.body)
+}
+
+// readBody reads the body of a request.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	var data []byte
+	var err error
+	if n := r.ContentLength; n > 0 && n <= largestBody {
+		data = make([]byte, n)
+		_, err = io.ReadFull(r.Body, data)
+	} else {
+		data, err = io.ReadAll(io.LimitReader(r.Body, largestBody+1))
+	}
+	if err != nil {
+		return data, apierrors.NewBadRequest("read the request body: " + err.Error())
+	}
+	if len(data) > largestBody {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", largestBody))
+	}
+	return data, nil
+}
+
+// asError returns a Status as an error.
+func asError(status *metav1.Status) error {
+	return &apierrors.StatusError{ErrStatus: *completed(status)}
+}
+
+// ended returns the error of a request whose time is over, or nil.
+func (q *request) ended() error {
+	err := q.ctx.Err()
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return errTimeout()
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+package apiserver
+
+import (
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Of the validation of Kubernetes this has what tests of a controller meet: metadata, the size of annotations and data,
+// selectors, what is immutable, the texts of Events, and that pod templates have containers.
+
+var metadataPath = field.NewPath("metadata")
+
+// validateCreate returns a 422 if an object may not be created.
+func validateCreate(k *kind, o object) error {
+	errs := apivalidation.ValidateObjectMetaAccessor(metaOf(o), k.Namespaced, apivalidation.NameIsDNSSubdomain, metadataPath)
+	errs = append(errs, validateContent(o, nil)...)
+	return invalid(k, o, errs)
+}
+
+// validateUpdate returns a 422 if an object may not become another.
+func validateUpdate(k *kind, next, old object) error {
+	meta, before := metaOf(next), metaOf(old)
+	errs := apivalidation.ValidateObjectMetaAccessorUpdate(meta, before, metadataPath)
+	if !maps.Equal(meta.Annotations, before.Annotations) {
+		errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, metadataPath.Child("annotations"))...)
+	}
+	errs = append(errs, validateContent(next, old)...)
+	return invalid(k, next, errs)
+}
+
+func invalid(k *kind, o object, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(k.gvk.GroupKind(), metaOf(o).Name, errs)
+}
+
+// validateContent validates what is particular to a kind; old is nil for a create.
+func validateContent(next, old object) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateTemplate(next, old)
+	switch o := next.(type) {
+	case *corev1.ConfigMap:
+		return append(errs, validateData(configMapSizes(o), field.NewPath("data"))...)
+	case *corev1.Secret:
+		return append(errs, validateSecret(o, old)...)
+	case *appsv1.Deployment:
+		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
+		if old != nil {
+			errs = append(errs, apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.Deployment).Spec.Selector, spec.Child("selector"))...)
+		}
+	case *appsv1.DaemonSet:
+		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
+		if old != nil {
+			errs = append(errs, apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.DaemonSet).Spec.Selector, spec.Child("selector"))...)
+		}
+	case *appsv1.ReplicaSet:
+		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
+		if old != nil {
+			errs = append(errs, apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.ReplicaSet).Spec.Selector, spec.Child("selector"))...)
+		}
+	case *appsv1.StatefulSet:
+		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
+		errs = append(errs, validateStatefulSetUpdate(o, old)...)
+	case *batchv1.Job:
+		errs = append(errs, validateJobUpdate(o, old)...)
+	case *corev1.Event:
+		errs = append(errs, validateOldEvent(o)...)
+	case *eventsv1.Event:
+		errs = append(errs, validateEvent(o)...)
+	}
+	return errs
+}
+
+// validateTemplate looks at the pod template of a workload, unless it is unchanged.
+func validateTemplate(next, old object) field.ErrorList {
+	t := template(next)
+	if t == nil || (old != nil && sameMessage(t, template(old))) {
+		return nil
+	}
+	path := field.NewPath("spec", "template")
+	if _, ok := next.(*batchv1.CronJob); ok {
+		path = field.NewPath("spec", "jobTemplate", "spec", "template")
+	}
+	errs := apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))
+	containers := path.Child("spec", "containers")
+	if len(t.Spec.Containers) == 0 {
+		errs = append(errs, field.Required(containers, ""))
+	}
+	seen := map[string]bool{}
+	for n, c := range t.Spec.Containers {
+		if c.Name == "" {
+			errs = append(errs, field.Required(containers.Index(n).Child("name"), ""))
+		} else if seen[c.Name] {
+			errs = append(errs, field.Duplicate(containers.Index(n).Child("name"), c.Name))
+		}
+		seen[c.Name] = true
+		if c.Image == "" {
+			errs = append(errs, field.Required(containers.Index(n).Child("image"), ""))
+		}
+	}
+	return append(errs, validateRestart(next, t.Spec.RestartPolicy, path.Child("spec", "restartPolicy"))...)
+}
+
+func validateRestart(o object, policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
+	allowed := []corev1.RestartPolicy{corev1.RestartPolicyAlways}
+	switch o.(type) {
+	case *batchv1.Job, *batchv1.CronJob:
+		allowed = []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
+	}
+	for _, a := range allowed {
+		if policy == a {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, policy, allowed)}
+}
+
+func validateSelector(s *metav1.LabelSelector, set map[string]string) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), s, "invalid label selector")}
+	}
+	if selector.Empty() || !selector.Matches(labels.Set(set)) {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), set, "`selector` does not match template `labels`")}
+	}
+	return nil
+}
+
+func validateStatefulSetUpdate(next *appsv1.StatefulSet, old object) field.ErrorList {
+	before, ok := old.(*appsv1.StatefulSet)
+	if !ok {
+		return nil
+	}
+	allowed := next.Spec.DeepCopy()
+	allowed.Replicas, allowed.Ordinals, allowed.Template = before.Spec.Replicas, before.Spec.Ordinals, before.Spec.Template
+	allowed.UpdateStrategy, allowed.MinReadySeconds = before.Spec.UpdateStrategy, before.Spec.MinReadySeconds
+	allowed.RevisionHistoryLimit = before.Spec.RevisionHistoryLimit
+	allowed.PersistentVolumeClaimRetentionPolicy = before.Spec.PersistentVolumeClaimRetentionPolicy
+	if sameMessage(allowed, &before.Spec) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', "+
+		"'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")}
+}
+
+// validateJobUpdate refuses what is immutable. The template of a suspended Job that never started could be changed in part;
+// that is left out.
+func validateJobUpdate(next *batchv1.Job, old object) field.ErrorList {
+	before, ok := old.(*batchv1.Job)
+	if !ok {
+		return nil
+	}
+	spec := field.NewPath("spec")
+	errs := apivalidation.ValidateImmutableField(next.Spec.Completions, before.Spec.Completions, spec.Child("completions"))
+	errs = append(errs, apivalidation.ValidateImmutableField(next.Spec.Selector, before.Spec.Selector, spec.Child("selector"))...)
+	if !sameMessage(&next.Spec.Template, &before.Spec.Template) {
+		errs = append(errs, field.Invalid(spec.Child("template"), next.Spec.Template, apivalidation.FieldImmutableErrorMsg))
+	}
+	return errs
+}
+
+// largestData is how many bytes the data of a ConfigMap or Secret may have.
+const largestData = 1 << 20
+
+func configMapSizes(o *corev1.ConfigMap) map[string]int {
+	sizes := make(map[string]int, len(o.Data)+len(o.BinaryData))
+	for key, value := range o.Data {
+		sizes[key] = len(value)
+	}
+	for key, value := range o.BinaryData {
+		sizes[key] = len(value)
+	}
+	return sizes
+}
+
+func validateSecret(o *corev1.Secret, old object) field.ErrorList {
+	sizes := make(map[string]int, len(o.Data))
+	for key, value := range o.Data {
+		sizes[key] = len(value)
+	}
+	errs := validateData(sizes, field.NewPath("data"))
+	if before, ok := old.(*corev1.Secret); ok {
+		errs = append(errs, apivalidation.ValidateImmutableField(o.Type, before.Type, field.NewPath("type"))...)
+	}
+	return errs
+}
+
+func validateData(sizes map[string]int, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	total := 0
+	for _, key := range slices.Sorted(maps.Keys(sizes)) {
+		total += sizes[key]
+		for _, wrong := range validation.IsConfigMapKey(key) {
+			errs = append(errs, field.Invalid(path.Key(key), key, wrong))
+		}
+	}
+	if total > largestData {
+		errs = append(errs, field.TooLong(path, "", largestData))
+	}
+	return errs
+}

@@ -1,0 +1,127 @@
+package apiserver
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// shortestWatch is how long a watch lasts at least if the client does not say; kube-apiserver draws up to twice that.
+	shortestWatch = 30 * time.Minute
+	// bookmarkPeriod is the time between bookmarks; bookmarkAhead is how long before its end a watch gets the last.
+	bookmarkPeriod = time.Minute
+	bookmarkAhead  = 2 * time.Second
+)
+
+// newWatch reads the request for a watch.
+func (s *Server) newWatch(q *request) (*Watch, error) {
+	sel, err := q.selection()
+	if err != nil {
+		return nil, err
+	}
+	if q.at.name != "" {
+		// The older form of a watch of one object.
+		if sel, err = selectionOf(q.kind, q.at.namespace, q.query.Get("labelSelector"), "metadata.name="+q.at.name); err != nil {
+			return nil, err
+		}
+	}
+	w := &Watch{
+		Client: q.call.Client, Key: q.call.Key, Call: q.call, request: q, server: s, sel: sel,
+		bookmarks: q.query.Get("allowWatchBookmarks") == "true", wake: make(chan struct{}, 1),
+	}
+	w.Key.Name = ""
+	if err := w.readInitial(); err != nil {
+		return nil, err
+	}
+	if _, err := parseVersion(q.query.Get("resourceVersion")); err != nil {
+		return nil, err
+	}
+	w.Number = s.watches.Add(1)
+	lasts := shortestWatch + time.Duration(w.Number*97%1800)*time.Second
+	if seconds, err := strconv.ParseInt(q.query.Get("timeoutSeconds"), 10, 64); err == nil && seconds > 0 {
+		lasts = time.Duration(seconds) * time.Second
+	}
+	w.deadline = time.Now().Add(lasts)
+	return w, nil
+}
+
+// readInitial reads sendInitialEvents and what must go with it.
+func (w *Watch) readInitial() error {
+	q := w.request.query
+	match := q.Get("resourceVersionMatch")
+	initial := q.Get("sendInitialEvents")
+	if initial == "" {
+		if match != "" {
+			return invalidOptions("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+		}
+		return nil
+	}
+	if w.server.options.NoStreamingLists {
+		return invalidOptions("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
+	}
+	if match != string(metav1.ResourceVersionMatchNotOlderThan) {
+		return invalidOptions("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	w.streaming = initial == "true"
+	return nil
+}
+
+// open registers a watch and finds where it starts.
+func (s *store) open(w *Watch) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[w.request.kind]
+	query := w.request.query
+	text := query.Get("resourceVersion")
+	wanted, _ := parseVersion(text)
+	known := max(s.version-max(w.request.fate.Lag, 0), 1)
+	start := wanted
+	switch {
+	case w.streaming && wanted > s.version:
+		return 0, errTooLarge(wanted, s.version)
+	case w.streaming && text == "":
+		// A consistent read: the state is as new as the request.
+		start = s.version
+	case w.streaming, wanted == 0:
+		start = max(known, wanted)
+	case wanted < s.compacted:
+		return 0, errExpired(wanted, s.compacted)
+	}
+	if w.streaming || (wanted == 0 && query.Get("sendInitialEvents") != "false") {
+		w.initial, _ = s.listLocked(t.kind, w.sel, start)
+	}
+	w.next, _ = slices.BinarySearchFunc(t.log, start+1, func(c change, version int64) int {
+		return int(c.then.version - version)
+	})
+	t.watches = append(t.watches, w)
+	return start, nil
+}
+
+// close forgets a watch.
+func (s *store) close(w *Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[w.request.kind]
+	t.watches = slices.DeleteFunc(t.watches, func(other *Watch) bool { return other == w })
+}
+
+// schedule has the times of the bookmarks of a watch.
+type schedule struct{ next, last time.Time }
+
+func newSchedule(start, deadline time.Time) *schedule {
+	s := &schedule{next: start, last: deadline.Add(-bookmarkAhead)}
+	s.advance()
+	return s
+}
+
+// advance goes to the next bookmark: after a period, but in time before the end.
+func (s *schedule) advance() {
+	from := s.next
+	s.next = from.Add(bookmarkPeriod)
+	if from.Before(s.last) && s.next.After(s.last) {
+		s.next = s.last
+	}
+}

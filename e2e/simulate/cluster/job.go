@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// syncJob is one pass over a Job: one pod, which completes as soon as it starts.
+func (c *Cluster) syncJob(key world.Key, object world.Object) {
+	if finished(object) {
+		return
+	}
+	o := ownerOf(key, object)
+	var running, succeeded int
+	for _, pod := range c.controlled(uidOf(object), world.Pods) {
+		switch {
+		case phaseOf(pod) == "Succeeded":
+			succeeded++
+		case active(pod):
+			running++
+		}
+	}
+	suspended := truth(object, "spec", "suspend")
+	if running+succeeded == 0 && !suspended {
+		c.createJobPod(o)
+	}
+	status := world.Object{}
+	for name, value := range section(object, "status") {
+		status[name] = value
+	}
+	if _, started := status["startTime"]; !started && !suspended {
+		status["startTime"] = now()
+	}
+	withCount(status, "active", running)
+	withCount(status, "succeeded", succeeded)
+	if succeeded > 0 {
+		stamp := now()
+		status["completionTime"] = stamp
+		status["conditions"] = []any{world.Object{
+			"type": "Complete", "status": "True", "reason": "CompletionsReached", "lastProbeTime": stamp, "lastTransitionTime": stamp,
+		}}
+	}
+	if !equal(section(object, "status"), status) {
+		c.putStatus(key, with(object, status, "status"))
+	}
+}
+
+func (c *Cluster) createJobPod(o owner) {
+	name := c.freeName(o, world.Pods)
+	template := section(o.object, "spec", "template")
+	labels := labelsOf(template)
+	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
+		labels = plus(plus(labels, prefix+"controller-uid", uidOf(o.object)), prefix+"job-name", o.key.Name)
+	}
+	pod := newPod(o, template, name, nodeFor(nil))
+	c.put(podKey(o.key.Namespace, name), with(pod, labels, "metadata", "labels"))
+}
+
+func finished(job world.Object) bool {
+	return text(condition(job, "Complete"), "status") == "True" || text(condition(job, "Failed"), "status") == "True"
+}
+
+// RunCronJob creates the Job that the schedule of a CronJob would create now. It reports false if there is no such CronJob
+// or if it is suspended. The Job is named after the minute, as in reality, or after a later one if that minute had its Job.
+func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
+	object, ok := c.store.Get(key)
+	if !ok || deleting(object) || truth(object, "spec", "suspend") {
+		return world.Key{}, false
+	}
+	c.failed = false
+	o := ownerOf(key, object)
+	job := world.Key{Resource: world.Jobs, Namespace: key.Namespace}
+	for minute := max(int(time.Now().Unix()/60), c.suffixes[key.String()]+1); ; minute++ {
+		c.suffixes[key.String()] = minute
+		job.Name = key.Name + "-" + strconv.Itoa(minute)
+		if _, taken := c.store.Get(job); !taken {
+			break
+		}
+	}
+	template := section(object, "spec", "jobTemplate")
+	metadata := world.Object{
+		"name": job.Name, "namespace": job.Namespace, "ownerReferences": []any{o.reference()},
+		"annotations": plus(annotationsOf(template), "batch.kubernetes.io/cronjob-scheduled-timestamp", now()),
+	}
+	if labels := labelsOf(template); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	created := c.put(job, world.Object{
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": section(template, "spec"),
+	})
+	if created == nil {
+		return world.Key{}, false
+	}
+	status := plus(section(object, "status"), "lastScheduleTime", now())
+	c.putStatus(key, with(object, status, "status"))
+	return job, true
+}
+
+// syncCronJob lists the running Jobs in the status, and removes finished ones beyond the history limits.
+func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
+	var running []any
+	var succeeded, failed []world.Object
+	last := text(object, "status", "lastSuccessfulTime")
+	for _, job := range c.controlled(uidOf(object), world.Jobs) {
+		switch {
+		case text(condition(job, "Complete"), "status") == "True":
+			succeeded = append(succeeded, job)
+			last = max(last, text(job, "status", "completionTime"))
+		case finished(job):
+			failed = append(failed, job)
+		default:
+			running = append(running, world.Object{
+				"apiVersion": "batch/v1", "kind": "Job", "namespace": key.Namespace, "name": nameOf(job), "uid": uidOf(job),
+			})
+		}
+	}
+	c.removeOldest(succeeded, number(object, 3, "spec", "successfulJobsHistoryLimit"))
+	c.removeOldest(failed, number(object, 1, "spec", "failedJobsHistoryLimit"))
+	status := plus(section(object, "status"), "active", running)
+	if len(running) == 0 {
+		delete(status, "active")
+	}
+	if last != "" {
+		status["lastSuccessfulTime"] = last
+	}
+	if !equal(section(object, "status"), status) {
+		c.putStatus(key, with(object, status, "status"))
+	}
+}
+
+func (c *Cluster) removeOldest(jobs []world.Object, limit int) {
+	slices.SortStableFunc(jobs, func(a, b world.Object) int {
+		return cmp.Or(compareText(text(a, "status", "startTime"), text(b, "status", "startTime")), byName(a, b))
+	})
+	for _, job := range jobs[:max(len(jobs)-limit, 0)] {
+		c.remove(world.Key{Resource: world.Jobs, Namespace: text(job, "metadata", "namespace"), Name: nameOf(job)})
+	}
+}

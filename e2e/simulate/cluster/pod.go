@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func phaseOf(pod world.Object) string { return text(pod, "status", "phase") }
+
+// active reports whether a pod counts for its controller: it is neither finished nor being deleted.
+func active(pod world.Object) bool {
+	phase := phaseOf(pod)
+	return phase != "Succeeded" && phase != "Failed" && !deleting(pod)
+}
+
+func condition(object world.Object, kind string) world.Object {
+	for _, entry := range items(object, "status", "conditions") {
+		if found, ok := entry.(map[string]any); ok && found["type"] == kind {
+			return found
+		}
+	}
+	return nil
+}
+
+func ready(pod world.Object) bool {
+	return text(condition(pod, "Ready"), "status") == "True"
+}
+
+// readySince is empty for a pod that is not ready.
+func readySince(pod world.Object) string {
+	if found := condition(pod, "Ready"); text(found, "status") == "True" {
+		return text(found, "lastTransitionTime")
+	}
+	return ""
+}
+
+// available reports whether a pod has been ready for the given number of seconds.
+func available(pod world.Object, minReadySeconds int) bool {
+	return ready(pod) && (minReadySeconds == 0 || !availableAt(pod, minReadySeconds).After(time.Now()))
+}
+
+func availableAt(pod world.Object, minReadySeconds int) time.Time {
+	return timeOf(readySince(pod)).Add(time.Duration(minReadySeconds) * time.Second)
+}
+
+// wakeWhenAvailable makes a controller look again when the first of the ready pods becomes available.
+func (c *Cluster) wakeWhenAvailable(key world.Key, pods []world.Object, minReadySeconds int) {
+	if minReadySeconds == 0 {
+		return
+	}
+	var first time.Time
+	for _, pod := range pods {
+		if at := availableAt(pod, minReadySeconds); ready(pod) && at.After(time.Now()) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if !first.IsZero() {
+		c.wake(key, first)
+	}
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import "github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+
+// podRevision is the name of a StatefulSet's revision, or the hash of a DaemonSet's.
+func podRevision(pod world.Object) string { return text(pod, "metadata", "labels", revisionHashLabel) }
+
+// putStatus writes the counts from the beginning of the pass, and ends a rollout when all pods have the revision of the
+// template and are ready (completeRollingUpdate).
+func (s *statefulSet) putStatus() {
+	var readyPods, availablePods, currents, updated int
+	for _, pod := range s.members {
+		if phaseOf(pod) == "Running" && ready(pod) {
+			readyPods++
+		}
+		if s.available(pod) {
+			availablePods++
+		}
+		if podRevision(pod) == s.current.key.Name {
+			currents++
+		}
+		if podRevision(pod) == s.update.key.Name {
+			updated++
+		}
+	}
+	currents -= s.replaced
+	name := s.current.key.Name
+	if s.rolling && updated == s.replicas && readyPods == s.replicas && len(s.members) == s.replicas {
+		name, currents = s.update.key.Name, updated
+	}
+	status := world.Object{
+		"observedGeneration": int64(number(s.object, 1, "metadata", "generation")),
+		"replicas":           int64(len(s.members)), "availableReplicas": int64(availablePods),
+		"currentRevision": name, "updateRevision": s.update.key.Name, "collisionCount": int64(s.collisions),
+	}
+	withCount(status, "readyReplicas", readyPods)
+	withCount(status, "currentReplicas", currents)
+	withCount(status, "updatedReplicas", updated)
+	if !equal(section(s.object, "status"), status) {
+		s.c.putStatus(s.key, with(s.object, status, "status"))
+	}
+	s.c.wakeWhenAvailable(s.key, s.members, s.minReady)
+}
+
+// truncate removes revisions that neither the status nor a pod names, beyond the history limit.
+func (s *statefulSet) truncate(revisions []revision) {
+	live := map[string]bool{s.current.key.Name: true, s.update.key.Name: true}
+	for _, pod := range s.members {
+		live[podRevision(pod)] = true
+	}
+	var old []revision
+	for _, r := range revisions {
+		if !live[r.key.Name] {
+			old = append(old, r)
+		}
+	}
+	s.c.truncate(old, number(s.object, 10, "spec", "revisionHistoryLimit"))
+}

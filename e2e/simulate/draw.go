@@ -1,0 +1,45 @@
+package simulate
+
+import (
+	"math/rand/v2"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// DrawOptions say which histories are drawn.
+type DrawOptions struct {
+	// Steps of each history.
+	Steps int
+	// Faults tells that faults are among the steps.
+	Faults bool
+}
+
+// Draw makes the history of a seed.
+func Draw(seed uint64, o DrawOptions) history.History {
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seed makes a history
+	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
+	h.Steps = history.Draw(r, Catalogue(), history.DrawOptions{Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields})
+	return h
+}
+
+// setup draws an installation: mostly an ordinary one.
+func setup(r *rand.Rand, o DrawOptions) history.Setup {
+	s := history.Setup{Replicas: 1 + r.IntN(3), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
+	s.OtherWebhooks = []string{"", "", "before", "after", "around"}[r.IntN(5)]
+	switch r.IntN(8) {
+	case 0:
+		s.Flags = []string{"--settle=0s", "--refractory=0s"}
+	case 1:
+		s.Flags = []string{"--settle=3s", "--settle-max=8s", "--refractory=20s"}
+	case 2:
+		s.Flags = []string{"--missing-required=reload"}
+	case 3:
+		s.Flags = []string{"--hash=revision"}
+	case 4:
+		s.Flags = []string{"--namespace-selector=team"}
+	}
+	if o.Faults && r.IntN(8) == 0 {
+		s.FailurePolicy = "Fail"
+	}
+	return s
+}

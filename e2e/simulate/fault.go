@@ -1,0 +1,190 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// rule is a fault of the API server, as long as it lasts: what becomes of the program's requests.
+type rule struct {
+	// client is a replica slot; empty means all of them.
+	client string
+	// verbs and resource limit the rule; empty means all.
+	verbs    []string
+	resource string
+	// percent of the requests are concerned.
+	percent int
+	// cut is set if nothing reaches the API server.
+	cut bool
+	// delay is the most that a request is under way.
+	delay time.Duration
+	// fate says what becomes of a request; nil means that it is served.
+	fate func(s *simulation, call *world.Call) apiserver.Fate
+}
+
+func (r *rule) matches(call *world.Call) bool {
+	return isProgram(call.Client) && (r.client == "" || slotOf(call.Client) == r.client) &&
+		(len(r.verbs) == 0 || slices.Contains(r.verbs, call.Verb)) &&
+		(r.resource == "" || call.Key.Resource.Plural == r.resource)
+}
+
+// isProgram tells whether a client is a replica.
+func isProgram(client string) bool { return strings.HasPrefix(client, "replica-") }
+
+// slotOf returns the slot of a replica: "replica-0" for "replica-0.2".
+func slotOf(client string) string {
+	name, _, _ := strings.Cut(client, ".")
+	return name
+}
+
+// faults are those that last now.
+type faults struct {
+	rules []*rule
+	// jitter is the most that any request of anyone is under way; 0 in histories without faults.
+	jitter          time.Duration
+	slowControllers bool
+	// webhookAway, webhookHangs and webhookPercent are about calls of our webhook.
+	webhookAway, webhookHangs int
+	webhookPercent            int
+	// foreign has what another's validating webhook does to writes in a namespace: "reject" or "hang".
+	foreign map[string]string
+}
+
+func (f *faults) remove(r *rule) {
+	f.rules = slices.DeleteFunc(f.rules, func(other *rule) bool { return other == r })
+}
+
+// cut tells whether a client cannot reach the API server at all.
+func (f *faults) cut(client string) bool {
+	return slices.ContainsFunc(f.rules, func(r *rule) bool {
+		return r.cut && isProgram(client) && (r.client == "" || slotOf(client) == r.client)
+	})
+}
+
+// delay says how long a request is under way.
+func (f *faults) delay(s *simulation, call *world.Call) time.Duration {
+	most := time.Duration(0)
+	if f.jitter > 0 && s.random.IntN(10) == 0 {
+		most = f.jitter
+	}
+	for _, r := range f.rules {
+		if r.delay > most && r.matches(call) && s.random.IntN(100) < r.percent {
+			most = r.delay
+		}
+	}
+	if most == 0 {
+		return 0
+	}
+	return time.Duration(s.random.Int64N(int64(most)))
+}
+
+// fate says what becomes of a request that is about to be served.
+func (f *faults) fate(s *simulation, call *world.Call) apiserver.Fate {
+	for _, r := range f.rules {
+		if r.fate != nil && r.matches(call) && s.random.IntN(100) < r.percent {
+			s.hits++
+			return r.fate(s, call)
+		}
+	}
+	return apiserver.Fate{}
+}
+
+var errRefused = errors.New("connection refused by the simulated fault")
+
+// webhook says what becomes of a call of our webhook: an error, after a while or at once, or nil.
+func (f *faults) webhook(ctx context.Context, s *simulation, _ *admissionv1.AdmissionReview) error {
+	s.balancing.Lock()
+	away, hangs := f.webhookAway > 0, f.webhookHangs > 0
+	hit := f.webhookPercent > 0 && s.balance.IntN(100) < f.webhookPercent
+	s.balancing.Unlock()
+	switch {
+	case hangs:
+		<-ctx.Done()
+		return ctx.Err()
+	case away, hit:
+		return errors.Join(errRefused, syscall.ECONNREFUSED)
+	default:
+		return nil
+	}
+}
+
+// holds says why a request does not go on now; nil if it may.
+func (s *simulation) holds(w *waiter) error {
+	for _, r := range s.replicas {
+		if r.name == w.call.Client && r.frozen.Load() {
+			return errFrozen
+		}
+	}
+	return nil
+}
+
+var errFrozen = errors.New("the replica is frozen")
+
+// down tells the oracle that a replica is not running.
+func down(name string, is bool) oracle.Fault {
+	return oracle.Fault{At: time.Now(), Kind: "down", Scope: name, Begin: is}
+}
+
+// begin begins the fault of a step, and ends it when its time is over.
+func (s *simulation) begin(step history.Step) {
+	kind, ok := findFault(step.Do)
+	if !ok {
+		return
+	}
+	s.tried[step.Do]++
+	end := kind.begin(s, step)
+	if end == nil {
+		return
+	}
+	scope := kind.scope(step)
+	s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
+	once := false
+	finish := func() {
+		if once {
+			return
+		}
+		once = true
+		end()
+		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope})
+	}
+	s.healing = append(s.healing, finish)
+	s.after(duration(step), finish)
+}
+
+// heal ends all faults that last.
+func (s *simulation) heal() {
+	for _, finish := range s.healing {
+		finish()
+	}
+	s.healing = nil
+	s.faults.jitter = 0
+}
+
+// refusal is an error of the API server.
+func refusal(code int) *metav1.Status {
+	reasons := map[int]metav1.StatusReason{
+		401: metav1.StatusReasonUnauthorized, 403: metav1.StatusReasonForbidden, 409: metav1.StatusReasonConflict,
+		410: metav1.StatusReasonExpired, 429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError,
+		503: metav1.StatusReasonServiceUnavailable, 504: metav1.StatusReasonTimeout,
+	}
+	status := &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: "refused by the simulated API server", //nolint:gosec // an HTTP status
+	}
+	if code == 429 || code == 503 {
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	}
+	return status
+}

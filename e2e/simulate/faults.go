@@ -1,0 +1,398 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// faultKind is one kind of fault.
+type faultKind struct {
+	name string
+	// kind is the oracle's word for it.
+	kind   string
+	weight int
+	words  string
+	draw   func(r *rand.Rand) history.Step
+	// begin returns what ends the fault; nil if it is over at once.
+	begin func(s *simulation, step history.Step) func()
+	// scoped tells that Step.On says what is concerned; else it is the whole program.
+	scoped bool
+}
+
+func (k faultKind) scope(step history.Step) string {
+	if k.scoped {
+		return step.On
+	}
+	return ""
+}
+
+func findFault(name string) (faultKind, bool) {
+	for _, k := range faultKinds() {
+		if k.name == name {
+			return k, true
+		}
+	}
+	return faultKind{}, false
+}
+
+// faultKinds are all faults that a history can have.
+func faultKinds() []faultKind {
+	return slices.Concat(processFaults(), requestFaults(), watchFaults(), admissionFaults())
+}
+
+const defaultFor = 5 * time.Second
+
+// duration is how long a fault lasts.
+func duration(step history.Step) time.Duration {
+	d, err := time.ParseDuration(step.With["for"])
+	if err != nil {
+		return defaultFor
+	}
+	return d
+}
+
+func number(step history.Step, key string, otherwise int) int {
+	n, err := strconv.Atoi(step.With[key])
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// lasting draws a step that lasts: mostly seconds, sometimes longer than leases and back-offs.
+func lasting(r *rand.Rand, on string, with ...string) history.Step {
+	step := history.Step{On: on, With: map[string]string{
+		"for": pick(r, "300ms", "2s", "5s", "12s", "20s", "45s", "2m"),
+	}}
+	for i := 0; i+1 < len(with); i += 2 {
+		step.With[with[i]] = with[i+1]
+	}
+	return step
+}
+
+func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
+
+func anyReplica(r *rand.Rand) string { return pick(r, "replica-0", "replica-1", "replica-2") }
+
+// processFaults are about the replicas' processes.
+func processFaults() []faultKind {
+	onReplica := func(with ...string) func(r *rand.Rand) history.Step {
+		return func(r *rand.Rand) history.Step { return lasting(r, anyReplica(r), with...) }
+	}
+	return []faultKind{
+		{name: "kill", kind: "killed", weight: 6, scoped: true, words: "SIGKILL to %[1]s, which starts again after %[2]s", draw: onReplica(),
+			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.kill) }},
+		{name: "stop", kind: "stopped", weight: 6, scoped: true, words: "SIGTERM to %[1]s, which starts again after %[2]s", draw: onReplica(),
+			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.terminate) }},
+		{name: "freeze", kind: "frozen", weight: 4, scoped: true, words: "SIGSTOP to %[1]s for %[2]s", draw: onReplica(), begin: freeze},
+		{name: "restart-with", kind: "stopped", weight: 2, scoped: true, words: "%[1]s is started again with other flags (%[3]s)",
+			draw: func(r *rand.Rand) history.Step {
+				return history.Step{On: anyReplica(r), With: map[string]string{"for": "1s", "flags": pick(r, flagSets()...)}}
+			},
+			begin: func(s *simulation, step history.Step) func() {
+				if at := s.slot(step.On); at != nil {
+					at.flags = splitFlags(step.With["flags"])
+				}
+				return s.leave(step, s.terminate)
+			}},
+		{name: "clock", kind: "clock", weight: 2, scoped: true, words: "the clock of %[1]s is off by %[3]s for %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, anyReplica(r), "offset", pick(r, "-1m", "-3s", "3s", "40s", "10m"))
+			},
+			begin: func(s *simulation, step history.Step) func() {
+				at := s.slot(step.On)
+				offset, err := time.ParseDuration(step.With["offset"])
+				if at == nil || err != nil {
+					return nil
+				}
+				at.offset.Store(int64(offset))
+				return func() { at.offset.Store(0) }
+			}},
+	}
+}
+
+// flagSets are flags that a replica may be started with in the course of a history.
+func flagSets() []string {
+	return []string{"", "--settle=0s --refractory=0s", "--settle=3s --settle-max=8s", "--refractory=20s", "--workers=1"}
+}
+
+// leave ends the process of a slot and starts another when the fault is over.
+func (s *simulation) leave(step history.Step, end func(*replica)) func() {
+	at := s.slot(step.On)
+	if at == nil || at.current == nil || at.current.leaving {
+		return nil
+	}
+	at.wanted = false
+	end(at.current)
+	return func() {
+		at.wanted = true
+		s.restart(at)
+	}
+}
+
+// freeze stops what a replica does with the world. Its own timers go on, so that it learns of a lease that it has lost when
+// it is back, as a process does that was stopped.
+func freeze(s *simulation, step history.Step) func() {
+	at := s.slot(step.On)
+	if at == nil || at.current == nil {
+		return nil
+	}
+	r := at.current
+	r.frozen.Store(true)
+	for _, w := range s.gate.Waiting() {
+		if w.call.Client == r.name && w.call.Write() {
+			s.gate.MakeLate(w)
+		}
+	}
+	for _, w := range s.api.Watches() {
+		if w.Client == r.name {
+			w.Hold()
+		}
+	}
+	return func() {
+		r.frozen.Store(false)
+		for _, w := range s.api.Watches() {
+			if w.Client == r.name {
+				w.Release()
+			}
+		}
+	}
+}
+
+// requestFaults are about requests to the API server.
+func requestFaults() []faultKind {
+	ruled := func(make func(step history.Step) *rule) func(s *simulation, step history.Step) func() {
+		return func(s *simulation, step history.Step) func() {
+			r := make(step)
+			s.faults.rules = append(s.faults.rules, r)
+			return func() { s.faults.remove(r) }
+		}
+	}
+	everyOrOne := func(r *rand.Rand) string { return pick(r, "", "", "replica-0", "replica-1") }
+	return []faultKind{
+		{name: "api-away", kind: "api-away", weight: 3, words: "the API server is away from %[1]s for %[2]s",
+			draw:  func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r)) },
+			begin: away},
+		{name: "api-slow", kind: "slow", weight: 4, words: "the API server takes up to %[3]s for requests of %[1]s for %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, everyOrOne(r), "by", pick(r, "20ms", "500ms", "4s", "15s"))
+			},
+			begin: ruled(func(step history.Step) *rule {
+				by, _ := time.ParseDuration(step.With["by"])
+				return &rule{client: step.On, percent: 70, delay: by}
+			})},
+		{name: "api-errors", kind: "api-errors", weight: 6, words: "the API server answers requests of %[1]s with errors (%[3]s) for %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, everyOrOne(r), "code", pick(r, "401", "403", "409", "410", "429", "500", "503", "504"),
+					"percent", pick(r, "10", "50", "100"), "resource", pick(r, "", "configmaps", "secrets", "deployments", "leases", "events"))
+			},
+			begin: ruled(func(step history.Step) *rule {
+				code := number(step, "code", 500)
+				return &rule{client: step.On, percent: number(step, "percent", 50), resource: step.With["resource"],
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(code)} }}
+			})},
+		{name: "lose-answers", kind: "api-errors", weight: 4, words: "answers to writes of %[1]s are lost (%[3]s %%) for %[2]s",
+			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r), "percent", pick(r, "20", "60")) },
+			begin: ruled(func(step history.Step) *rule {
+				return &rule{client: step.On, percent: number(step, "percent", 20), verbs: []string{"create", "update", "patch"},
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lose: true} }}
+			})},
+		{name: "drop-requests", kind: "api-errors", weight: 3, words: "requests of %[1]s are lost (%[3]s %%) for %[2]s",
+			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r), "percent", pick(r, "20", "60")) },
+			begin: ruled(func(step history.Step) *rule {
+				return &rule{client: step.On, percent: number(step, "percent", 20),
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Drop: true} }}
+			})},
+		{name: "cut-lists", kind: "api-errors", weight: 3, words: "answers to %[1]s are cut short for %[2]s",
+			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r)) },
+			begin: ruled(func(step history.Step) *rule {
+				return &rule{client: step.On, percent: 50, verbs: []string{"get", "list"},
+					fate: func(s *simulation, _ *world.Call) apiserver.Fate {
+						return apiserver.Fate{CutAfter: 1 + s.random.IntN(400)}
+					}}
+			})},
+		{name: "withdraw-rights", kind: "rights", weight: 3, words: "the rights to read %[1]s are withdrawn for %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return history.Step{On: pick(r, "configmaps", "secrets", "deployments"), With: map[string]string{
+					"for": pick(r, "10s", "1m", "8m"), "verbs": pick(r, "list,watch", "get,list,watch", "get"),
+				}}
+			},
+			scoped: true, begin: withdraw},
+		{name: "lag", kind: "watch-held", weight: 3, words: "%[1]s starts again and reads from an API server that is behind",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, anyReplica(r), "by", strconv.Itoa(1+r.IntN(30)))
+			},
+			begin: lag},
+	}
+}
+
+// away cuts the network between the API server and the program.
+func away(s *simulation, step history.Step) func() {
+	r := &rule{client: step.On, cut: true, percent: 100, fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Drop: true} }}
+	s.faults.rules = append([]*rule{r}, s.faults.rules...)
+	for _, w := range s.api.Watches() {
+		if isProgram(w.Client) && (step.On == "" || slotOf(w.Client) == step.On) {
+			w.Break()
+		}
+	}
+	return func() { s.faults.remove(r) }
+}
+
+// withdraw takes rights away; the API server ends the watches that it does not allow any more.
+func withdraw(s *simulation, step history.Step) func() {
+	r := &rule{percent: 100, resource: step.On, verbs: splitVerbs(step.With["verbs"]),
+		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(403)} }}
+	s.faults.rules = append(s.faults.rules, r)
+	if slices.Contains(r.verbs, "watch") {
+		s.eachWatch(step.On, func(w *apiserver.Watch) { w.Break() })
+	}
+	return func() { s.faults.remove(r) }
+}
+
+// lag restarts a replica that then sees an older state first: the first fault pattern of Sieve, a view back in time.
+func lag(s *simulation, step history.Step) func() {
+	behind := int64(number(step, "by", 5))
+	r := &rule{client: step.On, percent: 100, verbs: []string{"list", "watch"},
+		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lag: behind} }}
+	s.faults.rules = append(s.faults.rules, r)
+	back := s.leave(history.Step{On: step.On}, s.kill)
+	if back != nil {
+		s.after(restartDelay, back)
+	}
+	return func() {
+		s.faults.remove(r)
+		for _, w := range s.api.Watches() {
+			if slotOf(w.Client) == step.On {
+				w.Break()
+			}
+		}
+	}
+}
+
+// watchFaults are about running watches.
+func watchFaults() []faultKind {
+	on := func(r *rand.Rand) string { return pick(r, "configmaps", "secrets", "deployments", "statefulsets", "") }
+	at := func(r *rand.Rand) history.Step { return history.Step{On: on(r)} }
+	each := func(do func(*apiserver.Watch)) func(s *simulation, step history.Step) func() {
+		return func(s *simulation, step history.Step) func() {
+			s.eachWatch(step.On, do)
+			return nil
+		}
+	}
+	return []faultKind{
+		{name: "hold-watches", kind: "watch-held", weight: 5, scoped: true, words: "watches of %[1]s deliver nothing for %[2]s",
+			draw:  func(r *rand.Rand) history.Step { return lasting(r, on(r)) },
+			begin: hold((*apiserver.Watch).Release)},
+		{name: "fold-watches", kind: "watch-held", weight: 4, scoped: true, words: "watches of %[1]s deliver nothing for %[2]s and are then opened anew: what came in between is never seen",
+			draw:  func(r *rand.Rand) history.Step { return lasting(r, on(r)) },
+			begin: hold((*apiserver.Watch).Expire)},
+		{name: "break-watches", kind: "watch-held", weight: 3, words: "watches of %[1]s are cut", draw: at, begin: each((*apiserver.Watch).Break)},
+		{name: "close-watches", kind: "watch-held", weight: 2, words: "watches of %[1]s end", draw: at, begin: each((*apiserver.Watch).Close)},
+		{name: "expire-watches", kind: "watch-held", weight: 2, words: "watches of %[1]s end with 410 Gone", draw: at, begin: each((*apiserver.Watch).Expire)},
+		{name: "compact", kind: "watch-held", weight: 1, words: "the API server forgets all earlier versions",
+			draw: func(*rand.Rand) history.Step { return history.Step{} },
+			begin: func(s *simulation, _ history.Step) func() {
+				s.api.Compact(s.api.Version())
+				return nil
+			}},
+		{name: "hang-watches", kind: "watch-refused", weight: 3, scoped: true, words: "watches of %[1]s are cut, and new ones never answer for %[2]s",
+			draw: func(r *rand.Rand) history.Step { return lasting(r, pick(r, "configmaps", "secrets", "deployments")) },
+			begin: func(s *simulation, step history.Step) func() {
+				r := &rule{percent: 100, resource: step.On, verbs: []string{"watch"},
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Hang: true} }}
+				s.faults.rules = append(s.faults.rules, r)
+				s.eachWatch(step.On, (*apiserver.Watch).Break)
+				return func() { s.faults.remove(r) }
+			}},
+	}
+}
+
+// eachWatch does something to the program's watches of a resource; empty means all.
+func (s *simulation) eachWatch(resource string, do func(*apiserver.Watch)) {
+	for _, w := range s.api.Watches() {
+		if isProgram(w.Client) && (resource == "" || w.Key.Resource.Plural == resource) {
+			do(w)
+		}
+	}
+}
+
+// hold has watches deliver nothing until the fault is over.
+func hold(then func(*apiserver.Watch)) func(s *simulation, step history.Step) func() {
+	return func(s *simulation, step history.Step) func() {
+		var held []*apiserver.Watch
+		s.eachWatch(step.On, func(w *apiserver.Watch) {
+			w.Hold()
+			held = append(held, w)
+		})
+		return func() {
+			for _, w := range held {
+				then(w)
+			}
+		}
+	}
+}
+
+// admissionFaults are about webhooks: ours and others'.
+func admissionFaults() []faultKind {
+	counted := func(count func(f *faults) *int) func(s *simulation, step history.Step) func() {
+		return func(s *simulation, _ history.Step) func() {
+			*count(&s.faults)++
+			return func() { *count(&s.faults)-- }
+		}
+	}
+	whole := func(r *rand.Rand) history.Step { return lasting(r, "") }
+	return []faultKind{
+		{name: "webhook-away", kind: "webhook-away", weight: 4, words: "our webhook cannot be reached for %[2]s", draw: whole,
+			begin: counted(func(f *faults) *int { return &f.webhookAway })},
+		{name: "webhook-hangs", kind: "webhook-away", weight: 2, words: "our webhook does not answer for %[2]s", draw: whole,
+			begin: counted(func(f *faults) *int { return &f.webhookHangs })},
+		{name: "webhook-flaky", kind: "webhook-away", weight: 3, words: "single calls of our webhook fail (%[3]s %%) for %[2]s",
+			draw: func(r *rand.Rand) history.Step { return lasting(r, "", "percent", pick(r, "10", "50")) },
+			begin: func(s *simulation, step history.Step) func() {
+				s.faults.webhookPercent = number(step, "percent", 10)
+				return func() { s.faults.webhookPercent = 0 }
+			}},
+		{name: "foreign-webhook", kind: "namespace-webhook", weight: 4, scoped: true, words: "another validating webhook (%[3]s) is in the way of the program's writes in %[1]s for %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, pick(r, "namespaces/shop", "namespaces/bank"), "mode", pick(r, "reject", "hang"))
+			},
+			begin: func(s *simulation, step history.Step) func() {
+				namespace := namespaceOf(step.On)
+				s.faults.foreign[namespace] = cmp.Or(step.With["mode"], "reject")
+				return func() { delete(s.faults.foreign, namespace) }
+			}},
+		{name: "slow-controllers", kind: "slow", weight: 2, words: "the workload controllers do nothing for %[2]s", draw: whole,
+			begin: func(s *simulation, _ history.Step) func() {
+				s.faults.slowControllers = true
+				return func() { s.faults.slowControllers = false }
+			}},
+	}
+}
+
+// faultEntries are the faults as entries of the Catalogue.
+func faultEntries() history.Catalogue {
+	var entries history.Catalogue
+	for _, k := range faultKinds() {
+		entries = append(entries, history.Entry{
+			Name: k.name, Fault: true, Weight: k.weight,
+			Draw: func(r *rand.Rand, _ []history.Step) history.Step {
+				step := k.draw(r)
+				step.Do = k.name
+				return step
+			},
+			Words: func(step history.Step) string {
+				return fmt.Sprintf(k.words+"%.0[1]s%.0[2]s%.0[3]s", cmp.Or(step.On, "all"), duration(step), parameters(step))
+			},
+			Check: checkFault,
+		})
+	}
+	return entries
+}

@@ -1,0 +1,186 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// ourWebhook is the name of our webhook in its configuration.
+const ourWebhook = "mutate.pod-reloader.cs.sap.com"
+
+// webhooks returns the webhooks of the cluster: ours as the manifests configure it, and others'.
+func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
+	config, err := configuration()
+	if err != nil {
+		return nil, err
+	}
+	if s.history.Setup.FailurePolicy != "" {
+		policy := admissionregistrationv1.FailurePolicyType(s.history.Setup.FailurePolicy)
+		config.FailurePolicy = &policy
+	}
+	ours := apiserver.Webhook{Config: config, Call: s.callWebhook}
+	var all []apiserver.Webhook
+	where := s.history.Setup.OtherWebhooks
+	if where == "before" || where == "around" {
+		all = append(all, s.injector("a-injector.example.com", "first"))
+	}
+	all = append(all, ours)
+	if where == "after" || where == "around" {
+		all = append(all, s.injector("z-injector.example.com", "second"))
+	}
+	return append(all, s.validator()), nil
+}
+
+// configuration reads our webhook's configuration from the manifests, so that its conditions are what is simulated.
+func configuration() (admissionregistrationv1.MutatingWebhook, error) {
+	_, file, _, _ := runtime.Caller(0)
+	content, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "manifests", "base", "webhook.yaml"))
+	if err != nil {
+		return admissionregistrationv1.MutatingWebhook{}, fmt.Errorf("read the webhook's configuration: %w", err)
+	}
+	var all admissionregistrationv1.MutatingWebhookConfiguration
+	if err := yaml.UnmarshalStrict(content, &all); err != nil {
+		return admissionregistrationv1.MutatingWebhook{}, fmt.Errorf("decode the webhook's configuration: %w", err)
+	}
+	return all.Webhooks[0], nil
+}
+
+const injected = "injector.example.com/"
+
+// injector is a mutating webhook of others that adds an annotation to pod templates, as injectors of sidecars do.
+func (s *simulation) injector(name, key string) apiserver.Webhook {
+	return apiserver.Webhook{
+		Config: foreignConfig(name, admissionregistrationv1.IfNeededReinvocationPolicy),
+		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
+			var o world.Object
+			if err := json.Unmarshal(review.Request.Object.Raw, &o); err != nil {
+				return nil, err
+			}
+			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+			if patch := inject(o, injected+key); patch != nil {
+				kind := admissionv1.PatchTypeJSONPatch
+				answer.Patch, answer.PatchType = patch, &kind
+			}
+			return &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: answer}, nil
+		},
+	}
+}
+
+// inject returns the patch that adds an annotation to a pod template; nil if there is one.
+func inject(o world.Object, key string) []byte {
+	path := "/spec/template/metadata"
+	template := dig(o, "spec", "template", "metadata")
+	if template == nil {
+		path = "/spec/jobTemplate/spec/template/metadata"
+		template = dig(o, "spec", "jobTemplate", "spec", "template", "metadata")
+	}
+	if template == nil {
+		return nil
+	}
+	annotations, _ := template["annotations"].(map[string]any)
+	if annotations[key] != nil {
+		return nil
+	}
+	if len(annotations) == 0 {
+		return fmt.Appendf(nil, `[{"op":"add","path":"%s/annotations","value":{%q:"true"}}]`, path, key)
+	}
+	return fmt.Appendf(nil, `[{"op":"add","path":"%s/annotations/%s","value":"true"}]`, path, strings.ReplaceAll(key, "/", "~1"))
+}
+
+func dig(o world.Object, path ...string) world.Object {
+	for _, key := range path {
+		next, ok := o[key].(map[string]any)
+		if !ok {
+			return nil
+		}
+		o = next
+	}
+	return o
+}
+
+// templateGeneration is an annotation that the API server itself keeps on DaemonSets.
+const templateGeneration = "deprecated.daemonset.template.generation"
+
+// withoutForeign returns an object without what the injectors and the API server add; it shares the rest.
+func withoutForeign(o world.Object) world.Object {
+	for _, path := range [][]string{
+		{"metadata", "annotations"},
+		{"spec", "template", "metadata", "annotations"},
+		{"spec", "jobTemplate", "spec", "template", "metadata", "annotations"},
+	} {
+		annotations := dig(o, path...)
+		kept := maps.Clone(annotations)
+		maps.DeleteFunc(kept, func(key string, _ any) bool { return key == templateGeneration || strings.HasPrefix(key, injected) })
+		if len(kept) < len(annotations) {
+			o = replaced(o, kept, path...)
+		}
+	}
+	return o
+}
+
+// replaced returns an object in which the map at a path is another; maps on the way are copied. An empty map is left out.
+func replaced(o, value world.Object, path ...string) world.Object {
+	o = maps.Clone(o)
+	if len(path) > 1 {
+		o[path[0]] = replaced(dig(o, path[0]), value, path[1:]...)
+		return o
+	}
+	if len(value) == 0 {
+		delete(o, path[0])
+	} else {
+		o[path[0]] = value
+	}
+	return o
+}
+
+// validator is a validating webhook of others that rejects writes of workloads in a namespace, or hangs.
+func (s *simulation) validator() apiserver.Webhook {
+	config := foreignConfig("validator.example.com", admissionregistrationv1.NeverReinvocationPolicy)
+	seconds := int32(10)
+	config.TimeoutSeconds = &seconds
+	return apiserver.Webhook{Config: config, Validating: true,
+		Call: func(ctx context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
+			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+			s.balancing.Lock()
+			mode := s.faults.foreign[review.Request.Namespace]
+			s.balancing.Unlock()
+			switch mode {
+			case "hang":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "reject":
+				answer.Allowed, answer.Result = false, refusal(403)
+			}
+			return &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: answer}, nil
+		},
+	}
+}
+
+func foreignConfig(name string, reinvocation admissionregistrationv1.ReinvocationPolicyType) admissionregistrationv1.MutatingWebhook {
+	policy, seconds := admissionregistrationv1.Fail, int32(5)
+	all := admissionregistrationv1.NamespacedScope
+	return admissionregistrationv1.MutatingWebhook{
+		Name: name, FailurePolicy: &policy, TimeoutSeconds: &seconds, ReinvocationPolicy: &reinvocation,
+		AdmissionReviewVersions: []string{"v1"},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"apps", "batch"}, APIVersions: []string{"v1"}, Scope: &all,
+				Resources: []string{"deployments", "statefulsets", "daemonsets", "cronjobs"},
+			},
+		}},
+	}
+}

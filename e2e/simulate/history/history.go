@@ -1,0 +1,127 @@
+// Package history has the form in which the simulator keeps what happens in a run: a seed, the installation, and steps.
+//
+// A step is an act of a user or a fault. The runner gives each step to the Doer that knows its name; act and simulate
+// register theirs in a Catalogue, from which random histories are drawn. A history is data: it is drawn, shortened, written
+// to a file, read again and replayed.
+package history
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Form is the version of the file format. A file of another form is refused.
+const Form = 1
+
+// History is one run of the simulator.
+type History struct {
+	Form int `json:"form"`
+	// Law and About say why a kept history is kept: the law that it broke once, and in which way.
+	Law   string `json:"law,omitempty"`
+	About string `json:"about,omitempty"`
+	// Seed drives every choice of the scheduler that Trace does not fix.
+	Seed  uint64 `json:"seed"`
+	Setup Setup  `json:"setup"`
+	Steps []Step `json:"steps"`
+	// Trace has the scheduler's decisions, for replays; a decision that cannot be followed is made by the seed.
+	Trace []string `json:"trace,omitempty"`
+}
+
+// Setup is the installation at the beginning.
+type Setup struct {
+	// Replicas of pod-reloader; each is started with Flags.
+	Replicas int      `json:"replicas"`
+	Flags    []string `json:"flags,omitempty"`
+	// FailurePolicy of the webhook configuration: Ignore (default) or Fail.
+	FailurePolicy string `json:"failurePolicy,omitempty"`
+	// NoStreamingLists makes the API server one that does not know sendInitialEvents.
+	NoStreamingLists bool `json:"noStreamingLists,omitempty"`
+	// TrackFields makes the API server track managedFields, which server-side apply needs.
+	TrackFields bool `json:"trackFields,omitempty"`
+	// OtherWebhooks says where other mutating webhooks are: "before", "after" or "around" ours; empty means nowhere.
+	OtherWebhooks string `json:"otherWebhooks,omitempty"`
+}
+
+// Step is one act or fault.
+type Step struct {
+	// Wait is the fake time between the beginning of the step before and that of this one.
+	Wait Duration `json:"wait,omitempty"`
+	// Do names the act or fault, e.g. "edit-config" or "kill".
+	Do string `json:"do"`
+	// On is what it is done to, e.g. "configmaps/shop/app", "deployments/shop/cart", "replica-1", "namespaces/shop".
+	On string `json:"on,omitempty"`
+	// With has its parameters.
+	With map[string]string `json:"with,omitempty"`
+}
+
+// Entry is one kind of step in a Catalogue.
+type Entry struct {
+	// Name is Step.Do.
+	Name string
+	// Fault tells that a history without faults must not have it.
+	Fault bool
+	// Weight is how often it is drawn, relative to others; 0 means never by chance.
+	Weight int
+	// WeightSSA is added to Weight where DrawOptions.SSA is set: for steps that need server-side apply, whose Weight is 0.
+	WeightSSA int
+	// Draw makes a step; Wait is set by the caller. It sees the steps drawn so far.
+	Draw func(r *rand.Rand, before []Step) Step
+	// Words says in a short English sentence what the step does, e.g. `user sets key "a" of configmaps/shop/app to "7"`.
+	Words func(Step) string
+	// Check returns an error if a step read from a file makes no sense.
+	Check func(Step) error
+}
+
+// Catalogue has the entries by name.
+type Catalogue []Entry
+
+// Find returns an entry.
+func (c Catalogue) Find(name string) (Entry, bool) {
+	i := slices.IndexFunc(c, func(e Entry) bool { return e.Name == name })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return c[i], true
+}
+
+// Duration is a time.Duration that is written as text.
+type Duration time.Duration
+
+// MarshalText writes e.g. "1.5s".
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads it.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return err
+	}
+	if parsed < 0 {
+		return fmt.Errorf("negative duration %q", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// Words returns the history as text, a line for each step with its time.
+func (h History) Words(c Catalogue) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %d replicas", h.Seed, h.Setup.Replicas)
+	if len(h.Setup.Flags) > 0 {
+		fmt.Fprintf(&b, ", flags %s", strings.Join(h.Setup.Flags, " "))
+	}
+	b.WriteString("\n")
+	at := time.Duration(0)
+	for i, s := range h.Steps {
+		at += time.Duration(s.Wait)
+		text := s.Do
+		if e, ok := c.Find(s.Do); ok {
+			text = e.Words(s)
+		}
+		fmt.Fprintf(&b, "%4d  %10s  %s\n", i+1, at, text)
+	}
+	return b.String()
+}

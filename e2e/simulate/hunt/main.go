@@ -1,0 +1,109 @@
+// Command hunt looks for histories that break a promise: it draws them from seeds, runs each in the simulator, shortens
+// those that fail, and says what happened in words. `make simulate` runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate"
+)
+
+const (
+	exitFound = 1
+	exitUsage = 2
+)
+
+// settings are the command line.
+type settings struct {
+	seed     uint64
+	n, steps int
+	faults   bool
+	lasting  time.Duration
+	workers  int
+	replay   string
+	out      string
+	report   bool
+	first    bool
+	verbose  bool
+}
+
+func main() {
+	if simulate.IsWorker() {
+		simulate.RunWorker()
+		return
+	}
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hunt:", err)
+		os.Exit(exitUsage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	found, err := run(ctx, o)
+	var usage *simulate.UsageError
+	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintln(os.Stderr, "hunt:", err)
+		os.Exit(exitUsage)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "hunt:", err)
+		os.Exit(exitFound)
+	case found && !o.report:
+		os.Exit(exitFound)
+	}
+}
+
+func parse(args []string) (settings, error) {
+	var o settings
+	set := flag.NewFlagSet("hunt", flag.ContinueOnError)
+	set.Uint64Var(&o.seed, "seed", 0, "the first `seed`; 0 takes one from the clock")
+	set.IntVar(&o.n, "n", 0, "how many histories; 0 goes by -for")
+	set.IntVar(&o.steps, "steps", 100, "steps of a history")
+	set.BoolVar(&o.faults, "faults", true, "let faults happen")
+	set.DurationVar(&o.lasting, "for", 2*time.Minute, "how long to go on, unless -n says how many")
+	set.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many processes run histories at the same time")
+	set.StringVar(&o.replay, "replay", "", "run the history in this `file` instead")
+	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
+	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
+	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
+	set.BoolVar(&o.verbose, "v", false, "with -replay: print everything that happens")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case o.n < 0:
+		return o, fmt.Errorf("-n %d: want a number of histories, or 0", o.n)
+	case o.steps < 1 || o.steps > 10_000:
+		return o, fmt.Errorf("-steps %d: want 1 to 10000", o.steps)
+	case o.workers < 1:
+		return o, fmt.Errorf("-workers %d: want at least 1", o.workers)
+	case o.lasting <= 0:
+		return o, fmt.Errorf("-for %s: want a time", o.lasting)
+	}
+	if o.seed == 0 {
+		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000 //nolint:gosec // any number will do
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o settings) (found bool, err error) {
+	if o.replay != "" {
+		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
+	}
+	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
+		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults},
+		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first,
+	})
+}

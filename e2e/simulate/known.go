@@ -1,0 +1,66 @@
+package simulate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+)
+
+// Known lists what is known to be broken: the signatures of violations, each with the defect behind it. A hunt counts them
+// and looks for others. The list is to be empty.
+type Known []KnownDefect
+
+// KnownDefect is one of them.
+type KnownDefect struct {
+	// Signature of violations; one that ends with "*" is a prefix.
+	Signature string `json:"signature"`
+	// Why says what is wrong with the program.
+	Why string `json:"why"`
+}
+
+// Testdata is the folder with the kept histories and the list.
+func testdata() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "testdata")
+}
+
+// ReadKnown reads the list.
+func ReadKnown() (Known, error) {
+	name := filepath.Join(testdata(), "known.yaml")
+	content, err := os.ReadFile(name) //nolint:gosec // a file of this folder
+	if err != nil {
+		return nil, fmt.Errorf("read what is known to be broken: %w", err)
+	}
+	var known Known
+	if err := yaml.UnmarshalStrict(content, &known); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return known, nil
+}
+
+// Has tells whether a violation is known.
+func (k Known) Has(v oracle.Violation) bool {
+	for _, d := range k {
+		if prefix, ok := strings.CutSuffix(d.Signature, "*"); d.Signature == v.Signature || ok && strings.HasPrefix(v.Signature, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unknown returns the violations that are not known.
+func (k Known) Unknown(violations []oracle.Violation) []oracle.Violation {
+	var unknown []oracle.Violation
+	for _, v := range violations {
+		if !k.Has(v) {
+			unknown = append(unknown, v)
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,167 @@
+package oracle
+
+import (
+	"sort"
+	"time"
+)
+
+// period is a range of versions, the ends included. The content that the program took for that of the pods was read within.
+type period struct {
+	from, to int64
+	// open tells that the program may not have had a chance yet to look: the period goes on.
+	open bool
+	// opened is when the period began.
+	opened time.Time
+}
+
+// believed is a set of contents that the program may take for those of the pods of one object.
+type believed map[int]bool
+
+// addPeriod adds the contents that an object had within a period.
+func (b believed) addPeriod(h *history, p *period, last int64) {
+	to := p.to
+	if p.open {
+		to = last
+	}
+	b[h.at(p.from)] = true
+	for _, e := range h.within(p.from, to) {
+		b[e.content] = true
+	}
+}
+
+// only tells whether there is one content in the set, and which.
+func (b believed) only() (int, bool) {
+	if len(b) != 1 {
+		return 0, false
+	}
+	for content := range b {
+		return content, true
+	}
+	return 0, false
+}
+
+// adoption is a moment at which the program may take what it finds for what the pods run with, although no stamp was made.
+type adoption struct {
+	version int64
+	period  *period
+	// of is the object that it is about; all of them if its name is empty.
+	of ref
+	// lost tells that digests of before mean nothing any more.
+	lost bool
+}
+
+func (a *adoption) covers(r ref) bool { return a.of.name == "" || a.of == r }
+
+// beliefs returns what the program may take for the content of the pods of a stamp.
+func (o *Oracle) beliefs(w *workload, s *stamp, r ref) believed {
+	set := believed{}
+	h := o.contents.of(w.id.namespace, r)
+	if w.tracked[r] <= s.version {
+		for _, p := range s.periods {
+			set.addPeriod(h, p, o.version)
+		}
+	}
+	for _, a := range w.adoptions {
+		if a.version > s.version && a.covers(r) {
+			set.addPeriod(h, a.period, o.version)
+		}
+	}
+	return set
+}
+
+// believes tells whether the program may take a content for that of the pods of a stamp.
+func (o *Oracle) believes(w *workload, s *stamp, r ref, content int) bool {
+	h := o.contents.of(w.id.namespace, r)
+	if w.tracked[r] <= s.version {
+		for _, p := range s.periods {
+			if o.had(h, p, content) {
+				return true
+			}
+		}
+	}
+	for _, a := range w.adoptions {
+		if a.version > s.version && a.covers(r) && o.had(h, a.period, content) {
+			return true
+		}
+	}
+	return false
+}
+
+// had tells whether an object had a content at some time of a period.
+func (o *Oracle) had(h *history, p *period, content int) bool {
+	to := p.to
+	if p.open {
+		to = o.version
+	}
+	if h.at(p.from) == content {
+		return true
+	}
+	for _, e := range h.within(p.from, to) {
+		if e.content == content {
+			return true
+		}
+	}
+	return false
+}
+
+// uncertain tells whether the program may not have had a chance yet to look at what belongs to a stamp.
+func (w *workload) uncertain(s *stamp) bool {
+	for _, p := range s.periods {
+		if p.open {
+			return true
+		}
+	}
+	for _, a := range w.adoptions {
+		if a.version > s.version && a.period.open {
+			return true
+		}
+	}
+	return false
+}
+
+// chance is how long the program surely needs at most to look at a workload, once it works as usual.
+const chance = 20 * time.Second
+
+// closePeriods ends the periods in which the program may not have looked at a workload yet.
+func (o *Oracle) closePeriods(w *workload, now time.Time) {
+	if len(w.open) == 0 || !w.eligible {
+		return
+	}
+	since, known := o.clear(w, now)
+	if !known {
+		return
+	}
+	since = later(since, w.eligibleSince)
+	kept := w.open[:0]
+	for _, p := range w.open {
+		if now.Sub(later(since, p.opened)) < chance {
+			kept = append(kept, p)
+			continue
+		}
+		p.open, p.to = false, o.version
+	}
+	w.open = kept
+}
+
+// openPeriod begins a period that ends when the program has surely looked.
+func (w *workload) openPeriod(from int64, at time.Time) *period {
+	p := &period{from: from, open: true, opened: at}
+	w.open = append(w.open, p)
+	return p
+}
+
+// adopt notes that the program may take what it finds from a version on for what the pods run with.
+func (w *workload) adopt(version, from int64, at time.Time, of ref) *adoption {
+	a := &adoption{version: version, period: w.openPeriod(from, at), of: of}
+	w.adoptions = append(w.adoptions, a)
+	return a
+}
+
+// versionAt returns the last version that was stored at a time or before.
+func (o *Oracle) versionAt(at time.Time) int64 {
+	i := sort.Search(len(o.clock), func(i int) bool { return o.clock[i].at.After(at) })
+	if i == 0 {
+		return 0
+	}
+	return o.clock[i-1].version
+}

@@ -1,0 +1,130 @@
+package oracle
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// absent is the content of an object that does not exist.
+const absent = 0
+
+// edit is one change of a content.
+type edit struct {
+	version int64
+	at      time.Time
+	// content is a number for what the object then has; absent, or the same for the same data.
+	content int
+}
+
+// history has the contents of one config object.
+type history struct {
+	edits []edit
+	// touched has the versions of all writes, those that change no content too.
+	touched []int64
+}
+
+// at returns the content at a version.
+func (h *history) at(version int64) int {
+	if h == nil {
+		return absent
+	}
+	i := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > version })
+	if i == 0 {
+		return absent
+	}
+	return h.edits[i-1].content
+}
+
+// now returns the present content.
+func (h *history) now() int {
+	if h == nil || len(h.edits) == 0 {
+		return absent
+	}
+	return h.edits[len(h.edits)-1].content
+}
+
+// within returns the edits with from < version ≤ to.
+func (h *history) within(from, to int64) []edit {
+	if h == nil {
+		return nil
+	}
+	first := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > from })
+	last := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > to })
+	if last <= first {
+		return nil
+	}
+	return h.edits[first:last]
+}
+
+// touchedWithin tells whether the object was written with from < version ≤ to.
+func (h *history) touchedWithin(from, to int64) bool {
+	if h == nil {
+		return false
+	}
+	first := sort.Search(len(h.touched), func(i int) bool { return h.touched[i] > from })
+	return first < len(h.touched) && h.touched[first] <= to
+}
+
+// contents has the history of every config object.
+type contents struct {
+	histories map[id]*history
+	numbers   map[string]int
+}
+
+func newContents() contents {
+	return contents{map[id]*history{}, map[string]int{}}
+}
+
+func isConfig(plural string) bool { return plural == "configmaps" || plural == "secrets" }
+
+// of returns the history of what a workload in a namespace lists; nil if it never existed.
+func (c *contents) of(namespace string, r ref) *history {
+	return c.histories[id{r.plural, namespace, r.name}]
+}
+
+// commit takes note of a stored change and tells whether it is one of the content.
+func (c *contents) commit(commit world.Commit) bool {
+	key := idOf(commit.Key)
+	h := c.histories[key]
+	if h == nil {
+		h = &history{}
+		c.histories[key] = h
+	}
+	h.touched = append(h.touched, commit.Version)
+	content := c.number(commit.New)
+	if content == h.now() {
+		return false
+	}
+	h.edits = append(h.edits, edit{commit.Version, commit.At, content})
+	return true
+}
+
+// number returns the same number for the same content: data and binaryData, nothing else.
+func (c *contents) number(object world.Object) int {
+	if object == nil {
+		return absent
+	}
+	var b strings.Builder
+	for _, field := range []string{"data", "binaryData"} {
+		data := section(object, field)
+		names := make([]string, 0, len(data))
+		for name := range data {
+			names = append(names, name)
+		}
+		sort.Strings(names)
+		for _, name := range names {
+			value := text(data, name)
+			b.WriteString(field + " " + strconv.Itoa(len(name)) + " " + name + " " + strconv.Itoa(len(value)) + " " + value)
+		}
+	}
+	n, known := c.numbers[b.String()]
+	if !known {
+		n = len(c.numbers) + 1
+		c.numbers[b.String()] = n
+	}
+	return n
+}

@@ -1,0 +1,76 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// judgeCurrent is the law "current": when all is quiet, each running pod of the present template was started with what its
+// workload lists, but for what the program cannot know. Pods of an earlier template wait for their rollout: that is no
+// matter of the program.
+func (o *Oracle) judgeCurrent(now time.Time) {
+	for _, p := range o.sortedPods() {
+		w := p.workload
+		if w.gone || !p.running {
+			continue
+		}
+		o.count("pods looked at")
+		clear, known := o.clear(w, now)
+		switch {
+		case p.stamp == nil:
+			o.count("pods excused: template not known")
+		case !w.eligible:
+			o.count("pods excused: not looked after")
+		case !p.stamp.same(w.last()):
+			o.count("pods excused: rollout pending")
+		case o.held(w):
+			o.count("pods excused: held")
+		case !known || now.Sub(later(clear, w.eligibleSince)) < recovery:
+			o.count("pods excused: fault")
+		default:
+			o.judgePod(p, now)
+		}
+	}
+}
+
+// judgePod judges the contents that a pod was started with.
+func (o *Oracle) judgePod(p *pod, now time.Time) {
+	w := p.workload
+	o.count("pods judged")
+	for _, r := range w.refs {
+		h := o.contents.of(w.id.namespace, r)
+		content := h.now()
+		if h.at(p.started) == content {
+			continue
+		}
+		last := h.edits[len(h.edits)-1]
+		if o.believes(w, p.stamp, r, content) || now.Sub(last.at) < recovery {
+			o.count("pods excused: adopted or changed back")
+			continue
+		}
+		signature := "modified"
+		switch {
+		case content == absent:
+			signature = "deleted"
+		case h.at(p.started) == absent:
+			signature = "created"
+		}
+		if p.stamp != w.last() {
+			signature += "/undone"
+		}
+		o.violate(now, "current", w.id.String(), signature,
+			"pod %s, started at %s (version %d), runs with an old content of %s, which was %s at %s (version %d)",
+			p.id.name, o.when(p.startedAt), p.started, r, strings.TrimSuffix(signature, "/undone"), o.when(last.at), last.version)
+		return
+	}
+}
+
+func (o *Oracle) sortedPods() []*pod {
+	pods := make([]*pod, 0, len(o.pods))
+	for _, p := range o.pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b *pod) int { return strings.Compare(a.id.String(), b.id.String()) })
+	return pods
+}

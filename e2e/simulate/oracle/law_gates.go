@@ -1,0 +1,69 @@
+package oracle
+
+import "time"
+
+// judgeGates is the law "gates": the program waits until contents are quiet, and between two restarts of a workload.
+func (o *Oracle) judgeGates(w *workload, before, s *stamp) {
+	if !s.program || s.marks == before.marks || o.faults.clocksWrong(s.at) {
+		return
+	}
+	gates := o.timingOf(s.call.Client)
+	o.judgeRefractory(w, s, gates.refractory)
+	o.judgeSettle(w, before, s, gates)
+}
+
+// almost returns almost all of a duration: clocks are read at slightly different moments.
+func almost(d time.Duration) time.Duration { return d - d/100 }
+
+// judgeRefractory compares with the program's restart before, unless a user's request came in between.
+func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration) {
+	if len(w.stamps) < 2 || refractory == 0 {
+		return
+	}
+	before := w.stamps[len(w.stamps)-2]
+	if !before.program || w.fumbled > before.version || len(w.stamps) > 2 && before.marks == w.stamps[len(w.stamps)-3].marks {
+		return
+	}
+	o.count("refractory judged")
+	if gap := s.at.Sub(before.arrivedAt); gap < almost(refractory) {
+		o.violate(s.at, "gates", w.id.String(), "refractory",
+			"the program restarted it at %s and at %s, %s apart: at least %s are promised", o.when(before.at), o.when(s.at), gap, refractory)
+	}
+}
+
+// judgeSettle compares with the changes since the stamp before. The program may have read a content that it was not told of
+// yet, so that a change in the last half of the settle time is judged only if it is the first one.
+func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
+	if gates.settle == 0 || w.uncertain(before) {
+		return
+	}
+	first, last := o.changesBetween(w, before.arrived, s.arrived)
+	if first.at.IsZero() || w.changed.After(before.at) || o.leaderSince.After(first.at) || o.faults.started.After(first.at) {
+		return
+	}
+	o.count("settle judged")
+	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
+	early := sinceFirst < almost(gates.settle) ||
+		sinceLast >= gates.settle/2 && sinceLast < almost(gates.settle) && sinceFirst < almost(gates.settleMax)
+	if sinceFirst >= almost(gates.settleMax) || !early {
+		return
+	}
+	o.violate(s.at, "gates", w.id.String(), "settle",
+		"the program asked for a restart at %s, %s after the last and %s after the first change: settle is %s, settle-max %s",
+		o.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
+}
+
+// changesBetween returns the first and the last change of what a workload lists.
+func (o *Oracle) changesBetween(w *workload, from, to int64) (first, last edit) {
+	for _, r := range w.refs {
+		for _, e := range o.contents.of(w.id.namespace, r).within(from, to) {
+			if first.at.IsZero() || e.version < first.version {
+				first = e
+			}
+			if e.version > last.version {
+				last = e
+			}
+		}
+	}
+	return first, last
+}

@@ -1,0 +1,104 @@
+package oracle
+
+import "time"
+
+// due is a reload that must come.
+type due struct {
+	// since is when it became due; zero if none is.
+	since time.Time
+	// of is the object that changed, how says how.
+	of  ref
+	how string
+	// reported tells that its lateness was reported.
+	reported bool
+}
+
+// judgeDue looks whether a reload is due now.
+func (o *Oracle) judgeDue(w *workload, now time.Time) {
+	r, how := o.dueOf(w)
+	if how == "" {
+		w.due = due{}
+		return
+	}
+	if s := w.last(); w.due.since.IsZero() || s.at.After(w.due.since) {
+		w.due = due{since: now, of: r, how: how}
+		o.count("reloads due")
+	}
+}
+
+// dueOf returns an object that has surely changed since the stamp, and how; nothing if no reload is due for sure.
+func (o *Oracle) dueOf(w *workload) (r ref, how string) {
+	s := w.last()
+	if !w.eligible || s == nil || o.held(w) {
+		return ref{}, ""
+	}
+	for _, r := range w.refs {
+		now := o.contents.of(w.id.namespace, r).now()
+		if o.believes(w, s, r, now) {
+			continue
+		}
+		switch {
+		case now == absent:
+			return r, "deleted"
+		case o.believes(w, s, r, absent):
+			return r, "created"
+		}
+		return r, "modified"
+	}
+	return ref{}, ""
+}
+
+// held tells that an object is absent that the pods need, or may need: the program may, and by default must, wait for it.
+func (o *Oracle) held(w *workload) bool {
+	for _, r := range w.refs {
+		if w.needs[r] == optional || w.needs[r] == required && o.options.ReloadMissingRequired {
+			continue
+		}
+		if o.contents.of(w.id.namespace, r).now() == absent {
+			return true
+		}
+	}
+	return false
+}
+
+// judgePrompt is the law "prompt": a change leads to a new template in settle-max + refractory and some seconds.
+func (o *Oracle) judgePrompt(w *workload, now time.Time) {
+	if w.due.since.IsZero() || w.due.reported {
+		return
+	}
+	clear, known := o.clear(w, now)
+	if !known {
+		return
+	}
+	from := later(w.due.since, clear)
+	from = o.excuse(w, from)
+	gates := o.slowest()
+	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack
+	if now.Sub(from) <= bound {
+		return
+	}
+	w.due.reported = true
+	signature := w.due.how
+	if from.After(w.due.since) {
+		signature += "/after-fault"
+	}
+	o.violate(now, "prompt", w.id.String(), signature, "%s %s at %s, but the pod template is the one of %s; the reload was due until %s",
+		w.due.of, w.due.how, o.when(w.due.since), o.when(w.last().at), o.when(from.Add(bound)))
+}
+
+// excuse returns the moment from which the time counts: writes by users of the same workload, slow requests, and watches that
+// were opened anew, may delay a reload, if not for long.
+func (o *Oracle) excuse(w *workload, from time.Time) time.Time {
+	if w.acts[0].After(from) {
+		from = w.acts[2]
+	}
+	for _, plural := range []string{"configmaps", "secrets", w.id.plural} {
+		if again := o.rewatched[plural]; again.After(w.due.since) && again.Sub(w.due.since) < recovery {
+			from = later(from, again)
+		}
+	}
+	if slow := o.slow.last(w.id.namespace); slow.After(from) && slow.Sub(w.due.since) < 2*recovery {
+		from = slow
+	}
+	return from
+}

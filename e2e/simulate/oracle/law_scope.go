@@ -1,0 +1,78 @@
+package oracle
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// notice is how long the program may act by what it knew before a change of labels, lists or scope.
+const notice = 15 * time.Second
+
+// outside returns why a workload is none of the program's business; empty if it is, or may be.
+func (o *Oracle) outside(w *workload, now time.Time) string {
+	clear, known := o.clear(w, now)
+	if !known || now.Sub(later(clear, w.changed)) < notice {
+		return ""
+	}
+	if !w.inScope {
+		return "is out of scope"
+	}
+	if len(w.refs) == 0 && !hasOtherDialect(annotationsOf(w.object)) && o.marksOfAll(w.object) == "\n\n" {
+		return "has no annotation of pod-reloader"
+	}
+	return ""
+}
+
+// judgeScopeRequest is the law "scope" for requests: the program writes no workload that is none of its business.
+func (o *Oracle) judgeScopeRequest(call *world.Call) {
+	if !call.Write() {
+		return
+	}
+	w := o.workloads[idOf(call.Key)]
+	if w == nil {
+		return
+	}
+	o.count("writes of the program")
+	if why := o.outside(w, call.Arrived); why != "" {
+		o.violate(call.Arrived, "scope", w.id.String(), "request", "the program sent a %s at %s, but the workload %s", call.Verb, o.when(call.Arrived), why)
+	}
+}
+
+// judgeScopeOf is the law "scope" for what is stored. The workload is as it was before the commit.
+func (o *Oracle) judgeScopeOf(c world.Commit) {
+	w := o.workloads[idOf(c.Key)]
+	if w == nil || w.object == nil || c.New == nil || c.Call == nil {
+		return
+	}
+	prefix := o.options.Prefix
+	if !o.options.Program(c.Call.Client) {
+		if c.Sent != nil && c.Call.Subresource == "" && !w.inScope && o.outside(w, c.At) != "" && o.scopeOf(c.New, w) == w.inScope &&
+			o.marksOfAll(c.Sent) != o.marksOfAll(c.New) {
+			o.violate(c.At, "scope", w.id.String(), "webhook", "it is out of scope, but the webhook changed annotations in the %s at %s",
+				c.Call.Verb, o.when(c.At))
+		}
+		return
+	}
+	clear, known := o.clear(w, c.At)
+	if !known || c.At.Sub(later(clear, w.changed)) < notice || !w.excluded && len(w.refs) > 0 || w.unclear {
+		return
+	}
+	o.count("writes of excluded workloads judged")
+	before, after := texts(annotationsOf(c.Old)), texts(annotationsOf(c.New))
+	delete(before, prefix+requestMark)
+	path := templatePath(w.id.plural)
+	same := sortedText(before) == sortedText(after) && equal(section(c.Old, path...), section(c.New, path...))
+	if !same {
+		o.violate(c.At, "scope", w.id.String(), "excluded",
+			"it is excluded or opted out, but the program's %s at %s did more than remove a request for a reload", c.Call.Verb, o.when(c.At))
+	}
+}
+
+func (o *Oracle) scopeOf(object world.Object, w *workload) bool {
+	var labels map[string]string
+	if space := o.namespaces[w.id.namespace]; space != nil {
+		labels = space.labels
+	}
+	return o.options.InScope(w.id.namespace, labels, texts(labelsOf(object)))
+}

@@ -1,0 +1,94 @@
+package oracle
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// shortest is the shortest value that is looked for, in bytes: shorter ones occur by chance.
+const shortest = 9
+
+// secretFilter finds values of Secrets in texts. It looks at the first eight bytes of each value with a bit map, so that a
+// text without any costs next to nothing.
+type secretFilter struct {
+	bits   [1 << 10]uint64
+	values map[uint64][]secretValue
+	known  map[string]bool
+}
+
+type secretValue struct {
+	text []byte
+	from string
+}
+
+func newSecretFilter() secretFilter {
+	return secretFilter{values: map[uint64][]secretValue{}, known: map[string]bool{}}
+}
+
+func hash(prefix uint64) uint16 { return uint16(prefix * 0x9e3779b97f4a7c15 >> 48) } //nolint:gosec // 16 bits remain
+
+// commit takes note of the values of a Secret.
+func (f *secretFilter) commit(c world.Commit) {
+	if c.Key.Resource.Plural != "secrets" {
+		return
+	}
+	for _, encoded := range section(c.New, "data") {
+		value, _ := encoded.(string)
+		plain, err := base64.StdEncoding.DecodeString(value)
+		if err != nil || len(plain) < shortest {
+			continue
+		}
+		from := idOf(c.Key).String()
+		f.add(plain, from)
+		f.add(bytes.TrimRight([]byte(value), "="), from)
+	}
+}
+
+func (f *secretFilter) add(value []byte, from string) {
+	if f.known[string(value)] {
+		return
+	}
+	f.known[string(value)] = true
+	prefix := binary.LittleEndian.Uint64(value)
+	h := hash(prefix)
+	f.bits[h>>6] |= 1 << (h & 63)
+	f.values[prefix] = append(f.values[prefix], secretValue{value, from})
+}
+
+// find returns which Secret a text has a value of; empty if there is none.
+func (f *secretFilter) find(text []byte) string {
+	if len(f.values) == 0 {
+		return ""
+	}
+	for i := 0; i+8 <= len(text); i++ {
+		prefix := binary.LittleEndian.Uint64(text[i:])
+		h := hash(prefix)
+		if f.bits[h>>6]&(1<<(h&63)) == 0 {
+			continue
+		}
+		for _, value := range f.values[prefix] {
+			if bytes.HasPrefix(text[i:], value.text) {
+				return value.from
+			}
+		}
+	}
+	return ""
+}
+
+// judgeSecret is the law "secret": no request of the program has a value of a Secret, but for its own one with the keys.
+func (o *Oracle) judgeSecret(call *world.Call) {
+	if len(call.Body) == 0 {
+		return
+	}
+	if call.Key.Resource.Plural == "secrets" && call.Key.Namespace == o.options.KeySecret.Namespace &&
+		(call.Key.Name == "" || o.isKeySecret(call.Key)) {
+		return
+	}
+	o.count("bodies searched for Secrets")
+	if from := o.secrets.find(call.Body); from != "" {
+		o.violate(call.Arrived, "secret", from, "body", "%s sent a value of it at %s: %s %s", call.Client, o.when(call.Arrived), call.Verb, call.Path)
+	}
+}

@@ -1,0 +1,181 @@
+package oracle
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// judgeUnharmed is the law "unharmed" for what is stored: what a user sent, and what the program did not have to touch, is
+// as it was but for the program's annotations.
+func (o *Oracle) judgeUnharmed(c world.Commit) {
+	if c.Call == nil || c.New == nil || c.Call.Subresource != "" || c.Sent == nil {
+		return
+	}
+	program := o.options.Program(c.Call.Client)
+	before := c.Sent
+	if program {
+		if before = c.Old; before == nil {
+			return
+		}
+	}
+	o.count("writes compared")
+	path, ok := o.difference(c.Key.Resource.Plural, o.options.Foreign(before), o.options.Foreign(c.New))
+	if ok {
+		return
+	}
+	if program {
+		o.violate(c.At, "unharmed", idOf(c.Key).String(), "program", "the program's %s at %s changed %s, which is the user's",
+			c.Call.Verb, o.when(c.At), path)
+		return
+	}
+	o.violate(c.At, "unharmed", idOf(c.Key).String(), "stored", "%s sent a %s at %s; what was stored differs in %s",
+		c.Call.Client, c.Call.Verb, o.when(c.At), path)
+}
+
+// ofServer tells whether the API server writes a field of the metadata itself.
+func ofServer(name string) bool {
+	switch name {
+	case "generation", "resourceVersion", "managedFields", "uid", "creationTimestamp", "selfLink", "name", "namespace", "generateName",
+		"deletionTimestamp", "deletionGracePeriodSeconds":
+		return true
+	}
+	return false
+}
+
+// difference compares two forms of a workload but for the program's annotations and what the API server writes. It returns
+// the first field that differs.
+func (o *Oracle) difference(plural string, a, b world.Object) (path string, same bool) {
+	marks := func(name string) bool { return isMark(name, o.options.Prefix) }
+	split := func(name string) bool { return name == "annotations" || ofServer(name) }
+	switch {
+	case !sameWithout(section(a, "metadata"), section(b, "metadata"), split):
+		return "metadata", false
+	case !sameWithout(annotationsOf(a), annotationsOf(b), marks):
+		return "metadata.annotations", false
+	}
+	top := func(name string) bool {
+		return name == "metadata" || name == "status" || name == "spec" || name == "kind" || name == "apiVersion"
+	}
+	if !sameWithout(a, b, top) {
+		return "a field beside spec", false
+	}
+	return o.specDifference(templatePath(plural), section(a, "spec"), section(b, "spec"), "spec")
+}
+
+// specDifference goes down to the pod template, whose annotations are compared without marks.
+func (o *Oracle) specDifference(path []string, a, b world.Object, at string) (string, bool) {
+	if len(path) == 1 {
+		marks := func(name string) bool { return isMark(name, o.options.Prefix) }
+		rest := func(name string) bool { return name == "annotations" || name == "creationTimestamp" }
+		switch {
+		case !sameWithout(annotationsOf(a), annotationsOf(b), marks):
+			return at + ".metadata.annotations", false
+		case !sameWithout(section(a, "metadata"), section(b, "metadata"), rest):
+			return at + ".metadata", false
+		case !sameWithout(a, b, func(name string) bool { return name == "metadata" }):
+			return at + ".spec", false
+		}
+		return "", true
+	}
+	next := path[1]
+	if !sameWithout(a, b, func(name string) bool { return name == next }) {
+		return at, false
+	}
+	return o.specDifference(path[1:], section(a, next), section(b, next), at+"."+next)
+}
+
+// judgeRejection is the law "unharmed" for answers: no write of a user fails because of the program.
+func (o *Oracle) judgeRejection(r world.Reply) {
+	if r.Webhook != o.options.WebhookName || !isWriteVerb(r.Call.Verb) || r.Failure == nil && r.Status < 300 {
+		return
+	}
+	w := o.workloads[idOf(r.Call.Key)]
+	if r.Failure != nil && strings.Contains(r.Failure.Message, "failed calling webhook") && !o.faults.never() {
+		o.count("rejections excused: webhook away and failurePolicy Fail")
+		return
+	}
+	if (r.Status == http.StatusConflict || r.Status == http.StatusServiceUnavailable) && o.asksForReload(r.Call, w) {
+		o.count("rejections excused: verified reload")
+		return
+	}
+	subject := idOf(r.Call.Key).String()
+	message := ""
+	if r.Failure != nil {
+		message = r.Failure.Message
+	}
+	o.violate(r.At, "unharmed", subject, "rejected", "the %s of %s at %s failed because of %s: status %d, %s",
+		r.Call.Verb, r.Call.Client, o.when(r.Call.Arrived), r.Webhook, r.Status, message)
+}
+
+func isWriteVerb(verb string) bool {
+	return verb == "create" || verb == "update" || verb == "patch" || verb == "delete"
+}
+
+// asksForReload tells whether a request newly sets the annotation that asks for a verified reload. Where it cannot be read,
+// it is taken to ask.
+func (o *Oracle) asksForReload(call *world.Call, w *workload) bool {
+	name := o.options.Prefix + requestMark
+	if !bytes.Contains(call.Body, []byte(requestMark)) {
+		return false
+	}
+	value, known := requested(call, name)
+	if !known || value == nil {
+		return !known
+	}
+	if w == nil {
+		return true
+	}
+	return *value != text(annotationsOf(w.object), name)
+}
+
+// requested returns the value that a request gives an annotation of the workload; nil if it gives none.
+func requested(call *world.Call, name string) (value *string, known bool) {
+	if strings.Contains(call.ContentType, "json-patch") {
+		return requestedByOperations(call.Body, name)
+	}
+	body := world.Object{}
+	if err := yaml.Unmarshal(call.Body, &body); err != nil {
+		return nil, false
+	}
+	return valueOf(annotationsOf(body), name), true
+}
+
+func requestedByOperations(body []byte, name string) (value *string, known bool) {
+	var operations []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := json.Unmarshal(body, &operations); err != nil {
+		return nil, false
+	}
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	for _, op := range operations {
+		object, _ := op.Value.(map[string]any)
+		switch op.Path {
+		case "/metadata/annotations/" + escaped:
+			if s, ok := op.Value.(string); ok {
+				value = &s
+			}
+		case "/metadata/annotations":
+			value = valueOf(object, name)
+		case "/metadata":
+			value = valueOf(section(object, "annotations"), name)
+		case "":
+			value = valueOf(annotationsOf(object), name)
+		}
+	}
+	return value, true
+}
+
+func valueOf(annotations world.Object, name string) *string {
+	if s, ok := annotations[name].(string); ok {
+		return &s
+	}
+	return nil
+}

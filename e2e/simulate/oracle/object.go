@@ -1,0 +1,164 @@
+package oracle
+
+import (
+	"encoding/json"
+	"reflect"
+	"sort"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// id names an object. It is cheaper as a map key than world.Key.
+type id struct{ plural, namespace, name string }
+
+func idOf(k world.Key) id { return id{k.Resource.Plural, k.Namespace, k.Name} }
+
+// String returns e.g. "deployments/shop/cart".
+func (i id) String() string {
+	if i.namespace == "" {
+		return i.plural + "/" + i.name
+	}
+	return i.plural + "/" + i.namespace + "/" + i.name
+}
+
+// section follows a path of fields; nil where there is no object.
+func section(o world.Object, path ...string) world.Object {
+	for _, field := range path {
+		next, ok := o[field].(map[string]any)
+		if !ok {
+			return nil
+		}
+		o = next
+	}
+	return o
+}
+
+func text(o world.Object, field string) string {
+	s, _ := o[field].(string)
+	return s
+}
+
+func items(o world.Object, field string) []any {
+	list, _ := o[field].([]any)
+	return list
+}
+
+func uidOf(o world.Object) string { return text(section(o, "metadata"), "uid") }
+
+func annotationsOf(o world.Object) world.Object { return section(o, "metadata", "annotations") }
+
+func labelsOf(o world.Object) world.Object { return section(o, "metadata", "labels") }
+
+func deleting(o world.Object) bool { return text(section(o, "metadata"), "deletionTimestamp") != "" }
+
+// controllerOf returns the kind and the uid of the controller of an object.
+func controllerOf(o world.Object) (kind, uid string) {
+	for _, entry := range items(section(o, "metadata"), "ownerReferences") {
+		if reference, ok := entry.(map[string]any); ok && reference["controller"] == true {
+			return text(reference, "kind"), text(reference, "uid")
+		}
+	}
+	return "", ""
+}
+
+// texts returns the string values of an object.
+func texts(o world.Object) map[string]string {
+	all := make(map[string]string, len(o))
+	for name, value := range o {
+		if s, ok := value.(string); ok {
+			all[name] = s
+		}
+	}
+	return all
+}
+
+// one tells whether two maps are the same map. Stored objects are never changed, so that one map is one content.
+func one(a, b world.Object) bool {
+	return a != nil && b != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// equal compares JSON values. Numbers are compared by value, whatever their type. A field that is absent, null, or an empty
+// object or list is the same.
+func equal(a, b any) bool {
+	if empty(a) || empty(b) {
+		return empty(a) && empty(b)
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && (one(x, y) || equalFields(x, y))
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !equal(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	case string, bool:
+		return a == b
+	}
+	x, numeric := numberOf(a)
+	y, alsoNumeric := numberOf(b)
+	return numeric && alsoNumeric && x == y
+}
+
+func equalFields(a, b map[string]any) bool {
+	for name, value := range a {
+		if !equal(value, b[name]) {
+			return false
+		}
+	}
+	for name, value := range b {
+		if _, both := a[name]; !both && !empty(value) {
+			return false
+		}
+	}
+	return true
+}
+
+func empty(v any) bool {
+	switch x := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(x) == 0
+	case []any:
+		return len(x) == 0
+	}
+	return false
+}
+
+func numberOf(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case int:
+		return float64(n), true
+	case int32:
+		return float64(n), true
+	case float64:
+		return n, true
+	case json.Number:
+		f, err := n.Float64()
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// sortedText writes annotations as text, sorted.
+func sortedText(annotations map[string]string) string {
+	if len(annotations) == 0 {
+		return ""
+	}
+	lines := make([]string, 0, len(annotations))
+	for name, value := range annotations {
+		lines = append(lines, name+"="+value)
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}

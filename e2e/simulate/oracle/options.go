@@ -1,0 +1,70 @@
+package oracle
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// Options say what is judged. The zero value of a field means its default.
+type Options struct {
+	// Settle, SettleMax and Refractory are the flags of the program. Timing overrides them for a replica.
+	Settle, SettleMax, Refractory time.Duration
+	// Slack is added to the time in which a reload must happen; default 5 s.
+	Slack time.Duration
+	// Webhook is false in direct mode.
+	Webhook bool
+	// WebhookName is the name of the program's webhook; default "mutate.pod-reloader.cs.sap.com".
+	WebhookName string
+	// Prefix is that of annotations and labels; default "pod-reloader.cs.sap.com/".
+	Prefix string
+	// KeySecret is the Secret with the digest keys; default pod-reloader/pod-reloader-digest-key.
+	KeySecret world.Key
+	// InScope tells whether the flags select a workload; default is everything outside of kube-system.
+	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool
+	// Program tells whether a client is a replica of the program; default are names that begin with "replica-".
+	Program func(client string) bool
+	// Foreign removes what other webhooks add to a workload; default is nothing. It returns a copy if it changes something.
+	Foreign func(world.Object) world.Object
+	// ReloadMissingRequired is true for --missing-required=reload, Revision for --hash=revision.
+	ReloadMissingRequired, Revision bool
+}
+
+func (o Options) complete() Options {
+	if o.Slack == 0 {
+		o.Slack = 5 * time.Second
+	}
+	if o.WebhookName == "" {
+		o.WebhookName = "mutate.pod-reloader.cs.sap.com"
+	}
+	if o.Prefix == "" {
+		o.Prefix = "pod-reloader.cs.sap.com/"
+	}
+	if o.KeySecret.Name == "" {
+		o.KeySecret = world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
+	}
+	if o.InScope == nil {
+		o.InScope = func(namespace string, _, _ map[string]string) bool { return namespace != "kube-system" }
+	}
+	if o.Program == nil {
+		o.Program = func(client string) bool { return strings.HasPrefix(client, "replica-") }
+	}
+	if o.Foreign == nil {
+		o.Foreign = func(object world.Object) world.Object { return object }
+	}
+	return o
+}
+
+// timing has the gates of one process.
+type timing struct{ settle, settleMax, refractory time.Duration }
+
+// Names of the annotations and labels, below the prefix.
+const (
+	configMapList = "configmaps"
+	secretList    = "secrets"
+	requestMark   = "config-hash"
+	reloadMark    = "last-reload"
+	ignoredLabel  = "ignored"
+	disabledLabel = "disabled"
+)

@@ -1,0 +1,301 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// Violation is a promise that was broken.
+type Violation struct {
+	// Law is the name of the promise.
+	Law string
+	// Subject is what it was broken on, e.g. "deployments/shop/cart".
+	Subject string
+	// Text says what happened.
+	Text string
+	// Signature is the same for what has probably the same cause: the law and the kind of act that led to it.
+	Signature string
+	At        time.Time
+}
+
+// moment is a stored version in time.
+type moment struct {
+	at      time.Time
+	version int64
+}
+
+// space is a namespace.
+type space struct {
+	labels map[string]string
+	ending bool
+}
+
+// Oracle judges one run. All calls must come one after the other, in the order of what happened.
+type Oracle struct {
+	options Options
+	timings map[string]timing
+	faults  timeline
+
+	leader      string
+	leaderSince time.Time
+
+	// version is that of the last commit, clock has all of them.
+	version  int64
+	clock    []moment
+	born     time.Time
+	nextTick time.Time
+
+	contents   contents
+	namespaces map[string]*space
+	// workloads are those that exist, all every one that ever did, in the order of creation.
+	workloads map[id]*workload
+	all       []*workload
+	byUID     map[string]*workload
+	sets      map[string]*set
+	pods      map[id]*pod
+	// clients has those that are no replicas; rewatched is when a replica last opened a watch of a resource.
+	clients   map[string]bool
+	rewatched map[string]time.Time
+
+	events    events
+	metrics   metrics
+	idle      idleLog
+	slow      slowness
+	probes    probes
+	secrets   secretFilter
+	blindness blindness
+
+	violations []Violation
+	reported   map[string]bool
+	counters   map[string]int
+}
+
+// New returns an oracle for one run.
+func New(options Options) *Oracle {
+	o := &Oracle{
+		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
+		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
+		sets: map[string]*set{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
+		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
+		reported: map[string]bool{}, counters: map[string]int{},
+	}
+	return o
+}
+
+// Commit takes note of a stored change.
+func (o *Oracle) Commit(c world.Commit) {
+	o.advance(c.At)
+	plural := c.Key.Resource.Plural
+	isWorkload := templatePath(plural) != nil
+	if isWorkload {
+		if w := o.workloads[idOf(c.Key)]; w != nil {
+			o.judgePrompt(w, c.At)
+			o.closePeriods(w, c.At)
+		}
+		o.judgeUnharmed(c)
+		o.judgeScopeOf(c)
+	}
+	o.version = c.Version
+	o.clock = append(o.clock, moment{c.At, c.Version})
+	switch {
+	case isWorkload:
+		o.commitWorkload(c)
+		o.requestCommitted(c)
+	case isConfig(plural):
+		o.commitConfig(c)
+	case plural == "namespaces":
+		o.commitNamespace(c)
+	case plural == "pods":
+		o.commitPod(c)
+	case plural == "replicasets":
+		o.commitReplicaSet(c)
+	case plural == "controllerrevisions":
+		o.commitRevision(c)
+	case plural == "events":
+		o.commitEvent(c)
+	case plural == "leases":
+		o.commitLease(c)
+	}
+}
+
+// Request takes note of a request at its arrival.
+func (o *Oracle) Request(call *world.Call) {
+	o.advance(call.Arrived)
+	if !o.options.Program(call.Client) {
+		o.clients[call.Client] = true
+		o.probeRequest(call)
+		return
+	}
+	o.faults.heard(call.Client, call.Arrived)
+	o.slow.begin(call)
+	if call.Verb == "watch" || call.Verb == "list" {
+		o.rewatched[call.Key.Resource.Plural] = call.Arrived
+	}
+	o.idle.note(call)
+	o.probeRead(call)
+	o.judgeSecret(call)
+	o.judgeScopeRequest(call)
+	o.noteBlindRequest(call)
+	o.notePatch(call)
+}
+
+// Reply takes note of an answer.
+func (o *Oracle) Reply(r world.Reply) {
+	o.advance(r.At)
+	if r.Call == nil {
+		return
+	}
+	if o.options.Program(r.Call.Client) {
+		o.slow.end(r)
+		o.noteBlindReply(r)
+		o.notePatchReply(r)
+		return
+	}
+	o.judgeRejection(r)
+	o.judgeProbe(r)
+}
+
+// Quiet judges what must hold when nothing is pending and all faults have ended long ago.
+func (o *Oracle) Quiet(now time.Time) {
+	o.advance(now)
+	o.tick(now)
+	o.count("quiet")
+	for _, w := range o.all {
+		o.judgeStoryAtQuiet(w, now)
+		if !w.gone {
+			o.judgePatches(w)
+		}
+	}
+	o.judgeCurrent(now)
+	o.judgeMetrics(now)
+}
+
+// advance lets time go on.
+func (o *Oracle) advance(now time.Time) {
+	if o.born.IsZero() {
+		o.born = now
+	}
+	if !now.Before(o.nextTick) {
+		o.tick(now)
+		o.nextTick = now.Add(tickEvery)
+	}
+}
+
+// tickEvery is how often it is looked at what time alone brings.
+const tickEvery = 500 * time.Millisecond
+
+// tick judges what time alone brings. What happens at this moment is not known yet.
+func (o *Oracle) tick(now time.Time) {
+	for _, w := range o.all {
+		if !w.gone {
+			o.judgePrompt(w, now)
+			o.closePeriods(w, now)
+			o.judgeDue(w, now)
+		}
+	}
+}
+
+// commitConfig takes note of a stored change of a ConfigMap or a Secret.
+func (o *Oracle) commitConfig(c world.Commit) {
+	key := idOf(c.Key)
+	o.secrets.commit(c)
+	if o.isKeySecret(c.Key) {
+		o.commitKey(c)
+	}
+	o.probes.disturbed = c.At
+	before := o.contents.histories[key].now()
+	if !o.contents.commit(c) {
+		return
+	}
+	o.count("content changes")
+	r := ref{key.plural, key.name}
+	for _, w := range o.all {
+		if w.gone || !w.lists(key) {
+			continue
+		}
+		s := w.last()
+		if s != nil && before == absent && w.needs[r] != optional && o.believes(w, s, r, absent) {
+			w.adopt(c.Version, c.Version, c.At, r)
+		}
+		o.judgeDue(w, c.At)
+	}
+}
+
+// commitKey takes note of a lost digest key: what was recorded under it means nothing any more.
+func (o *Oracle) commitKey(c world.Commit) {
+	before, after := section(c.Old, "data"), section(c.New, "data")
+	lost := c.Old != nil && c.New == nil
+	for name, value := range before {
+		lost = lost || !equal(after[name], value)
+	}
+	for _, w := range o.all {
+		w.requests.allowed++
+		w.keyChanged = c.Version
+		if lost && !w.gone {
+			w.adopt(c.Version, c.Version, c.At, ref{}).lost = true
+		}
+	}
+}
+
+func (o *Oracle) commitNamespace(c world.Commit) {
+	name := c.Key.Name
+	o.probes.disturbed = c.At
+	if c.New == nil {
+		delete(o.namespaces, name)
+	} else {
+		o.namespaces[name] = &space{labels: texts(labelsOf(c.New)), ending: deleting(c.New)}
+	}
+	for _, w := range o.all {
+		if w.id.namespace == name && !w.gone {
+			w.requests.allowed++
+			o.readScope(w, c.At, c.Version)
+			o.judgeDue(w, c.At)
+		}
+	}
+}
+
+// commitLease finds out who leads.
+func (o *Oracle) commitLease(c world.Commit) {
+	holder := text(section(c.New, "spec"), "holderIdentity")
+	if c.Call == nil || !o.options.Program(c.Call.Client) || holder == text(section(c.Old, "spec"), "holderIdentity") {
+		return
+	}
+	if holder == "" {
+		o.leaderSince = c.At
+		return
+	}
+	o.lead(c.Call.Client, c.At)
+}
+
+// Violations returns what was found, in the order in which it was found.
+func (o *Oracle) Violations() []Violation { return slices.Clone(o.violations) }
+
+// violate reports a violation once for each law, subject and signature.
+func (o *Oracle) violate(at time.Time, law, subject, signature, format string, args ...any) {
+	if signature != "" {
+		signature = "/" + signature
+	}
+	key := law + signature + " " + subject
+	o.count("violations of " + law)
+	if o.reported[key] {
+		return
+	}
+	o.reported[key] = true
+	o.violations = append(o.violations, Violation{
+		Law: law, Subject: subject, Text: fmt.Sprintf(format, args...), Signature: law + signature, At: at,
+	})
+}
+
+func (o *Oracle) count(what string) { o.counters[what]++ }
+
+// Describe returns how much was seen, judged and excused.
+func (o *Oracle) Describe() map[string]int { return maps.Clone(o.counters) }
+
+// when writes a moment for people.
+func (o *Oracle) when(at time.Time) string {
+	return "+" + at.Sub(o.born).Round(time.Millisecond).String()
+}

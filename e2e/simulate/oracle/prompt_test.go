@@ -1,0 +1,260 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "prompt", map[string]lawCase{
+		"in time": {options: hooked, because: "settle has passed, and the reload came", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"never": {options: hooked, want: "prompt/modified", because: "nothing was reloaded", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(30 * time.Second)
+			s.tick()
+		}},
+		"late": {options: hooked, want: "prompt/modified", because: "15 s are the most", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(20 * time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"creation of an optional object": {options: hooked, want: "prompt/created", because: "extra is listed and not required", happens: func(s *scene) {
+			s.set(configMap("app"), "1")
+			s.sends("create", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+			s.set(configMap("extra"), "1")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"deletion of an optional object": {options: hooked, want: "prompt/deleted", because: "extra is listed and not required", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("extra"))
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"creation of a required object": {options: hooked, because: "the waiting pods start with it", happens: func(s *scene) {
+			s.sends("create", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+			s.set(configMap("app"), "1")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"deletion of a required object": {options: hooked, because: "it is held", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"deletion of a required object, to be reloaded": {
+			options: Options{Webhook: true, ReloadMissingRequired: true}, want: "prompt/deleted",
+			because: "the flag says so", happens: func(s *scene) {
+				s.begin()
+				s.remove(user, configMap("app"))
+				s.wait(time.Hour)
+				s.tick()
+			},
+		},
+		"held object returns with another content": {options: hooked, want: "prompt/modified", because: "the hold is over", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(time.Hour)
+			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"held object returns with the same content": {options: hooked, because: "nothing is due", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(time.Hour)
+			s.set(configMap("app"), "1")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"back to the old content within the time": {options: hooked, because: "nothing is due any more", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.set(configMap("app"), "1")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"only labelled": {options: hooked, because: "the content is the same", happens: func(s *scene) {
+			s.begin()
+			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
+			s.write(user, "update", configMap("app"), labelled)
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"constant change, no reload": {options: hooked, want: "prompt/modified", because: "settle-max and refractory are the most", happens: func(s *scene) {
+			s.begin()
+			for i := range 60 {
+				s.set(configMap("app"), string(rune('A'+i)))
+				s.wait(400 * time.Millisecond)
+			}
+			s.tick()
+		}},
+		"constant change, reloads": {options: hooked, because: "one in ten seconds is enough", happens: func(s *scene) {
+			s.begin()
+			for i := range 80 {
+				s.set(configMap("app"), string(rune('A'+i)))
+				s.wait(400 * time.Millisecond)
+				if i%20 == 19 {
+					s.reload(cart, string(rune('A'+i)), "configmap/app modified")
+				}
+			}
+			s.tick()
+		}},
+		"excluded": {options: hooked, because: "a label takes it out", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"included again": {options: hooked, want: "prompt/modified", because: "the change of the meantime counts", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = nil })
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"release stamps": {options: hooked, because: "the webhook read the new content", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(500 * time.Millisecond)
+			s.sends("update", cart, manifest(cart, "two"), "b")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"other dialect": {options: hooked, because: "the oracle does not know it", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(o, "reloader.stakater.com/auto", "true") })
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"out of scope": {
+			options: Options{Webhook: true, InScope: func(string, map[string]string, map[string]string) bool { return false }},
+			because: "the flags leave it out", happens: func(s *scene) {
+				s.set(configMap("app"), "1")
+				s.sends("create", cart, manifest(cart, "one"), "")
+				s.wait(time.Hour)
+				s.set(configMap("app"), "2")
+				s.wait(time.Hour)
+				s.tick()
+			},
+		},
+		"adopted in direct mode": {want: "prompt/modified", because: "it has been seen for an hour", happens: func(s *scene) {
+			s.begin()
+			s.wait(time.Hour)
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"changed before it was adopted": {because: "the program may have taken the new content", happens: func(s *scene) {
+			s.sends("create", cart, manifest(cart, "one"), "")
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+	})
+}
+
+func TestPromptUnderFaults(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	lasting := func(kind, scope string) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
+			s.set(configMap("app"), "2")
+			s.wait(5 * time.Minute)
+			s.tick()
+		}
+	}
+	runLaw(t, "prompt", map[string]lawCase{
+		"whole program":       {options: hooked, because: "the API server is away", happens: lasting("api-away", "")},
+		"own namespace":       {options: hooked, because: "its writes hang", happens: lasting("namespace-webhook", "namespaces/shop")},
+		"own object":          {options: hooked, because: "its writes fail", happens: lasting("api-errors", "deployments/shop/cart")},
+		"listed object":       {options: hooked, because: "it cannot be read", happens: lasting("api-errors", "configmaps/shop/app")},
+		"resource":            {options: hooked, because: "it may be needed", happens: lasting("rights", "configmaps")},
+		"unknown scope":       {options: hooked, because: "it may be anything", happens: lasting("whatever", "somewhere")},
+		"only replica":        {options: hooked, because: "no replica works", happens: lasting("down", replica)},
+		"only replica frozen": {options: hooked, because: "no replica works", happens: lasting("frozen", "replica-0")},
+		"other namespace": {
+			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
+			happens: func(s *scene) { s.space("bank", nil); lasting("namespace-webhook", "bank")(s) },
+		},
+		"other object": {
+			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
+			happens: lasting("api-errors", "deployments/shop/web"),
+		},
+		"user": {options: hooked, want: "prompt/modified", because: "users do not reload", happens: lasting("slow", user)},
+		"one of two replicas": {
+			options: hooked, want: "prompt/modified/after-fault", because: "the other one takes over within a minute",
+			happens: func(s *scene) {
+				s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
+				s.wait(2 * time.Minute)
+				lasting("down", replica)(s)
+			},
+		},
+		"just over": {options: hooked, because: "a minute for backoff", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("api-errors", "", 30*time.Second)
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"long over": {options: hooked, want: "prompt/modified/after-fault", because: "backoff is over", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("api-errors", "", 30*time.Second)
+			s.wait(2 * time.Minute)
+			s.tick()
+		}},
+		"denials just over": {options: hooked, because: "denials are retried more rarely", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("rights", "configmaps", 30*time.Second)
+			s.wait(5 * time.Minute)
+			s.tick()
+		}},
+		"slow requests": {options: hooked, because: "the network is slow", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			for range 10 {
+				call := s.call(replica, "get", configMap("app"), nil)
+				s.oracle.Request(call)
+				s.wait(2 * time.Second)
+				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+			}
+			s.tick()
+		}},
+		"the user hammers the workload": {options: hooked, because: "each write may spoil an attempt", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			for i := range 20 {
+				s.wait(time.Second)
+				s.edit(cart, func(o world.Object) { section(o, "spec")["replicas"] = int64(i) })
+			}
+		}},
+	})
+}
+
+// tick lets the oracle notice that time has gone by.
+func (s *scene) tick() { s.request(replica, "update", world.Key{Resource: world.Leases, Name: "lease"}, nil) }

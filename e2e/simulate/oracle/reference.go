@@ -1,0 +1,116 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// ref is what a workload lists: an object in its own namespace.
+type ref struct{ plural, name string }
+
+// String returns e.g. "configmap/app".
+func (r ref) String() string { return strings.TrimSuffix(r.plural, "s") + "/" + r.name }
+
+func compareRefs(a, b ref) int {
+	if order := strings.Compare(a.plural, b.plural); order != 0 {
+		return order
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+// listed reads the two lists of a workload: comma-separated, trimmed, without duplicates and empty items, sorted.
+func listed(annotations world.Object, prefix string) []ref {
+	var refs []ref
+	for _, list := range []string{configMapList, secretList} {
+		for _, name := range strings.Split(text(annotations, prefix+list), ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				refs = append(refs, ref{list, name})
+			}
+		}
+	}
+	slices.SortFunc(refs, compareRefs)
+	return slices.Compact(refs)
+}
+
+// need says how much pods need an object in order to start.
+type need int
+
+const (
+	optional need = iota
+	// unsure is what kubelets start without, but what a program may well take for required.
+	unsure
+	required
+)
+
+// needs returns the objects that a pod spec mentions.
+func needs(spec world.Object) map[ref]need {
+	found := map[ref]need{}
+	add := func(plural, name string, how need) {
+		if name != "" && how > found[ref{plural, name}] {
+			found[ref{plural, name}] = how
+		}
+	}
+	for _, field := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		for _, container := range objects(spec, field) {
+			containerNeeds(container, add)
+		}
+	}
+	for _, volume := range objects(spec, "volumes") {
+		volumeNeeds(volume, add)
+	}
+	for _, secret := range objects(spec, "imagePullSecrets") {
+		add("secrets", text(secret, "name"), unsure)
+	}
+	return found
+}
+
+func containerNeeds(container world.Object, add func(string, string, need)) {
+	for _, source := range objects(container, "envFrom") {
+		addSource(section(source, "configMapRef"), "configmaps", "name", add)
+		addSource(section(source, "secretRef"), "secrets", "name", add)
+	}
+	for _, variable := range objects(container, "env") {
+		from := section(variable, "valueFrom")
+		addSource(section(from, "configMapKeyRef"), "configmaps", "name", add)
+		addSource(section(from, "secretKeyRef"), "secrets", "name", add)
+	}
+}
+
+func volumeNeeds(volume world.Object, add func(string, string, need)) {
+	known := map[string]bool{"name": true, "configMap": true, "secret": true, "projected": true, "emptyDir": true, "hostPath": true}
+	addSource(section(volume, "configMap"), "configmaps", "name", add)
+	addSource(section(volume, "secret"), "secrets", "secretName", add)
+	for _, source := range objects(section(volume, "projected"), "sources") {
+		addSource(section(source, "configMap"), "configmaps", "name", add)
+		addSource(section(source, "secret"), "secrets", "name", add)
+	}
+	for field, value := range volume {
+		source, _ := value.(map[string]any)
+		if known[field] || source == nil {
+			continue
+		}
+		// Drivers of storage name their Secrets in several ways: no kubelet needs them to start, but they matter.
+		for _, name := range []string{"secretRef", "nodePublishSecretRef"} {
+			add("secrets", text(section(source, name), "name"), unsure)
+		}
+		add("secrets", text(source, "secretName"), unsure)
+	}
+}
+
+func addSource(source world.Object, plural, nameField string, add func(string, string, need)) {
+	if source != nil && source["optional"] != true {
+		add(plural, text(source, nameField), required)
+	}
+}
+
+func objects(o world.Object, field string) []world.Object {
+	var all []world.Object
+	for _, item := range items(o, field) {
+		if object, ok := item.(map[string]any); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}

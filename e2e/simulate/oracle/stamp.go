@@ -1,0 +1,136 @@
+package oracle
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// stamp is one change of a workload's pod template: of what users see or of the program's marks.
+type stamp struct {
+	version int64
+	at      time.Time
+	// arrived and arrivedAt are those of the request.
+	arrived   int64
+	arrivedAt time.Time
+	// visible is a number for the template as users see it, marks the program's annotations on it.
+	visible int
+	marks   string
+	refs    []ref
+	call    *world.Call
+	// program tells that the program's request made it, direct that the webhook had no part in that.
+	program, direct bool
+	// seen tells that the webhook surely saw a user's request.
+	seen bool
+	// eligible tells whether the workload was to be looked after.
+	eligible bool
+	// foreign tells that marks of unknown meaning came in while the webhook may not have seen it.
+	foreign bool
+	// periods are when the program may have read the contents that it takes for those of the pods.
+	periods []*period
+}
+
+// same tells whether two stamps are of one template, marks included.
+func (s *stamp) same(other *stamp) bool { return s.visible == other.visible && s.marks == other.marks }
+
+const (
+	// readBefore is how long before a direct write the contents may have been read that it is made from.
+	readBefore = 3 * time.Second
+	// readLongBefore is the same where the program was disturbed, or where in doubt nothing must be judged.
+	readLongBefore = 15 * time.Second
+)
+
+// isDirect tells whether a request of the program writes the template itself.
+func isDirect(call *world.Call) bool { return bytes.Contains(call.Body, []byte("template")) }
+
+// seen tells whether the webhook surely saw a request and could read what it needed.
+func (o *Oracle) seen(w *workload, c world.Commit) bool {
+	if !o.options.Webhook || c.Call == nil || o.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
+		return false
+	}
+	if o.healthy(w, c.Call.Arrived, c.At) {
+		return true
+	}
+	// The first replicas may be ready earlier than is assumed: then their marks show it.
+	since, known := o.overSince(w)
+	return known && since.Before(c.Call.Arrived) && c.Sent != nil && o.marksOfAll(c.Sent) != o.marksOfAll(c.New)
+}
+
+// newStamp makes the stamp of a commit that changed the template. The workload is as it is after the commit.
+func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string) *stamp {
+	s := &stamp{
+		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
+		visible: visible, marks: marks, refs: w.refs, call: c.Call, eligible: w.eligible,
+	}
+	previous := w.last()
+	if c.Call != nil {
+		s.arrived, s.arrivedAt = c.Call.ArrivedVersion, c.Call.Arrived
+		s.program = o.options.Program(c.Call.Client)
+	}
+	switch {
+	case s.program:
+		s.direct = !o.options.Webhook || isDirect(c.Call)
+		from := s.arrived
+		if s.direct {
+			back := readBefore
+			if !o.healthy(w, s.arrivedAt, s.at) {
+				back = readLongBefore
+			}
+			from = min(from, o.versionAt(s.arrivedAt.Add(-back)))
+		}
+		s.periods = []*period{{from: from, to: s.version}}
+	case o.seen(w, c) && (w.eligible || w.excluded):
+		s.seen = true
+		s.periods = []*period{{from: s.arrived, to: s.version}}
+		if previous != nil && o.missesRequired(w, s) {
+			s.add(previous.periods)
+		}
+	default:
+		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
+		if previous != nil {
+			s.add(previous.periods)
+			s.foreign = marks != "" && (marks != previous.marks || previous.foreign)
+			o.inheritFrom(w, s)
+		}
+	}
+	return s
+}
+
+// inheritFrom adds what was believed of earlier stamps that had the same marks: they may mean what they meant then.
+func (o *Oracle) inheritFrom(w *workload, s *stamp) {
+	if s.marks == "" {
+		return
+	}
+	for _, earlier := range w.stamps {
+		if earlier.marks == s.marks {
+			s.add(earlier.periods)
+		}
+	}
+}
+
+// add adds periods that are not there yet.
+func (s *stamp) add(periods []*period) {
+	for _, p := range periods {
+		if !slices.Contains(s.periods, p) {
+			s.periods = append(s.periods, p)
+		}
+	}
+}
+
+// missesRequired tells whether an object that the pods may require was absent during a stamp: then the program may have
+// kept what it knew of before.
+func (o *Oracle) missesRequired(w *workload, s *stamp) bool {
+	for _, r := range w.refs {
+		if w.needs[r] == optional {
+			continue
+		}
+		set := believed{}
+		set.addPeriod(o.contents.of(w.id.namespace, r), &period{from: s.arrived, to: s.version}, o.version)
+		if set[absent] {
+			return true
+		}
+	}
+	return false
+}

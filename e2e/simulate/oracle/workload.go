@@ -1,0 +1,246 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// workload is what is known of one workload, from its creation to its deletion.
+type workload struct {
+	id  id
+	uid string
+	// object is what is stored.
+	object world.Object
+	gone   bool
+
+	refs  []ref
+	needs map[ref]need
+	// excluded tells that a label takes it out; inScope is what the flags say.
+	excluded, inScope bool
+	// unclear tells that something is on it that the oracle does not know enough of.
+	unclear bool
+	// eligible tells that the program must look after it: it lists objects, is in scope and not excluded.
+	eligible      bool
+	eligibleSince time.Time
+	// ineligibleAt is the last version at which it was not eligible.
+	ineligibleAt int64
+	// changed is when lists, labels or scope changed last.
+	changed time.Time
+
+	template  world.Object
+	templates []world.Object
+	stamps    []*stamp
+	// tracked has the version since which an object is listed.
+	tracked map[ref]int64
+	// relisted is the last version at which the set of listed objects changed.
+	relisted  int64
+	adoptions []*adoption
+	// open has the periods that have not ended.
+	open []*period
+	// keyChanged is the last version at which the digest keys changed.
+	keyChanged int64
+	// fumbled is the last version at which a user changed marks and the webhook may not have seen it.
+	fumbled int64
+	// acts are the times of the users' last writes.
+	acts [3]time.Time
+
+	due      due
+	story    story
+	requests requests
+}
+
+// last returns the present stamp.
+func (w *workload) last() *stamp {
+	if len(w.stamps) == 0 {
+		return nil
+	}
+	return w.stamps[len(w.stamps)-1]
+}
+
+// listsObject tells whether a config object, e.g. "configmaps/shop/app", is listed.
+func (w *workload) listsObject(key string) bool {
+	return slices.ContainsFunc(w.refs, func(r ref) bool {
+		return id{r.plural, w.id.namespace, r.name}.String() == key
+	})
+}
+
+func (w *workload) lists(key id) bool {
+	_, found := slices.BinarySearchFunc(w.refs, ref{key.plural, key.name}, compareRefs)
+	return found && key.namespace == w.id.namespace
+}
+
+// commitWorkload takes note of a stored change of a workload.
+func (o *Oracle) commitWorkload(c world.Commit) {
+	key := idOf(c.Key)
+	w := o.workloads[key]
+	if c.New == nil {
+		if w != nil {
+			w.gone, w.eligible = true, false
+			delete(o.workloads, key)
+		}
+		return
+	}
+	if w == nil || w.uid != uidOf(c.New) {
+		if w != nil {
+			w.gone, w.eligible = true, false
+		}
+		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, changed: c.At}
+		o.workloads[key] = w
+		o.all = append(o.all, w)
+		o.byUID[w.uid] = w
+		o.count("workloads")
+	}
+	if w.object != nil && c.Call != nil && !o.options.Program(c.Call.Client) {
+		w.acts = [3]time.Time{w.acts[1], w.acts[2], c.At}
+		o.noteMarks(w, c)
+	}
+	created := w.object == nil
+	w.object = c.New
+	o.readTraits(w, c, created)
+	o.readTemplate(w, c)
+	o.judgeDue(w, c.At)
+}
+
+// noteMarks takes note of marks that a user changed where the webhook may not have seen it.
+func (o *Oracle) noteMarks(w *workload, c world.Commit) {
+	if o.marksOfAll(c.Old) == o.marksOfAll(c.New) || w.eligible && o.seen(w, c) {
+		return
+	}
+	w.fumbled = c.Version
+	w.adopt(c.Version, c.Call.ArrivedVersion, c.At, ref{})
+}
+
+// marksOfAll returns the marks on a workload and on its template.
+func (o *Oracle) marksOfAll(object world.Object) string {
+	prefix := o.options.Prefix
+	path := templatePath(o.pluralOf(object))
+	return marksOf(annotationsOf(object), prefix) + "\n\n" + marksOf(annotationsOf(section(object, path...)), prefix)
+}
+
+func (o *Oracle) pluralOf(object world.Object) string {
+	switch text(object, "kind") {
+	case "StatefulSet":
+		return "statefulsets"
+	case "DaemonSet":
+		return "daemonsets"
+	case "CronJob":
+		return "cronjobs"
+	}
+	return "deployments"
+}
+
+// readTraits reads who looks after the workload and what it lists.
+func (o *Oracle) readTraits(w *workload, c world.Commit, created bool) {
+	annotations := annotationsOf(c.New)
+	refs := listed(annotations, o.options.Prefix)
+	if !slices.Equal(refs, w.refs) {
+		o.relist(w, refs, c, created)
+	}
+	labels := labelsOf(c.New)
+	w.excluded = text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
+	w.unclear = len(refs) > 1000 || hasOtherDialect(annotations)
+	o.readScope(w, c.At, c.Version)
+}
+
+// readScope decides whether the program must look after a workload.
+func (o *Oracle) readScope(w *workload, at time.Time, version int64) {
+	space := o.namespaces[w.id.namespace]
+	var labels map[string]string
+	ending := false
+	if space != nil {
+		labels, ending = space.labels, space.ending
+	}
+	w.inScope = o.options.InScope(w.id.namespace, labels, texts(labelsOf(w.object)))
+	was := w.eligible
+	w.eligible = len(w.refs) > 0 && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
+	if !w.eligible {
+		w.ineligibleAt = version
+	}
+	if was != w.eligible {
+		w.changed = at
+		if w.eligible {
+			w.eligibleSince = at
+		}
+	}
+}
+
+// relist takes note of other lists. What is newly listed is taken as it is found.
+func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
+	w.changed = c.At
+	before := w.refs
+	w.refs = refs
+	for _, r := range before {
+		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
+			delete(w.tracked, r)
+		}
+	}
+	for _, r := range refs {
+		if _, already := w.tracked[r]; already {
+			continue
+		}
+		w.tracked[r] = c.Version
+		if created {
+			continue
+		}
+		from := c.Version
+		if c.Call != nil {
+			from = c.Call.ArrivedVersion
+		}
+		a := w.adopt(c.Version, from, c.At, r)
+		if o.seen(w, c) && w.inScope && !w.excluded {
+			a.period.open, a.period.to = false, c.Version
+			w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
+		}
+	}
+	if !created {
+		w.relisted = c.Version
+	}
+}
+
+// hasOtherDialect tells whether there are annotations of the second dialect, which the oracle does not know.
+func hasOtherDialect(annotations world.Object) bool {
+	for name := range annotations {
+		if strings.Contains(name, "reloader.stakater.com/") {
+			return true
+		}
+	}
+	return false
+}
+
+// readTemplate makes a stamp if the template has changed.
+func (o *Oracle) readTemplate(w *workload, c world.Commit) {
+	template := section(c.New, templatePath(w.id.plural)...)
+	if one(template, w.template) {
+		return
+	}
+	before := w.last()
+	if before == nil || !equal(section(template, "spec"), section(w.template, "spec")) {
+		w.needs = needs(section(template, "spec"))
+	}
+	visible, marks := w.number(template, o.options.Prefix), marksOf(annotationsOf(template), o.options.Prefix)
+	w.template = template
+	if before != nil && before.visible == visible && before.marks == marks {
+		return
+	}
+	s := o.newStamp(w, c, visible, marks)
+	w.stamps = append(w.stamps, s)
+	o.count("stamps")
+	if before != nil {
+		o.judgeGates(w, before, s)
+		o.judgeStory(w, c, before, s)
+	}
+}
+
+// number returns the same number for templates that are the same to users.
+func (w *workload) number(template world.Object, prefix string) int {
+	for i := len(w.templates) - 1; i >= 0; i-- {
+		if sameTemplate(w.templates[i], template, prefix) {
+			return i
+		}
+	}
+	w.templates = append(w.templates, template)
+	return len(w.templates) - 1
+}

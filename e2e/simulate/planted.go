@@ -1,0 +1,50 @@
+package simulate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Planted is a fault that can be planted into the program: a piece of its source is replaced.
+type Planted struct {
+	Name string `json:"name"`
+	// File is its path in the repository.
+	File string `json:"file"`
+	// Old stands exactly once in the file; New takes its place.
+	Old string `json:"old"`
+	New string `json:"new"`
+}
+
+// Root is the root of the repository.
+func Root() string { return filepath.Join(testdata(), "..", "..", "..") }
+
+// ReadPlanted reads the list of faults.
+func ReadPlanted() ([]Planted, error) {
+	name := filepath.Join(testdata(), "planted.yaml")
+	content, err := os.ReadFile(name) //nolint:gosec // a file of this folder
+	if err != nil {
+		return nil, fmt.Errorf("read the faults to plant: %w", err)
+	}
+	var faults []Planted
+	if err := yaml.UnmarshalStrict(content, &faults); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return faults, nil
+}
+
+// Apply returns the file's path and its content with the fault.
+func (p Planted) Apply() (path string, content []byte, err error) {
+	path = filepath.Join(Root(), filepath.FromSlash(p.File))
+	content, err = os.ReadFile(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("plant %s: %w", p.Name, err)
+	}
+	if n := bytes.Count(content, []byte(p.Old)); n != 1 || p.Old == p.New {
+		return "", nil, fmt.Errorf("plant %s: %q stands %d times in %s, want once: adapt testdata/planted.yaml to the code", p.Name, p.Old, n, p.File)
+	}
+	return path, bytes.Replace(content, []byte(p.Old), []byte(p.New), 1), nil
+}

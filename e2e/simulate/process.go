@@ -1,0 +1,96 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// process is a worker seen from the hunt.
+type process struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	encoder *json.Encoder
+	decoder *json.Decoder
+	errors  *tail
+}
+
+// startProcess starts this program again as a worker.
+func startProcess(ctx context.Context) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self) //nolint:gosec // it is this program
+	cmd.Env = append(os.Environ(), workerVariable+"=1", "GOMAXPROCS=1")
+	cmd.WaitDelay = time.Second
+	p := &process{cmd: cmd, errors: &tail{}}
+	cmd.Stderr = p.errors
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	p.encoder, p.decoder = json.NewEncoder(p.in), json.NewDecoder(out)
+	return p, nil
+}
+
+// do has the worker do a job. The error says that it crashed, with the end of what it printed.
+func (p *process) do(j job) (outcome, error) {
+	var o outcome
+	if err := p.encoder.Encode(j); err != nil {
+		return o, fmt.Errorf("the worker ended: %w\n%s", err, p.errors)
+	}
+	if err := p.decoder.Decode(&o); err != nil {
+		_ = p.cmd.Wait()
+		rest, _ := io.ReadAll(p.decoder.Buffered())
+		return o, fmt.Errorf("the simulation crashed: %w\n%s%s", err, rest, p.errors)
+	}
+	return o, nil
+}
+
+// end lets the worker end.
+func (p *process) end() {
+	if p == nil {
+		return
+	}
+	_ = p.in.Close()
+	_ = p.cmd.Wait()
+}
+
+// tail keeps the beginning of what is written, where a panic says what it is.
+type tail struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+const tailSize = 16 << 10
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := tailSize - t.kept.Len(); room > 0 {
+		t.kept.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// String returns what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(t.kept.String())
+}

@@ -1,0 +1,236 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/app"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+const (
+	apiHost  = "api"
+	apiURL   = "http://api:80"
+	userHost = "user"
+	// installation is the namespace of the program; the key Secret and the lease are there.
+	installation = "pod-reloader"
+	webhookPort  = "9443"
+	probePort    = "8081"
+)
+
+// slot is the place of one replica in the installation: its process ends and is started again.
+type slot struct {
+	name string
+	// flags are what the next process is started with.
+	flags []string
+	// offset is how far the clock of this machine is ahead.
+	offset atomic.Int64
+	// starts counts the processes.
+	starts  int
+	current *replica
+	// wanted tells that a process must run: one that ends by itself is started again.
+	wanted bool
+}
+
+// replica is one process of the program.
+type replica struct {
+	name     string
+	slot     *slot
+	options  options.Options
+	registry *prometheus.Registry
+	stop     context.CancelFunc
+	ended    chan error
+	started  time.Time
+	// endpoint tells that the Service routes to it.
+	endpoint bool
+	// leaving tells that it got SIGTERM; killed that it was cut off.
+	leaving, killed bool
+	frozen          atomic.Bool
+	client          *http.Client
+	probe           *http.Client
+}
+
+// parse returns the options of a command line.
+func parse(args []string) (options.Options, error) {
+	flags := options.NewFlags()
+	if err := flags.Parse(args); err != nil {
+		return options.Options{}, err
+	}
+	env := options.OSEnvironment()
+	env.Getenv = func(string) string { return "" }
+	return flags.Complete(env)
+}
+
+// baseFlags are the flags of every replica.
+func baseFlags() []string {
+	return []string{
+		"--leader-elect", "--namespace=" + installation, "--webhook-bind-address=:" + webhookPort,
+		"--health-probe-bind-address=:" + probePort, "--metrics-bind-address=0", "--webhook-tls-directory=/certificate",
+		"--enable-http2=false",
+	}
+}
+
+// start starts a process in a slot.
+func (s *simulation) start(at *slot) error {
+	o, err := parse(append(baseFlags(), at.flags...))
+	if err != nil {
+		return fmt.Errorf("flags of %s: %w", at.name, err)
+	}
+	at.starts++
+	name := at.name + "." + strconv.Itoa(at.starts)
+	ctx, stop := context.WithCancel(context.Background())
+	r := &replica{
+		name: name, slot: at, options: o, registry: prometheus.NewRegistry(), stop: stop,
+		ended: make(chan error, 1), started: time.Now(),
+	}
+	r.client = s.webhookClient(r)
+	r.probe = s.plainClient(apiHost)
+	at.current, at.wanted = r, true
+	s.replicas = append(s.replicas, r)
+	host := app.Host{
+		Config: &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return s.net.Dial(ctx, name, address)
+		}},
+		Listen:    func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
+		ReadFile:  s.certificate.read,
+		Registry:  r.registry,
+		Now:       func() time.Time { return time.Now().Add(time.Duration(at.offset.Load())) },
+		SetLogger: func(logr.Logger) {},
+	}
+	go func() { r.ended <- app.Run(ctx, host, o, "simulated", s.logger(name)) }()
+	s.note("%s starts with %v", name, at.flags)
+	s.oracle.Fault(down(r.name, false))
+	s.after(time.Second, func() { s.look(r) })
+	return nil
+}
+
+// terminate is SIGTERM: the Service drops the replica after a moment, the process ends by itself.
+func (s *simulation) terminate(r *replica) {
+	if r.leaving || r.killed {
+		return
+	}
+	s.note("%s gets SIGTERM", r.name)
+	r.leaving = true
+	r.stop()
+	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint = false })
+}
+
+// kill is SIGKILL: nothing that the process does from now on reaches anything.
+func (s *simulation) kill(r *replica) {
+	if r.killed {
+		return
+	}
+	s.note("%s is killed", r.name)
+	r.killed = true
+	s.net.Down(r.name)
+	r.stop()
+	s.oracle.Fault(down(r.name, true))
+	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint = false })
+}
+
+// reap looks for processes that have ended, and starts those again that should run, as a kubelet does.
+func (s *simulation) reap() {
+	for _, at := range s.slots {
+		r := at.current
+		if r == nil {
+			continue
+		}
+		select {
+		case err := <-r.ended:
+			s.ended(at, r, err)
+		default:
+		}
+	}
+}
+
+func (s *simulation) ended(at *slot, r *replica, err error) {
+	r.endpoint = false
+	at.current = nil
+	s.net.CloseHost(r.name)
+	if !r.leaving && !r.killed {
+		s.note("%s ended by itself: %v", r.name, err)
+		s.endings = append(s.endings, fmt.Sprintf("%s: %v", r.name, err))
+	}
+	s.oracle.Fault(down(r.name, true))
+	if at.wanted {
+		s.after(restartDelay, func() { s.restart(at) })
+	}
+}
+
+// restartDelay is how long it takes until a container that has ended runs again.
+const restartDelay = 500 * time.Millisecond
+
+func (s *simulation) restart(at *slot) {
+	if at.wanted && at.current == nil && !s.closing {
+		if err := s.start(at); err != nil {
+			s.broken = err
+		}
+	}
+}
+
+// look asks a replica whether it is ready, as a kubelet does; the Service routes accordingly.
+func (s *simulation) look(r *replica) {
+	if r.killed || r.leaving || r.slot.current != r || s.closing {
+		return
+	}
+	ready := make(chan bool, 1)
+	go func() { ready <- s.ready(r) }()
+	s.settle()
+	select {
+	case r.endpoint = <-ready:
+	default: // it does not answer now
+		r.endpoint = false
+	}
+	next := 5 * time.Second
+	if !r.endpoint {
+		next = time.Second
+	}
+	s.after(next, func() { s.look(r) })
+}
+
+func (s *simulation) ready(r *replica) bool {
+	if r.frozen.Load() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.name+":"+probePort+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := r.probe.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// endpoints are the replicas that the Service routes to, in the order of their starts.
+func (s *simulation) endpoints() []*replica {
+	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return !r.endpoint })
+}
+
+// scrape reads the metrics of a replica.
+func (r *replica) scrape() map[string]*dto.MetricFamily {
+	families, err := r.registry.Gather()
+	byName := make(map[string]*dto.MetricFamily, len(families))
+	if err != nil {
+		return byName
+	}
+	for _, family := range families {
+		byName[family.GetName()] = family
+	}
+	return byName
+}

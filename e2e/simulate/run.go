@@ -1,0 +1,241 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// Options say how a history is run.
+type Options struct {
+	// Verbose keeps a journal: what happened, the program's log included.
+	Verbose bool
+	// Inspect is called when all is quiet, before the end; nil does nothing.
+	Inspect func(api Reader)
+}
+
+// Reader reads what is stored at the end of a run.
+type Reader interface {
+	List(resource world.Resource, namespace string) []world.Object
+}
+
+// Result is what a run has shown.
+type Result struct {
+	Violations []oracle.Violation
+	// Trace has the decisions of the scheduler.
+	Trace []string
+	// Strayed counts the decisions of a replay that are not those of the trace.
+	Strayed int
+	// Requests were made to the API server, Reviews to the webhook; Hits of them met a fault.
+	Requests, Reviews, Hits int
+	// Tried counts the acts and faults that took place, Skipped the acts that had nothing to act on.
+	Tried map[string]int
+	// Lasted is how much fake time went by.
+	Lasted time.Duration
+	// Judged counts what the oracle looked at.
+	Judged  map[string]int
+	Journal []string
+}
+
+// Catalogue has all acts and faults.
+func Catalogue() history.Catalogue { return append(act.Catalogue(), faultEntries()...) }
+
+const (
+	// stepLimit is how long a step of a user may take.
+	stepLimit = 3 * time.Minute
+	// calm is how long a history without faults is given to come to rest; recovery, one with faults: longer than the longest
+	// back-off of the program, and than the oracle's bounds.
+	calm, recovery = 2 * time.Minute, 12 * time.Minute
+	// idle is how long the program is watched when nothing happens any more.
+	idle = 2 * time.Minute
+)
+
+// Run runs a history in a bubble of fake time and judges it.
+func Run(t *testing.T, h history.History, certificate *certificate, o Options) Result {
+	t.Helper()
+	var result Result
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newSimulation(h, certificate, o)
+		if err != nil {
+			t.Fatalf("begin the simulation: %v", err)
+		}
+		if err := s.play(o); err != nil {
+			s.violate("alive", "", err.Error())
+		}
+		s.close()
+		result = s.result()
+	})
+	return result
+}
+
+// play goes through the history.
+func (s *simulation) play(o Options) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	at := time.Now()
+	for _, step := range s.history.Steps {
+		at = at.Add(time.Duration(step.Wait))
+		s.run(at, nil)
+		if s.broken != nil {
+			return s.broken
+		}
+		s.take(step)
+	}
+	s.run(time.Now().Add(stepLimit), func() bool { return s.acting.Load() == 0 })
+	s.heal()
+	s.run(time.Now().Add(s.patience()), nil)
+	if s.broken != nil {
+		return s.broken
+	}
+	s.judgeAtRest()
+	if o.Inspect != nil {
+		o.Inspect(s.api)
+	}
+	return s.broken
+}
+
+// patience is how long all is given to come to rest.
+func (s *simulation) patience() time.Duration {
+	for _, step := range s.history.Steps {
+		if _, fault := findFault(step.Do); fault {
+			return recovery
+		}
+	}
+	return calm
+}
+
+// judgeAtRest has the oracle look at the end, and at a time in which nothing happens.
+func (s *simulation) judgeAtRest() {
+	for _, r := range s.replicas {
+		s.oracle.Metrics(r.name, r.scrape(), time.Now())
+	}
+	s.oracle.Quiet(time.Now())
+	from := time.Now()
+	s.run(from.Add(idle), nil)
+	s.oracle.Idle(from, time.Now())
+	if s.pick() == nil {
+		s.violate("alive", "", fmt.Sprintf("no replica is ready long after the last fault; ended by themselves: %v", s.endings))
+	}
+}
+
+// open starts the API server, the replicas, and what users have from the beginning.
+func (s *simulation) open() error {
+	if err := s.serveAPI(); err != nil {
+		return err
+	}
+	namespace := world.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": installation}}
+	if _, err := s.api.Store(world.Key{Resource: world.Namespaces, Name: installation}, namespace); err != nil {
+		return fmt.Errorf("create the namespace of the installation: %w", err)
+	}
+	for i := range max(s.history.Setup.Replicas, 1) {
+		at := &slot{name: fmt.Sprintf("replica-%d", i), flags: s.history.Setup.Flags}
+		s.slots = append(s.slots, at)
+		if err := s.start(at); err != nil {
+			return err
+		}
+	}
+	s.run(time.Now().Add(time.Minute), func() bool { return len(s.endpoints()) == len(s.slots) })
+	if err := s.perform(func(ctx context.Context) error { return act.Setup(ctx, s.user) }); err != nil {
+		return fmt.Errorf("create the workloads: %w", err)
+	}
+	s.run(time.Now().Add(10*time.Second), nil)
+	s.faults.jitter = s.jitter()
+	return nil
+}
+
+// jitter is how long a request may be under way where the history has faults: without faults none takes any time.
+func (s *simulation) jitter() time.Duration {
+	if s.patience() == calm {
+		return 0
+	}
+	return []time.Duration{0, 5 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second}[s.random.IntN(4)]
+}
+
+// perform has a user do something, and waits for it.
+func (s *simulation) perform(do func(context.Context) error) error {
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	defer cancel()
+	s.acting.Add(1)
+	go func() {
+		defer s.acting.Add(-1)
+		done <- do(ctx)
+	}()
+	s.run(time.Now().Add(stepLimit), func() bool { return s.acting.Load() == 0 })
+	select {
+	case err := <-done:
+		return err
+	default:
+		return context.DeadlineExceeded
+	}
+}
+
+// take begins one step.
+func (s *simulation) take(step history.Step) {
+	if e, ok := Catalogue().Find(step.Do); ok {
+		s.note("%s", e.Words(step))
+	}
+	if _, fault := findFault(step.Do); fault {
+		s.begin(step)
+		return
+	}
+	s.acting.Add(1)
+	s.acts.Go(func() {
+		defer s.acting.Add(-1)
+		ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+		defer cancel()
+		err := act.Do(ctx, s.user, step)
+		s.oracle.acted(step, err)
+	})
+	s.tried[step.Do]++
+}
+
+// close ends everything, so that no goroutine is left.
+func (s *simulation) close() {
+	s.closing = true
+	s.heal()
+	for _, at := range s.slots {
+		at.wanted = false
+		if at.current != nil {
+			at.current.stop()
+		}
+	}
+	ended := func() bool {
+		for _, at := range s.slots {
+			if at.current != nil {
+				return false
+			}
+		}
+		return s.acting.Load() == 0
+	}
+	s.broken = nil
+	s.run(time.Now().Add(5*time.Minute), ended)
+	s.gate.Close()
+	s.api.Stop()
+	for _, host := range []string{apiHost, userHost} {
+		s.net.Down(host)
+	}
+	for _, r := range s.replicas {
+		s.net.Down(r.name)
+		r.client.CloseIdleConnections()
+		r.probe.CloseIdleConnections()
+	}
+	_ = s.http.Close()
+}
+
+func (s *simulation) result() Result {
+	return Result{
+		Violations: s.oracle.violations(), Trace: s.trace.made, Strayed: s.trace.strayed,
+		Requests: s.requests, Reviews: int(s.calls.Load()), Hits: s.hits, Tried: maps.Clone(s.tried),
+		Lasted: time.Since(s.began), Judged: s.oracle.counts(), Journal: s.journal.lines,
+	}
+}

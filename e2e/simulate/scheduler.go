@@ -1,0 +1,132 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+	"testing/synctest"
+	"time"
+)
+
+// timer is something that the scheduler does at a moment of fake time.
+type timer struct {
+	at time.Time
+	// number keeps timers of one moment in the order in which they were set.
+	number int
+	do     func()
+}
+
+// after has the scheduler do something later.
+func (s *simulation) after(d time.Duration, do func()) {
+	s.timerCount++
+	t := timer{time.Now().Add(d), s.timerCount, do}
+	i, _ := slices.BinarySearchFunc(s.timers, t, func(a, b timer) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.number, b.number)) })
+	s.timers = slices.Insert(s.timers, i, t)
+}
+
+// settle waits until everything but the scheduler is at rest.
+func (s *simulation) settle() { synctest.Wait() }
+
+// hotLoop is how many decisions may be needed within one moment. More are a loop that never waits.
+const hotLoop = 20_000
+
+// run schedules until a moment, or until done says so.
+func (s *simulation) run(until time.Time, done func() bool) {
+	for {
+		s.settle()
+		s.reap()
+		if s.fire() || s.decide() {
+			continue
+		}
+		if s.broken != nil || done != nil && done() || !time.Now().Before(until) {
+			return
+		}
+		s.rest(until)
+	}
+}
+
+// fire does what is due now.
+func (s *simulation) fire() bool {
+	if len(s.timers) == 0 || s.timers[0].at.After(time.Now()) {
+		return false
+	}
+	t := s.timers[0]
+	s.timers = s.timers[1:]
+	t.do()
+	return true
+}
+
+// rest lets time go on until something happens.
+func (s *simulation) rest(until time.Time) {
+	s.moment = 0
+	if len(s.timers) > 0 && s.timers[0].at.Before(until) {
+		until = s.timers[0].at
+	}
+	for _, w := range s.gate.Waiting() {
+		if w.seen && s.holds(w) == nil && w.until.Before(until) {
+			until = w.until
+		}
+	}
+	wake := time.NewTimer(time.Until(until))
+	defer wake.Stop()
+	select {
+	case <-s.gate.arrived:
+	case <-wake.C:
+	}
+}
+
+// choice is one thing that can happen next.
+type choice struct {
+	name string
+	do   func()
+}
+
+// decide lets one of the things happen that can happen now. It is false when there is none.
+func (s *simulation) decide() bool {
+	choices := s.choices()
+	if len(choices) == 0 {
+		return false
+	}
+	if s.moment++; s.moment > hotLoop {
+		s.violate("hot-loop", "", "the program goes on without waiting: "+choices[0].name)
+		s.broken = errHotLoop
+		return false
+	}
+	chosen := s.trace.choose(choices, s.random)
+	chosen.do()
+	return true
+}
+
+// choices returns what can happen now: requests that are served, and pieces of work of the controllers.
+func (s *simulation) choices() []choice {
+	var all []choice
+	nth := map[string]int{}
+	for _, w := range s.gate.Waiting() {
+		if !w.seen {
+			s.see(w)
+		}
+		if w.until.After(time.Now()) || s.holds(w) != nil {
+			continue
+		}
+		name := tracename(w.name, nth[w.name])
+		nth[w.name]++
+		all = append(all, choice{name, func() { s.serve(w) }})
+	}
+	if !s.faults.slowControllers {
+		for _, piece := range s.cluster.Pending() {
+			all = append(all, choice{"work " + piece, func() { s.cluster.Work(piece) }})
+		}
+	}
+	return all
+}
+
+// see decides how long a request is under way.
+func (s *simulation) see(w *waiter) {
+	w.seen = true
+	w.until = w.call.Arrived.Add(s.faults.delay(s, w.call))
+}
+
+// serve lets a request pass, or fail.
+func (s *simulation) serve(w *waiter) {
+	s.requests++
+	s.gate.Pass(w, s.faults.fate(s, w.call))
+}

@@ -1,0 +1,150 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/cluster"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/memnet"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// simulation is one run of a history. But for what is said to be shared, only the scheduler's goroutine uses it.
+type simulation struct {
+	history     history.History
+	random      *rand.Rand
+	certificate *certificate
+	began       time.Time
+
+	net     *memnet.Network
+	gate    *gate
+	api     *apiserver.Server
+	http    *http.Server
+	cluster *cluster.Cluster
+	oracle  *judge
+	faults  faults
+	healing []func()
+	trace   trace
+
+	// balancing guards balance, endpoints and the webhook faults: admission runs on goroutines of the API server.
+	balancing sync.Mutex
+	balance   *rand.Rand
+
+	slots      []*slot
+	replicas   []*replica
+	timers     []timer
+	timerCount int
+	// moment counts the decisions since time went on last.
+	moment int
+	acts   sync.WaitGroup
+	acting atomic.Int64
+	// closing tells that the end has begun: nothing is started any more.
+	closing bool
+	broken  error
+	endings []string
+
+	requests, hits int
+	calls          atomic.Int64
+	tried          map[string]int
+	journal        *journal
+	user           user
+}
+
+var errHotLoop = errors.New("the program does not wait")
+
+// newSimulation builds the world; nothing runs yet.
+func newSimulation(h history.History, certificate *certificate, o Options) (*simulation, error) {
+	s := &simulation{
+		history: h, certificate: certificate, began: time.Now(),
+		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), //nolint:gosec // a seed makes a history
+		net: memnet.New(), gate: newGate(), faults: faults{foreign: map[string]string{}}, tried: map[string]int{},
+		trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},
+	}
+	settings, err := parse(append(baseFlags(), h.Setup.Flags...))
+	if err != nil {
+		return nil, fmt.Errorf("setup.flags: %w", err)
+	}
+	s.user = user{s.plainClient(userHost)}
+	s.oracle = newJudge(s, settings)
+	webhooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	s.api, err = apiserver.New(apiserver.Options{
+		Client: func(r *http.Request) string { return r.RemoteAddr },
+		Gate: func(ctx context.Context, call *world.Call) apiserver.Fate {
+			s.oracle.Request(call)
+			if underLock(call) {
+				return apiserver.Fate{Drop: s.faults.cut(call.Client)}
+			}
+			return s.gate.Wait(ctx, call)
+		},
+		Webhooks: webhooks, NoStreamingLists: h.Setup.NoStreamingLists, TrackFields: h.Setup.TrackFields,
+		OnCommit: func(c world.Commit) {
+			s.cluster.Dirty(c)
+			s.oracle.Commit(c)
+		},
+		OnReply: s.oracle.Reply,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the API server: %w", err)
+	}
+	s.cluster = cluster.New(store{s.api}, cluster.Options{})
+	return s, nil
+}
+
+// serveAPI serves the model of the API server on the network.
+func (s *simulation) serveAPI() error {
+	listener, err := s.net.Listen(apiHost, ":80")
+	if err != nil {
+		return err
+	}
+	s.http = &http.Server{Handler: s.api, ErrorLog: quietLog()} //nolint:gosec // there is nobody outside
+	go func() { _ = s.http.Serve(listener) }()
+	return nil
+}
+
+func (s *simulation) slot(name string) *slot {
+	for _, at := range s.slots {
+		if at.name == name {
+			return at
+		}
+	}
+	return nil
+}
+
+// note writes a line into the journal of the run.
+func (s *simulation) note(format string, args ...any) {
+	s.journal.add(time.Since(s.began), format, args...)
+}
+
+// violate reports what only the runner sees.
+func (s *simulation) violate(law, subject, text string) {
+	s.oracle.report(oracle.Violation{Law: law, Subject: subject, Text: text, Signature: law, At: time.Now()})
+}
+
+// logger is the log of a replica: kept only where a person wants to read it.
+func (s *simulation) logger(name string) logr.Logger {
+	if !s.journal.on {
+		return logr.Discard()
+	}
+	return funcr.New(func(prefix, args string) { s.note("%s log: %s %s", name, prefix, args) }, funcr.Options{Verbosity: 1})
+}
+
+// store is the API server as the models of the controllers see it.
+type store struct{ *apiserver.Server }
+
+// Remove removes an object, if there is one.
+func (s store) Remove(key world.Key) { s.Server.Remove(key) }

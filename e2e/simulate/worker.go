@@ -1,0 +1,123 @@
+package simulate
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+)
+
+// workerVariable makes a process a worker: it reads jobs, a JSON text a line, and writes an outcome for each. A worker of
+// its own process has one processor, so that goroutines run in nearly the same order each time, and what crashes it is
+// found in one history.
+const workerVariable = "SIMULATE_WORKER"
+
+// IsWorker tells whether this process is a worker.
+func IsWorker() bool { return os.Getenv(workerVariable) != "" }
+
+// job is what a worker is asked to do.
+type job struct {
+	History history.History `json:"history"`
+	// Shrink is how many runs may be spent on making a failing history shorter.
+	Shrink int `json:"shrink,omitempty"`
+	// Want is the signature that the shorter history must have; empty means that of the first violation.
+	Want    string `json:"want,omitempty"`
+	Verbose bool   `json:"verbose,omitempty"`
+}
+
+// outcome is what became of a job.
+type outcome struct {
+	Violations []oracle.Violation `json:"violations,omitempty"`
+	// Short is the history that is left after shrinking.
+	Short    *history.History `json:"short,omitempty"`
+	Strayed  int              `json:"strayed,omitempty"`
+	Trace    []string         `json:"trace,omitempty"`
+	Requests int              `json:"requests"`
+	Reviews  int              `json:"reviews"`
+	Hits     int              `json:"hits"`
+	Tried    map[string]int   `json:"tried,omitempty"`
+	Judged   map[string]int   `json:"judged,omitempty"`
+	Lasted   time.Duration    `json:"lasted"`
+	Took     time.Duration    `json:"took"`
+	Journal  []string         `json:"journal,omitempty"`
+}
+
+// RunWorker serves jobs from the standard input until it ends. testing/synctest wants a test, so this is one.
+func RunWorker() {
+	testing.Main(func(string, string) (bool, error) { return true, nil },
+		[]testing.InternalTest{{Name: "Worker", F: func(t *testing.T) { serve(t, os.Stdin, os.Stdout) }}}, nil, nil)
+}
+
+func serve(t *testing.T, in *os.File, out *os.File) {
+	t.Helper()
+	certificate, err := newCertificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := json.NewDecoder(bufio.NewReader(in))
+	encoder := json.NewEncoder(out)
+	for {
+		var j job
+		if err := decoder.Decode(&j); err != nil {
+			return // the hunt is over
+		}
+		if err := encoder.Encode(do(t, certificate, j)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// do runs a history, and shortens it if it fails.
+func do(t *testing.T, certificate *certificate, j job) outcome {
+	t.Helper()
+	started := time.Now()
+	result := Run(t, j.History, certificate, Options{Verbose: j.Verbose})
+	o := outcome{
+		Violations: result.Violations, Strayed: result.Strayed, Requests: result.Requests, Reviews: result.Reviews,
+		Hits: result.Hits, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
+		Journal: result.Journal,
+	}
+	if len(result.Violations) == 0 || j.Shrink == 0 {
+		return o
+	}
+	want := cmp.Or(j.Want, result.Violations[0].Signature)
+	short := history.Shrink(j.History, func(h history.History) bool {
+		return hasSignature(Run(t, h, certificate, Options{}).Violations, want)
+	}, j.Shrink)
+	last := Run(t, short, certificate, Options{})
+	if !hasSignature(last.Violations, want) {
+		// Chance decided otherwise this time: keep what failed for sure, with its decisions.
+		short = j.History
+		short.Trace = result.Trace
+		last = result
+	}
+	slices.SortStableFunc(last.Violations, func(a, b oracle.Violation) int {
+		return cmp.Compare(btoi(a.Signature != want), btoi(b.Signature != want))
+	})
+	short.Law, short.About = last.Violations[0].Law, fmt.Sprintf("%s: %s", last.Violations[0].Subject, last.Violations[0].Text)
+	o.Short, o.Violations = &short, last.Violations
+	return o
+}
+
+func hasSignature(violations []oracle.Violation, signature string) bool {
+	for _, v := range violations {
+		if v.Signature == signature {
+			return true
+		}
+	}
+	return false
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
