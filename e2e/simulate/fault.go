@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,25 +76,34 @@ func (f *faults) cut(client string) bool {
 
 // delay says how long a request is under way.
 func (f *faults) delay(s *simulation, call *world.Call) time.Duration {
+	random := s.chance(call)
 	most := time.Duration(0)
-	if f.jitter > 0 && s.random.IntN(10) == 0 {
+	if f.jitter > 0 && random.IntN(10) == 0 {
 		most = f.jitter
 	}
 	for _, r := range f.rules {
-		if r.delay > most && r.matches(call) && s.random.IntN(100) < r.percent {
+		if r.delay > most && r.matches(call) && random.IntN(100) < r.percent {
 			most = r.delay
 		}
 	}
 	if most == 0 {
 		return 0
 	}
-	return time.Duration(s.random.Int64N(int64(most)))
+	return time.Duration(random.Int64N(int64(most)))
+}
+
+// chance is what decides about a request.
+func (s *simulation) chance(call *world.Call) *rand.Rand {
+	if call.Key.Resource == world.Leases {
+		return s.leases
+	}
+	return s.random
 }
 
 // fate says what becomes of a request that is about to be served.
 func (f *faults) fate(s *simulation, call *world.Call) apiserver.Fate {
 	for _, r := range f.rules {
-		if r.fate != nil && r.matches(call) && s.random.IntN(100) < r.percent {
+		if r.fate != nil && r.matches(call) && s.chance(call).IntN(100) < r.percent {
 			s.hits++
 			return r.fate(s, call)
 		}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -104,6 +105,7 @@ func (s *simulation) start(at *slot) error {
 		}},
 		Listen:    func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
 		ReadFile:  s.certificate.read,
+		Random:    rand.NewChaCha8([32]byte{byte(at.starts), byte(len(s.replicas)), byte(s.history.Seed)}),
 		Registry:  r.registry,
 		Now:       func() time.Time { return time.Now().Add(time.Duration(at.offset.Load())) },
 		SetLogger: func(logr.Logger) {},

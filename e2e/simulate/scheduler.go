@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing/synctest"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // timer is something that the scheduler does at a moment of fake time.
@@ -82,11 +84,14 @@ type choice struct {
 
 // decide lets one of the things happen that can happen now. It is false when there is none.
 func (s *simulation) decide() bool {
+	if s.renew() {
+		return true
+	}
 	choices := s.choices()
 	if len(choices) == 0 {
 		return false
 	}
-	if s.moment++; s.moment > hotLoop {
+	if s.moment++; s.moment > hotLoop && !s.closing {
 		s.violate("hot-loop", "", "the program goes on without waiting: "+choices[0].name)
 		s.broken = errHotLoop
 		return false
@@ -96,11 +101,32 @@ func (s *simulation) decide() bool {
 	return true
 }
 
+// renew serves the requests for leases. They go on all the time, at intervals that client-go draws by chance: they must not
+// shift the choices about everything else.
+func (s *simulation) renew() (served bool) {
+	for _, w := range s.gate.Waiting() {
+		if w.call.Key.Resource != world.Leases {
+			continue
+		}
+		if !w.seen {
+			s.see(w)
+		}
+		if !w.until.After(time.Now()) && s.holds(w) == nil {
+			s.serve(w)
+			served = true
+		}
+	}
+	return served
+}
+
 // choices returns what can happen now: requests that are served, and pieces of work of the controllers.
 func (s *simulation) choices() []choice {
 	var all []choice
 	nth := map[string]int{}
 	for _, w := range s.gate.Waiting() {
+		if w.call.Key.Resource == world.Leases {
+			continue
+		}
 		if !w.seen {
 			s.see(w)
 		}

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 		RunWorker()
 		return
 	}
+	Prepare()
 	flag.Parse()
 	os.Exit(m.Run())
 }

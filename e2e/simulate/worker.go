@@ -5,10 +5,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	mathrand "math/rand"
 	"os"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
@@ -49,8 +56,18 @@ type outcome struct {
 	Journal  []string         `json:"journal,omitempty"`
 }
 
+// Prepare readies the process for simulations: client-go keeps the time of its last error for the whole process and sleeps
+// until some time after it, which in a bubble of another time is years away.
+func Prepare() {
+	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no other way to leave it out
+	klog.SetLogger(logr.Discard())
+	crlog.SetLogger(logr.Discard())
+}
+
 // RunWorker serves jobs from the standard input until it ends. testing/synctest wants a test, so this is one.
 func RunWorker() {
+	Prepare()
+	debug.SetGCPercent(400) // a history is short, and there is memory
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "Worker", F: func(t *testing.T) { serve(t, os.Stdin, os.Stdout) }}}, nil, nil)
 }
@@ -77,6 +94,7 @@ func serve(t *testing.T, in *os.File, out *os.File) {
 // do runs a history, and shortens it if it fails.
 func do(t *testing.T, certificate *certificate, j job) outcome {
 	t.Helper()
+	mathrand.Seed(int64(j.History.Seed)) //nolint:staticcheck,gosec // the intervals that client-go draws by chance
 	started := time.Now()
 	result := Run(t, j.History, certificate, Options{Verbose: j.Verbose})
 	o := outcome{

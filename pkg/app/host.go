@@ -1,6 +1,7 @@
 package app
 
 import (
+	"io"
 	"net"
 	"os"
 	"time"
@@ -22,6 +23,8 @@ type Host struct {
 	Listen func(network, address string) (net.Listener, error)
 	// ReadFile reads the webhook's certificate; nil means os.ReadFile.
 	ReadFile func(path string) ([]byte, error)
+	// Random is where a new digest key comes from; nil means crypto/rand.
+	Random io.Reader
 	// Registry takes the metrics of this replica; nil means a new one, which is served together with those of
 	// controller-runtime and of the Go runtime. They are counted for the process, so a Registry given here is served alone.
 	Registry *prometheus.Registry

@@ -38,7 +38,8 @@ func (b *builder) buildState() (err error) {
 	if b.keys, err = keyring.New(keyring.Options{
 		Config: b.config, HTTPClient: client,
 		Namespace: b.options.Namespace, Name: b.options.DigestKeySecret,
-		Log: b.log.WithName("keyring"),
+		Random: b.host.Random,
+		Log:    b.log.WithName("keyring"),
 	}); err != nil {
 		return err
 	}

@@ -20,9 +20,8 @@ type review struct {
 	object object
 	// old is nil for a creation.
 	old *item
-	// text is the JSON form of object, made when a webhook first needs it; values the decoded one.
-	text   []byte
-	values map[string]any
+	// form has the encodings of object, made when a webhook first needs them.
+	form *item
 }
 
 // replaced returns the review of another object.

@@ -32,7 +32,7 @@ func (s *Server) newReview(q *request, r *review) *admissionv1.AdmissionReview {
 		Options:  runtime.RawExtension{Raw: optionsOf(q, r.operation)},
 	}
 	if r.object != nil {
-		request.Object.Raw = r.encoded()
+		request.Object.Raw = r.forms(k).json()
 	}
 	if r.old != nil {
 		request.OldObject.Raw = r.old.json()
@@ -58,18 +58,12 @@ func (r *review) namespace(q *request) string {
 	return q.at.namespace
 }
 
-func (r *review) encoded() []byte {
-	if r.text == nil {
-		r.text = toJSON(r.object)
+// forms returns the encodings of the object.
+func (r *review) forms(k *kind) *item {
+	if r.form == nil {
+		r.form = newItem(k, r.object, r.old)
 	}
-	return r.text
-}
-
-func (r *review) decoded() map[string]any {
-	if r.values == nil && r.object != nil {
-		r.values = toValues(r.object)
-	}
-	return r.values
+	return r.form
 }
 
 // optionsOf returns the options of the request, as far as webhooks may be interested.
@@ -152,7 +146,7 @@ func (s *Server) callMutating(q *request, h *hook, r *review) (object, error) {
 		return nil, apierrors.NewInternalError(fmt.Errorf(
 			"admission webhook %q attempted to modify the object, which is not supported for this operation", h.Config.Name))
 	}
-	text, err := operations.Apply(r.encoded())
+	text, err := operations.Apply(r.forms(q.kind).json())
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

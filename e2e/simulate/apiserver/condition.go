@@ -47,7 +47,10 @@ func (h *hook) match(q *request, r *review) (bool, error) {
 	if len(h.conditions) == 0 {
 		return true, nil
 	}
-	variables := map[string]any{"object": nullable(r.decoded()), "oldObject": nullable(nil), "request": q.variable(r)}
+	variables := map[string]any{"object": nullable(nil), "oldObject": nullable(nil), "request": q.variable(r)}
+	if r.object != nil {
+		variables["object"] = nullable(r.forms(q.kind).object())
+	}
 	if r.old != nil {
 		variables["oldObject"] = nullable(r.old.object())
 	}

@@ -40,15 +40,11 @@ func (s *Server) createObject(q *request, o object) (*item, error) {
 		return nil, err
 	}
 	s.trackUpdate(q, q.kind.make(), o)
-	wanted := o
 	admitted, err := s.mutate(q, review{operation: admissionv1.Create, object: o})
 	if err != nil {
 		return nil, err
 	}
-	if admitted != o {
-		wanted = o
-	}
-	return s.storeNew(q, admitted, wanted)
+	return s.storeNew(q, admitted, o)
 }
 
 // storeNew stores an object that was admitted; wanted is what it was before.
@@ -94,13 +90,13 @@ func (s *Server) identify(meta *metav1.ObjectMeta) {
 
 // insert stores a new object, or pretends to in a dry run; nil means that the place is taken.
 func (s *Server) insert(q *request, at name, o, wanted object) *item {
+	w := write{kind: q.kind, at: at, next: newItem(q.kind, o), call: q.call}
 	if q.call.DryRun {
 		if s.store.get(q.kind, at, 0) != nil {
 			return nil
 		}
-		return &item{kind: q.kind, typed: o, raw: marshal(o)}
+		return w.next
 	}
-	w := write{kind: q.kind, at: at, next: o, call: q.call}
 	if wanted != o {
 		w.sent = func() world.Object { return sentCreate(q.kind, o, wanted) }
 	}

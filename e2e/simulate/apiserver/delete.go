@@ -63,9 +63,9 @@ func (s *Server) end(q *request, old *item) (answer, bool) {
 	next := clone(old.typed)
 	mark(next)
 	if q.call.DryRun {
-		return q.ok(http.StatusOK, &item{kind: q.kind, version: old.version, typed: next, raw: marshal(next)}), true
+		return q.ok(http.StatusOK, newItem(q.kind, next, old)), true
 	}
-	stored := s.store.commit(write{kind: q.kind, at: q.at, expect: old, next: next, call: q.call})
+	stored := s.store.commit(write{kind: q.kind, at: q.at, expect: old, next: newItem(q.kind, next, old), call: q.call})
 	if stored == nil {
 		return answer{}, false
 	}

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,11 +114,12 @@ func (s *Server) storeDirectly(
 		prepare(k, next, old)
 		if old != nil {
 			meta.ResourceVersion = old.meta().ResourceVersion
-			if bytes.Equal(marshal(next), old.raw) {
-				return old.object(), nil
-			}
 		}
-		if stored := s.store.commit(write{kind: k, at: at, expect: old, next: next}); stored != nil {
+		i := newItem(k, next, old)
+		if old != nil && i.same(old) {
+			return old.object(), nil
+		}
+		if stored := s.store.commit(write{kind: k, at: at, expect: old, next: i}); stored != nil {
 			return stored.object(), nil
 		}
 	}

@@ -36,11 +36,11 @@ func appendField[T string | []byte](b []byte, number protowire.Number, value T) 
 func (i *item) body(m media) []byte {
 	switch {
 	case m.protobuf && m.partial:
-		return envelope(partialKind, i.metadataRaw())
+		return envelope(partialKind, i.partialProtobuf())
 	case m.protobuf:
-		return envelope(i.kind.gvk, i.raw)
+		return envelope(i.kind.gvk, i.protobuf())
 	case m.partial:
-		return i.metadata()
+		return i.partialJSON()
 	default:
 		return i.json()
 	}
@@ -64,11 +64,11 @@ func list(k *kind, items []*item, version int64, m media) []byte {
 func listRaw(items []*item, meta metav1.ListMeta, partial bool) []byte {
 	out := appendField(nil, 1, marshal(&meta))
 	for _, i := range items {
-		raw := i.raw
 		if partial {
-			raw = i.metadataRaw()
+			out = appendField(out, 2, i.partialProtobuf())
+			continue
 		}
-		out = appendField(out, 2, raw)
+		out = appendField(out, 2, i.protobuf())
 	}
 	return out
 }
@@ -83,23 +83,15 @@ func listJSON(gvk schema.GroupVersionKind, items []*item, meta metav1.ListMeta, 
 			out.WriteByte(',')
 		}
 		if partial {
-			out.Write(i.metadata())
+			out.Write(i.partialJSON())
 			continue
 		}
-		out.Write(withoutKind(i))
+		// The API server sends items of lists without kind and apiVersion.
+		out.WriteByte('{')
+		out.Write(bytes.TrimPrefix(i.json(), []byte(i.kind.prefix)))
 	}
 	out.WriteString("]}\n")
 	return out.Bytes()
-}
-
-// withoutKind returns an item of a list: the API server sends those without kind and apiVersion.
-func withoutKind(i *item) []byte {
-	text := i.json()
-	prefix := `{"kind":"` + i.kind.gvk.Kind + `","apiVersion":"` + i.kind.gvk.GroupVersion().String() + `",`
-	if !bytes.HasPrefix(text, []byte(prefix)) {
-		return text
-	}
-	return append([]byte{'{'}, text[len(prefix):]...)
 }
 
 // frame returns an event of a watch.

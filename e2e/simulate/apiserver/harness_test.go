@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -91,7 +92,7 @@ func (a answer) object() *unstructured.Unstructured {
 	a.t.Helper()
 	require.Less(a.t, a.Code, 300, a.Body)
 	u := &unstructured.Unstructured{}
-	require.NoError(a.t, json.Unmarshal([]byte(a.Body), &u.Object), a.Body)
+	require.NoError(a.t, kjson.UnmarshalCaseSensitivePreserveInts([]byte(a.Body), &u.Object), a.Body)
 	return u
 }
 

@@ -45,8 +45,10 @@ type kind struct {
 	gr  schema.GroupResource
 	// empty makes an object without content.
 	empty func() object
-	// spec returns the part whose change raises the generation; nil for kinds without one.
-	spec func(object) message
+	// prefix begins the JSON form of every object.
+	prefix string
+	// spec returns the part whose change raises the generation; nil for kinds without one. These have a status, too.
+	spec, status func(object) message
 	// guarded kinds must be updated with a resourceVersion.
 	guarded bool
 	// putCreates means that PUT creates what is missing.
@@ -62,7 +64,10 @@ type kind struct {
 // define makes a kind without special traits.
 func define(r world.Resource, empty func() object) *kind {
 	gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
-	return &kind{Resource: r, gvk: gv.WithKind(r.Kind), gr: schema.GroupResource{Group: r.Group, Resource: r.Plural}, empty: empty}
+	return &kind{
+		Resource: r, gvk: gv.WithKind(r.Kind), gr: schema.GroupResource{Group: r.Group, Resource: r.Plural}, empty: empty,
+		prefix: `{"kind":"` + r.Kind + `","apiVersion":"` + r.APIVersion() + `",`,
+	}
 }
 
 // make returns an empty object that names its kind.
@@ -77,7 +82,7 @@ func kinds() []*kind {
 	all := []*kind{}
 	for _, r := range world.Resources() {
 		k := define(r, constructors[r])
-		k.spec = specs[r]
+		k.spec, k.status = specs[r], statuses[r]
 		k.guarded = r == world.Leases
 		k.putCreates = r == world.Leases || r == world.Events || r == world.CoreEvents
 		switch r {
@@ -132,6 +137,16 @@ var specs = map[world.Resource]func(object) message{
 	world.ReplicaSets:  func(o object) message { return &o.(*appsv1.ReplicaSet).Spec },
 	world.CronJobs:     func(o object) message { return &o.(*batchv1.CronJob).Spec },
 	world.Jobs:         func(o object) message { return &o.(*batchv1.Job).Spec },
+}
+
+var statuses = map[world.Resource]func(object) message{
+	world.Pods:         func(o object) message { return &o.(*corev1.Pod).Status },
+	world.Deployments:  func(o object) message { return &o.(*appsv1.Deployment).Status },
+	world.StatefulSets: func(o object) message { return &o.(*appsv1.StatefulSet).Status },
+	world.DaemonSets:   func(o object) message { return &o.(*appsv1.DaemonSet).Status },
+	world.ReplicaSets:  func(o object) message { return &o.(*appsv1.ReplicaSet).Status },
+	world.CronJobs:     func(o object) message { return &o.(*batchv1.CronJob).Status },
+	world.Jobs:         func(o object) message { return &o.(*batchv1.Job).Status },
 }
 
 // template returns the pod template of a workload, or nil.

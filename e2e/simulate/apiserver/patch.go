@@ -71,7 +71,7 @@ func decodeOperations(body []byte) (jsonpatch.Patch, error) {
 func applyOperations(q *request, old *item, operations jsonpatch.Patch) (object, error) {
 	text, err := operations.Apply(old.json())
 	if err != nil {
-		// A test that fails has no reason in its Status, nor has a path that is missing.
+		// A test that fails, or a path that is missing. The message of the API server does not say what is wrong.
 		return nil, unprocessable(err)
 	}
 	return q.patched(text)

@@ -25,8 +25,8 @@ func TestPatches(t *testing.T) {
 		want    any
 	}{
 		"json":               {types.JSONPatchType, `[{"op":"test","path":"/spec/replicas","value":1},{"op":"replace","path":"/spec/replicas","value":2}]`, 200, "", "", []string{"spec", "replicas"}, int64(2)},
-		"json, test fails":   {types.JSONPatchType, `[{"op":"test","path":"/spec/replicas","value":3}]`, 422, "", "test", nil, nil},
-		"json, path missing": {types.JSONPatchType, `[{"op":"replace","path":"/spec/none/a","value":3}]`, 422, "", "", nil, nil},
+		"json, test fails":   {types.JSONPatchType, `[{"op":"test","path":"/spec/replicas","value":3}]`, 422, metav1.StatusReasonInvalid, "the server rejected our request due to an error in our request", nil, nil},
+		"json, path missing": {types.JSONPatchType, `[{"op":"replace","path":"/spec/none/a","value":3}]`, 422, metav1.StatusReasonInvalid, "", nil, nil},
 		"json, no list":      {types.JSONPatchType, `{}`, 400, metav1.StatusReasonBadRequest, "", nil, nil},
 		"json, wrong type":   {types.JSONPatchType, `[{"op":"replace","path":"/spec/replicas","value":"x"}]`, 422, metav1.StatusReasonInvalid, "patch: Invalid value", nil, nil},
 		"merge":              {types.MergePatchType, `{"spec":{"replicas":2}}`, 200, "", "", []string{"spec", "replicas"}, int64(2)},
@@ -36,7 +36,7 @@ func TestPatches(t *testing.T) {
 		"merge, wrong value": {types.MergePatchType, `{"metadata":{"annotations":{"a":1}}}`, 422, metav1.StatusReasonInvalid, "patch: Invalid value", nil, nil},
 		"merge, no object":   {types.MergePatchType, `[]`, 400, metav1.StatusReasonBadRequest, "", nil, nil},
 		"strategic": {types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"B","value":"2"}]}]}}}}`, 200, "", "", []string{"spec", "template", "spec", "volumes"}, []any{
-			map[string]any{"name": "v", "configMap": map[string]any{"name": "app", "defaultMode": float64(420)}},
+			map[string]any{"name": "v", "configMap": map[string]any{"name": "app", "defaultMode": int64(420)}},
 		}},
 		"apply untracked": {types.ApplyYAMLPatchType, `{}`, 415, metav1.StatusReasonUnsupportedMediaType, "", nil, nil},
 		"unknown":         {"text/plain", `{}`, 415, metav1.StatusReasonUnsupportedMediaType, "", nil, nil},

@@ -153,7 +153,7 @@ func TestBodiesOfAllForms(t *testing.T) {
 	require.NoError(t, err)
 	for contentType, body := range map[string]string{
 		"application/vnd.kubernetes.protobuf": string(data),
-		"application/yaml":                    "metadata: {name: y}\ndata: {a: b}\n",
+		"application/yaml":                    "metadata: {name: yaml}\ndata: {a: b}\n",
 		"application/json; charset=utf-8":     `{"metadata":{"name":"j"},"data":{"a":"b"}}`,
 	} {
 		u := send(t, s, call{method: http.MethodPost, path: configMaps, body: body, contentType: contentType}).object()

@@ -148,8 +148,8 @@ type write struct {
 	at   name
 	// expect is the item that the write was computed from; nil if there must be no object.
 	expect *item
-	// next is nil for a deletion.
-	next object
+	// next is nil for a deletion; the store gives it its version.
+	next *item
 	call *world.Call
 	// sent makes Commit.Sent; nil means what is stored.
 	sent func() world.Object
@@ -167,7 +167,12 @@ func (s *store) commit(w write) *item {
 		return nil
 	}
 	s.version++
-	then := s.then(w.kind, before, w.next)
+	then := w.next
+	if then != nil {
+		then.stamp(s.version)
+	} else {
+		then = before.deletion(s.version)
+	}
 	s.append(w.at, before, then)
 	if twin := w.kind.twin; twin != nil {
 		s.mirror(twin, w, then)
@@ -176,24 +181,17 @@ func (s *store) commit(w write) *item {
 	return then
 }
 
-func (s *store) then(k *kind, before *item, next object) *item {
-	if next == nil {
-		return before.deletion(s.version)
-	}
-	return newItem(k, s.version, next)
-}
-
 // mirror stores the change in the other API group that serves the object, under the same version.
 func (s *store) mirror(twin *kind, w write, then *item) {
 	before := s.tables[twin].records[w.at].current()
 	if !before.live() {
 		before = nil
 	}
-	var next object
-	if w.next != nil {
-		next = w.kind.toTwin(then.typed)
+	if w.next == nil {
+		s.append(w.at, before, before.deletion(s.version))
+		return
 	}
-	s.append(w.at, before, s.then(twin, before, next))
+	s.append(w.at, before, newItem(twin, w.kind.toTwin(then.typed)).stamp(s.version))
 }
 
 func (s *store) append(at name, before, then *item) {

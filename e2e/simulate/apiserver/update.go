@@ -1,9 +1,9 @@
 package apiserver
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +47,11 @@ func (s *Server) put(q *request) (answer, error) {
 
 // update repeats a producer until its outcome is stored, as the API server does while nothing pins a resourceVersion: each
 // time with the newest object, and through admission again. The time of the request is the only bound.
+//
+// The first attempt works on the object in the watch cache of the API server. Whatever its outcome but success, an error or
+// no change, it counts only if that object is still the stored one.
 func (s *Server) update(q *request, produce producer) (answer, error) {
-	old, stale := s.updated(q)
+	old, first := s.cached(q), true
 	for {
 		if old == nil {
 			return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name)
@@ -58,7 +61,7 @@ func (s *Server) update(q *request, produce producer) (answer, error) {
 			return q.ok(http.StatusOK, stored), nil
 		}
 		current := s.store.get(q.kind, q.at, 0)
-		if !stale || current == old {
+		if !first || current == old {
 			if err != nil {
 				return answer{}, err
 			}
@@ -69,18 +72,18 @@ func (s *Server) update(q *request, produce producer) (answer, error) {
 		if err := q.ended(); err != nil {
 			return answer{}, err
 		}
-		old, stale = current, false
+		old, first = current, false
 	}
 }
 
-// updated returns the object to begin with, and whether it may be an older version, out of the cache of a server that lags.
-func (s *Server) updated(q *request) (old *item, stale bool) {
+// cached returns the object as the server knows it, which lags behind or not.
+func (s *Server) cached(q *request) *item {
 	if q.fate.Lag > 0 {
 		if old := s.store.get(q.kind, q.at, max(s.store.now()-q.fate.Lag, 1)); old != nil {
-			return old, true
+			return old
 		}
 	}
-	return s.store.get(q.kind, q.at, 0), false
+	return s.store.get(q.kind, q.at, 0)
 }
 
 // attempt makes one write out of what is stored. It returns nil if the object has changed meanwhile, and the old item if
@@ -100,14 +103,15 @@ func (s *Server) attempt(q *request, old *item, produce producer) (*item, error)
 	if err := q.checkVersion(admitted, old); err != nil {
 		return nil, err
 	}
-	q.prepare(admitted, old)
-	if err := validateUpdate(q.kind, admitted, old.typed); err != nil {
+	q.prepare(admitted, old.typed)
+	next := newItem(q.kind, admitted, old)
+	if err := validateUpdate(next, old); err != nil {
 		return nil, err
 	}
 	if err := s.validate(q, review{operation: admissionv1.Update, object: admitted, old: old}); err != nil {
 		return nil, err
 	}
-	return s.replace(q, old, admitted, wanted)
+	return s.replace(q, old, next, wanted)
 }
 
 // checkVersion compares the resourceVersion that the write bears. Admission comes first, as in the API server: a webhook
@@ -133,13 +137,13 @@ func (q *request) checkVersion(next object, old *item) error {
 }
 
 // prepare resets what this update cannot change.
-func (q *request) prepare(next object, old *item) {
-	meta, before := metaOf(next), old.meta()
+func (q *request) prepare(next, old object) {
+	meta, before := metaOf(next), metaOf(old)
 	meta.Generation, meta.SelfLink = before.Generation, ""
 	if q.subresource == "status" {
-		prepareStatus(next, old.typed)
+		prepareStatus(next, old)
 	} else {
-		prepareUpdate(q.kind, next, old.typed)
+		prepareUpdate(q.kind, next, old)
 	}
 	if meta.UID == "" {
 		meta.UID = before.UID
@@ -157,23 +161,23 @@ func (q *request) prepare(next object, old *item) {
 }
 
 // replace stores an admitted update.
-func (s *Server) replace(q *request, old *item, next, wanted object) (*item, error) {
-	meta := metaOf(next)
+func (s *Server) replace(q *request, old, next *item, wanted object) (*item, error) {
+	meta := next.meta()
 	meta.ResourceVersion = formatVersion(old.version)
-	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)
+	next.forget()
 	if unchanged(next, old) {
 		return old, nil
 	}
 	w := write{kind: q.kind, at: q.at, expect: old, next: next, call: q.call}
-	if wanted != next {
+	if wanted != next.typed {
 		w.sent = func() world.Object { return q.sentUpdate(wanted, next, old) }
 	}
-	if meta.DeletionTimestamp != nil && old.meta().DeletionTimestamp != nil && released(next) {
+	if meta.DeletionTimestamp != nil && old.meta().DeletionTimestamp != nil && released(next.typed) {
 		// The last finalizer is gone, and with it the object.
 		w.next = nil
 	}
 	if q.call.DryRun {
-		return &item{kind: q.kind, version: old.version, typed: next, raw: marshal(next)}, nil
+		return next, nil
 	}
 	return s.store.commit(w), nil
 }
@@ -187,27 +191,27 @@ func released(o object) bool {
 }
 
 // unchanged tells whether an update would store what is stored. New times in the managed fields alone are no change.
-func unchanged(next object, old *item) bool {
-	meta, before := metaOf(next), old.meta()
-	fields := meta.ManagedFields
-	if len(fields) > 0 && len(fields) == len(before.ManagedFields) {
-		older := append(fields[:0:0], fields...)
-		for n := range older {
-			older[n].Time = before.ManagedFields[n].Time
-		}
-		meta.ManagedFields = older
+func unchanged(next, old *item) bool {
+	meta, before := next.meta(), old.meta()
+	if len(meta.ManagedFields) == 0 || len(meta.ManagedFields) != len(before.ManagedFields) {
+		return next.same(old)
 	}
-	if bytes.Equal(marshal(next), old.raw) {
+	fields := slices.Clone(meta.ManagedFields)
+	for n := range meta.ManagedFields {
+		meta.ManagedFields[n].Time = before.ManagedFields[n].Time
+	}
+	if next.same(old) {
 		return true
 	}
 	meta.ManagedFields = fields
+	next.forget()
 	return false
 }
 
 // sentUpdate returns what would be stored if no webhook had changed it.
-func (q *request) sentUpdate(wanted, stored object, old *item) world.Object {
+func (q *request) sentUpdate(wanted object, stored, old *item) world.Object {
 	sent := clone(wanted)
-	q.prepare(sent, old)
-	metaOf(sent).ResourceVersion = metaOf(stored).ResourceVersion
-	return toValues(sent)
+	q.prepare(sent, old.typed)
+	metaOf(sent).ResourceVersion = stored.meta().ResourceVersion
+	return newItem(q.kind, sent, stored, old).object()
 }

@@ -29,14 +29,20 @@ func validateCreate(k *kind, o object) error {
 }
 
 // validateUpdate returns a 422 if an object may not become another.
-func validateUpdate(k *kind, next, old object) error {
-	meta, before := metaOf(next), metaOf(old)
-	errs := apivalidation.ValidateObjectMetaAccessorUpdate(meta, before, metadataPath)
+func validateUpdate(next, old *item) error {
+	meta, before := next.meta(), old.meta()
+	errs := apivalidation.ValidateImmutableField(meta.UID, before.UID, metadataPath.Child("uid"))
 	if !maps.Equal(meta.Annotations, before.Annotations) {
 		errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, metadataPath.Child("annotations"))...)
 	}
-	errs = append(errs, validateContent(next, old)...)
-	return invalid(k, next, errs)
+	if !maps.Equal(meta.Labels, before.Labels) || !slices.Equal(meta.Finalizers, before.Finalizers) ||
+		len(meta.OwnerReferences) != len(before.OwnerReferences) || !meta.DeletionTimestamp.Equal(before.DeletionTimestamp) {
+		errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(meta, before, metadataPath)...)
+	}
+	if next.spec == nil || next.spec != old.spec {
+		errs = append(errs, validateContent(next.typed, old.typed)...)
+	}
+	return invalid(next.kind, next.typed, errs)
 }
 
 func invalid(k *kind, o object, errs field.ErrorList) error {
@@ -49,7 +55,7 @@ func invalid(k *kind, o object, errs field.ErrorList) error {
 // validateContent validates what is particular to a kind; old is nil for a create.
 func validateContent(next, old object) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := validateTemplate(next, old)
+	errs := validateTemplate(next)
 	switch o := next.(type) {
 	case *corev1.ConfigMap:
 		return append(errs, validateData(configMapSizes(o), field.NewPath("data"))...)
@@ -83,10 +89,10 @@ func validateContent(next, old object) field.ErrorList {
 	return errs
 }
 
-// validateTemplate looks at the pod template of a workload, unless it is unchanged.
-func validateTemplate(next, old object) field.ErrorList {
+// validateTemplate looks at the pod template of a workload.
+func validateTemplate(next object) field.ErrorList {
 	t := template(next)
-	if t == nil || (old != nil && sameMessage(t, template(old))) {
+	if t == nil {
 		return nil
 	}
 	path := field.NewPath("spec", "template")

@@ -96,7 +96,7 @@ func (w *Watch) begin(out *stream) bool {
 	if w.streaming && w.bookmarks {
 		mark := w.mark(w.started)
 		metaOf(mark).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		if out.event(watch.Bookmark, newItem(w.request.kind, w.started, mark).body(out.media)) != nil {
+		if out.event(watch.Bookmark, newItem(w.request.kind, mark).body(out.media)) != nil {
 			return false
 		}
 	}
@@ -155,7 +155,7 @@ func (w *Watch) bookmark(out *stream) {
 	if behind || version < w.started {
 		return
 	}
-	if out.event(watch.Bookmark, newItem(w.request.kind, version, w.mark(version)).body(out.media)) == nil {
+	if out.event(watch.Bookmark, newItem(w.request.kind, w.mark(version)).body(out.media)) == nil {
 		_ = out.flush()
 	}
 }
