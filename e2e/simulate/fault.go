@@ -25,6 +25,8 @@ type rule struct {
 	// verbs and resource limit the rule; empty means all.
 	verbs    []string
 	resource string
+	// hold keeps requests waiting as long as the fault lasts.
+	hold bool
 	// percent of the requests are concerned.
 	percent int
 	// cut is set if nothing reaches the API server.
@@ -92,10 +94,13 @@ func (f *faults) delay(s *simulation, call *world.Call) time.Duration {
 	return time.Duration(random.Int64N(int64(most)))
 }
 
+// regular tells whether a request is one of those that go on all the time, whatever happens.
+func regular(call *world.Call) bool { return call.Key.Resource == world.Leases || call.Verb == "watch" }
+
 // chance is what decides about a request.
 func (s *simulation) chance(call *world.Call) *rand.Rand {
-	if call.Key.Resource == world.Leases {
-		return s.leases
+	if regular(call) {
+		return s.apart
 	}
 	return s.random
 }
@@ -137,10 +142,18 @@ func (s *simulation) holds(w *waiter) error {
 			return errFrozen
 		}
 	}
+	for _, r := range s.faults.rules {
+		if r.hold && r.matches(w.call) {
+			return errHeld
+		}
+	}
 	return nil
 }
 
-var errFrozen = errors.New("the replica is frozen")
+var (
+	errFrozen = errors.New("the replica is frozen")
+	errHeld   = errors.New("the request has no answer yet")
+)
 
 // down tells the oracle that a replica is not running.
 func down(name string, is bool) oracle.Fault {
@@ -154,6 +167,7 @@ func (s *simulation) begin(step history.Step) {
 		return
 	}
 	s.tried[step.Do]++
+	s.oracle.acts[step.Do]++
 	end := kind.begin(s, step)
 	if end == nil {
 		return

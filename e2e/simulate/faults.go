@@ -303,7 +303,22 @@ func watchFaults() []faultKind {
 				s.api.Compact(s.api.Version())
 				return nil
 			}},
-		{name: "hang-watches", kind: "watch-refused", weight: 3, scoped: true, words: "watches of %[1]s are cut, and new ones never answer for %[2]s",
+		{name: "hang-watches", kind: "watch-refused", weight: 3, scoped: true, words: "watches of %[1]s are cut, and new ones have no answer for %[2]s, then break",
+			draw: func(r *rand.Rand) history.Step { return lasting(r, pick(r, "configmaps", "secrets", "deployments")) },
+			begin: func(s *simulation, step history.Step) func() {
+				r := &rule{percent: 100, resource: step.On, verbs: []string{"watch"}, hold: true}
+				s.faults.rules = append(s.faults.rules, r)
+				s.eachWatch(step.On, (*apiserver.Watch).Break)
+				return func() {
+					s.faults.remove(r)
+					for _, w := range s.gate.Waiting() {
+						if r.matches(w.call) {
+							s.gate.Pass(w, apiserver.Fate{Drop: true})
+						}
+					}
+				}
+			}},
+		{name: abandon, kind: "watch-refused", weight: 1, scoped: true, words: "watches of %[1]s are cut, and those opened within %[2]s never have an answer",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, pick(r, "configmaps", "secrets", "deployments")) },
 			begin: func(s *simulation, step history.Step) func() {
 				r := &rule{percent: 100, resource: step.On, verbs: []string{"watch"},
@@ -314,6 +329,9 @@ func watchFaults() []faultKind {
 			}},
 	}
 }
+
+// abandon is the fault of which nothing frees the program but itself.
+const abandon = "abandon-watches"
 
 // eachWatch does something to the program's watches of a resource; empty means all.
 func (s *simulation) eachWatch(resource string, do func(*apiserver.Watch)) {

@@ -74,6 +74,13 @@ func (j *judge) Fault(f oracle.Fault) {
 	j.oracle.Fault(f)
 }
 
+// Timing takes in with which gates a process starts.
+func (j *judge) Timing(name string, o options.Reload) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oracle.Timing(name, o.Settle, o.SettleMax, o.Refractory)
+}
+
 // Metrics takes in what a replica counts.
 func (j *judge) Metrics(client string, families map[string]*dto.MetricFamily, at time.Time) {
 	j.mu.Lock()
@@ -118,7 +125,14 @@ func (j *judge) report(v oracle.Violation) {
 func (j *judge) violations() []oracle.Violation {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return append(j.own, j.oracle.Violations()...)
+	all := append(j.own, j.oracle.Violations()...)
+	if j.acts[abandon] > 0 {
+		// What follows from a watch that is blind for ever is a finding of its own.
+		for i := range all {
+			all[i].Signature = abandon + "/" + all[i].Signature
+		}
+	}
+	return all
 }
 
 func (j *judge) counts() map[string]int {

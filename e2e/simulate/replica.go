@@ -113,6 +113,7 @@ func (s *simulation) start(at *slot) error {
 	go func() { r.ended <- app.Run(ctx, host, o, "simulated", s.logger(name)) }()
 	s.note("%s starts with %v", name, at.flags)
 	s.oracle.Fault(down(r.name, false))
+	s.oracle.Timing(r.name, o.Reload)
 	s.after(time.Second, func() { s.look(r) })
 	return nil
 }

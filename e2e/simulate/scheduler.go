@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing/synctest"
 	"time"
-
-	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // timer is something that the scheduler does at a moment of fake time.
@@ -28,7 +26,10 @@ func (s *simulation) after(d time.Duration, do func()) {
 // settle waits until everything but the scheduler is at rest.
 func (s *simulation) settle() { synctest.Wait() }
 
-// hotLoop is how many decisions may be needed within one moment. More are a loop that never waits.
+// latency is how long a decision takes, so that no two things have the same time: real clocks tell them apart, too.
+const latency = 100 * time.Microsecond
+
+// hotLoop is how many decisions may be needed without a rest. More are a loop that never waits.
 const hotLoop = 20_000
 
 // run schedules until a moment, or until done says so.
@@ -63,6 +64,9 @@ func (s *simulation) rest(until time.Time) {
 	if len(s.timers) > 0 && s.timers[0].at.Before(until) {
 		until = s.timers[0].at
 	}
+	if due, ok := s.cluster.Next(); ok && due.Before(until) {
+		until = due
+	}
 	for _, w := range s.gate.Waiting() {
 		if w.seen && s.holds(w) == nil && w.until.Before(until) {
 			until = w.until
@@ -84,7 +88,7 @@ type choice struct {
 
 // decide lets one of the things happen that can happen now. It is false when there is none.
 func (s *simulation) decide() bool {
-	if s.renew() {
+	if s.housekeeping() {
 		return true
 	}
 	choices := s.choices()
@@ -98,14 +102,15 @@ func (s *simulation) decide() bool {
 	}
 	chosen := s.trace.choose(choices, s.random)
 	chosen.do()
+	time.Sleep(latency) //nolint:forbidigo // the time is fake
 	return true
 }
 
-// renew serves the requests for leases. They go on all the time, at intervals that client-go draws by chance: they must not
-// shift the choices about everything else.
-func (s *simulation) renew() (served bool) {
+// housekeeping serves the requests for leases, and those that open a watch. They go on all the time, at intervals that
+// client-go draws by chance: they must not shift the choices about everything else.
+func (s *simulation) housekeeping() (served bool) {
 	for _, w := range s.gate.Waiting() {
-		if w.call.Key.Resource != world.Leases {
+		if !regular(w.call) {
 			continue
 		}
 		if !w.seen {
@@ -124,7 +129,7 @@ func (s *simulation) choices() []choice {
 	var all []choice
 	nth := map[string]int{}
 	for _, w := range s.gate.Waiting() {
-		if w.call.Key.Resource == world.Leases {
+		if regular(w.call) {
 			continue
 		}
 		if !w.seen {

@@ -25,7 +25,7 @@ import (
 type simulation struct {
 	history     history.History
 	random      *rand.Rand
-	leases      *rand.Rand // what decides about requests for leases
+	apart       *rand.Rand // what decides about regular requests
 	certificate *certificate
 	began       time.Time
 
@@ -69,7 +69,7 @@ var errHotLoop = errors.New("the program does not wait")
 func newSimulation(h history.History, certificate *certificate, o Options) (*simulation, error) {
 	s := &simulation{
 		history: h, certificate: certificate, began: time.Now(),
-		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), leases: rand.New(rand.NewPCG(h.Seed, 3)), //nolint:gosec // a seed makes a history
+		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), apart: rand.New(rand.NewPCG(h.Seed, 3)), //nolint:gosec // a seed makes a history
 		net: memnet.New(), gate: newGate(), faults: faults{foreign: map[string]string{}}, tried: map[string]int{},
 		trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -20,23 +21,26 @@ func markActs() []act {
 		},
 		{
 			name: "edit-marks", weight: 4, on: anyWorkload,
-			with:  []parameter{markParameter(), oneOf("where", "template", "workload"), required("value", isText, drawGarbage)},
-			words: "user sets the mark {mark} on the {where} of {on} to {value|q} by hand",
+			with:  []parameter{markParameter(), required("value", isText, drawGarbage)},
+			words: "user sets the mark {mark} of {on} to {value|q} by hand",
 			do: func(ctx context.Context, c client, s step) error {
 				return editMark(ctx, c, s, s.text("value"))
 			},
 		},
 		{
 			name: "remove-mark", weight: 2, on: anyWorkload,
-			with:  []parameter{markParameter(), oneOf("where", "template", "workload")},
-			words: "user removes the mark {mark} from the {where} of {on}",
+			with:  []parameter{markParameter()},
+			words: "user removes the mark {mark} of {on}",
 			do:    func(ctx context.Context, c client, s step) error { return editMark(ctx, c, s, nil) },
 		},
 	}
 }
 
+// onTemplate begins a mark of the pod template. What else is written there, also below our prefix, is the user's.
+const onTemplate = "template/"
+
 func markParameter() parameter {
-	names := []string{"config-hash", "config-record", "config-baseline", "config-restart", "last-reload"}
+	names := []string{onTemplate + "config-hash", "config-hash", "config-record", "config-baseline", "last-reload"}
 	return required("mark", isOneOf(names...), pick(names...))
 }
 
@@ -67,13 +71,13 @@ func (c client) stripOnce(ctx context.Context, key world.Key) error {
 		return err
 	}
 	onWorkload := removal(annotationsOf(live))
-	onTemplate := removal(annotationsOf(templateOf(key.Resource, live)))
-	if len(onWorkload)+len(onTemplate) == 0 {
+	ofTemplate := removal(annotationsOf(templateOf(key.Resource, live)))
+	if len(onWorkload)+len(ofTemplate) == 0 {
 		return skip("%s has no marks", key)
 	}
 	body := world.Object{}
-	if len(onTemplate) > 0 {
-		body = inTemplate(key.Resource, metadata("annotations", onTemplate))
+	if len(ofTemplate) > 0 {
+		body = inTemplate(key.Resource, metadata("annotations", ofTemplate))
 	}
 	if len(onWorkload) > 0 {
 		maps.Copy(body, metadata("annotations", onWorkload))
@@ -107,8 +111,9 @@ func drawGarbage(r *rand.Rand, on world.Key) string {
 }
 
 func editMark(ctx context.Context, c client, s step, value any) error {
-	body := metadata("annotations", world.Object{Prefix + s.text("mark"): value})
-	if s.text("where") == "template" {
+	mark, inside := strings.CutPrefix(s.text("mark"), onTemplate)
+	body := metadata("annotations", world.Object{Prefix + mark: value})
+	if inside {
 		body = inTemplate(s.key.Resource, body)
 	}
 	return c.merge(ctx, s.key, "kubectl-annotate", body)

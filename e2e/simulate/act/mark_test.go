@@ -83,9 +83,9 @@ func TestHandEditSetsAndRemovesAMark(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	template := func() world.Object { return annotationsOf(at(f.get(cart), "spec", "template")) }
-	require.NoError(t, f.do("edit-marks", cart, "mark", "config-hash", "value", "garbage"))
+	require.NoError(t, f.do("edit-marks", cart, "mark", "template/config-hash", "value", "garbage"))
 	assert.Equal(t, "garbage", template()[Prefix+"config-hash"])
-	require.NoError(t, f.do("remove-mark", cart, "mark", "config-hash"))
+	require.NoError(t, f.do("remove-mark", cart, "mark", "template/config-hash"))
 	assert.NotContains(t, template(), Prefix+"config-hash")
 }
 

@@ -1,11 +1,17 @@
 package apiserver_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -102,4 +108,76 @@ func BenchmarkStore(b *testing.B) {
 		_, err := s.StoreStatus(key, changed.Object)
 		require.NoError(b, err)
 	}
+}
+
+// BenchmarkNew is what each history pays at its beginning.
+func BenchmarkNew(b *testing.B) {
+	for name, options := range map[string]apiserver.Options{
+		"plain": {}, "tracked": {TrackFields: true}, "condition": {Webhooks: []apiserver.Webhook{webhook("w", nil, func(w *apiserver.Webhook) {
+			w.Config.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "c", Expression: ours}}
+		})}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, err := apiserver.New(options)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// BenchmarkAdmission is a write through a webhook with conditions that changes the pod template.
+func BenchmarkAdmission(b *testing.B) {
+	n := 0
+	s := server(b, with(webhook("w", func(context.Context, *admissionv1.AdmissionRequest) (string, error) {
+		n++
+		return fmt.Sprintf(`[{"op":"add","path":"/spec/template/metadata/annotations","value":{"a":"%d"}}]`, n), nil
+	}, func(w *apiserver.Webhook) {
+		w.Config.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "c", Expression: ours}}
+	})))
+	prepare(b, s)
+	for b.Loop() {
+		body := fmt.Sprintf(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"%d"}}}`, n)
+		require.Equal(b, 200, send(b, s, patchCall("merge", body)).Code)
+	}
+}
+
+// BenchmarkWatch is the delivery of one change to ten watches.
+func BenchmarkWatch(b *testing.B) {
+	s := server(b)
+	prepare(b, s)
+	var seen atomic.Int64
+	for range 10 {
+		go func() {
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/apis/apps/v1/deployments?watch=true", http.NoBody)
+			s.ServeHTTP(&counter{seen: &seen}, r)
+		}()
+	}
+	n := int64(0)
+	for b.Loop() {
+		n++
+		require.Equal(b, 200, send(b, s, patchCall("merge", fmt.Sprintf(`{"metadata":{"annotations":{"a":"%d"}}}`, n))).Code)
+		for seen.Load() < 10*(n+1) {
+			runtime.Gosched()
+		}
+	}
+}
+
+// counter is a ResponseWriter that counts events.
+type counter struct {
+	seen   *atomic.Int64
+	header http.Header
+}
+
+func (c *counter) Header() http.Header {
+	if c.header == nil {
+		c.header = http.Header{}
+	}
+	return c.header
+}
+func (c *counter) WriteHeader(int) {}
+func (c *counter) Flush()          {}
+func (c *counter) Write(p []byte) (int, error) {
+	c.seen.Add(1)
+	return len(p), nil
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,16 +16,12 @@ import (
 // delete answers a DELETE. Pods go at once, as if no kubelet held them, and the propagation policy is left to the model of
 // the garbage collector, which finds it in the body of the Call.
 func (s *Server) delete(q *request) (answer, error) {
-	options, err := q.deleteOptions()
-	if err != nil {
-		return answer{}, err
-	}
 	for {
 		old := s.store.get(q.kind, q.at, 0)
 		if old == nil {
 			return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name)
 		}
-		if err := checkPreconditions(q.kind, old, options.Preconditions); err != nil {
+		if err := checkPreconditions(q.kind, old, q.deletion.Preconditions); err != nil {
 			return answer{}, err
 		}
 		r := review{operation: admissionv1.Delete, old: old}
@@ -85,17 +82,15 @@ func mark(o object) {
 	}
 }
 
-func (q *request) deleteOptions() (metav1.DeleteOptions, error) {
-	var options metav1.DeleteOptions
-	if len(q.call.Body) > 0 {
-		if err := q.decodeOptions(&options); err != nil {
-			return options, apierrors.NewBadRequest(err.Error())
-		}
+// readDeletion reads the options, which a client may send in the body.
+func (q *request) readDeletion() {
+	if len(q.call.Body) == 0 || q.err != nil {
+		return
 	}
-	for _, dry := range options.DryRun {
-		q.call.DryRun = q.call.DryRun || dry == metav1.DryRunAll
+	if err := q.decodeOptions(&q.deletion); err != nil {
+		q.err = apierrors.NewBadRequest(err.Error())
 	}
-	return options, nil
+	q.call.DryRun = q.call.DryRun || slices.Contains(q.deletion.DryRun, metav1.DryRunAll)
 }
 
 func (q *request) decodeOptions(options *metav1.DeleteOptions) error {

@@ -47,7 +47,6 @@ func TestFates(t *testing.T) {
 				o.OnReply = func(r world.Reply) { replies = append(replies, r) }
 			})
 			h := httptest.NewServer(s)
-			defer h.Close()
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+configMaps, http.NoBody)
 			require.NoError(t, err)
 			r.Body = io.NopCloser(body(`{"metadata":{"name":"app"}}`))
@@ -56,6 +55,7 @@ func TestFates(t *testing.T) {
 				_, err = io.ReadAll(answer.Body)
 				_ = answer.Body.Close()
 			}
+			h.Close() // it waits for the handler
 			assert.Equal(t, tc.fails, err != nil, "%v", err)
 			if !tc.fails {
 				assert.Equal(t, tc.code, answer.StatusCode)

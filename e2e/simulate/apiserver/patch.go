@@ -1,8 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,10 +30,11 @@ func (s *Server) patch(q *request) (answer, error) {
 		}
 		apply = func(q *request, old *item) (object, error) { return applyOperations(q, old, operations) }
 	case types.MergePatchType:
-		if err := checkMerge(q.call.Body); err != nil {
+		merge, err := decodeMerge(q.call.Body)
+		if err != nil {
 			return answer{}, err
 		}
-		apply = applyMerge
+		apply = merge.apply
 	case types.StrategicMergePatchType:
 		apply = applyStrategic
 	case types.ApplyYAMLPatchType:
@@ -81,68 +80,6 @@ func unprocessable(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
-// checkMerge refuses a merge patch that is no JSON object.
-func checkMerge(body []byte) error {
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || !json.Valid(body) {
-		return apierrors.NewBadRequest("error decoding patch: the body is not a JSON object")
-	}
-	return nil
-}
-
-func applyMerge(q *request, old *item) (object, error) {
-	if next, ok := mergeMetadata(old, q.call.Body); ok {
-		return next, nil
-	}
-	text, err := jsonpatch.MergePatch(old.json(), q.call.Body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return q.patched(text)
-}
-
-// mergeMetadata is the short way for merge patches of annotations and labels, which most are: it does not encode and decode
-// the whole object. It returns false for any other patch.
-func mergeMetadata(old *item, body []byte) (object, bool) {
-	var p struct {
-		Metadata *struct {
-			Annotations     map[string]*string `json:"annotations"`
-			Labels          map[string]*string `json:"labels"`
-			ResourceVersion *string            `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	strange, err := kjson.UnmarshalStrict(body, &p)
-	if err != nil || len(strange) > 0 || p.Metadata == nil {
-		return nil, false
-	}
-	// A null where a map is expected removes all of it, and cannot be told from a field that is left out.
-	if (p.Metadata.Annotations == nil || p.Metadata.Labels == nil || p.Metadata.ResourceVersion == nil) && bytes.Contains(body, []byte("null")) {
-		return nil, false
-	}
-	next := clone(old.typed)
-	meta := metaOf(next)
-	if p.Metadata.ResourceVersion != nil {
-		meta.ResourceVersion = *p.Metadata.ResourceVersion
-	}
-	meta.Annotations = mergeStrings(meta.Annotations, p.Metadata.Annotations)
-	meta.Labels = mergeStrings(meta.Labels, p.Metadata.Labels)
-	setDefaults(next)
-	return next, true
-}
-
-func mergeStrings(into map[string]string, patch map[string]*string) map[string]string {
-	for key, value := range patch {
-		if value == nil {
-			delete(into, key)
-			continue
-		}
-		if into == nil {
-			into = map[string]string{}
-		}
-		into[key] = *value
-	}
-	return into
-}
-
 // patched decodes the outcome of a patch.
 func (q *request) patched(text []byte) (object, error) {
 	next := q.kind.make()
@@ -168,8 +105,13 @@ func applyStrategic(q *request, old *item) (object, error) {
 	if err != nil {
 		return nil, strategicError(err)
 	}
+	return q.converted(merged, patch)
+}
+
+// converted makes an object of its decoded JSON form.
+func (q *request) converted(values, patch map[string]any) (object, error) {
 	next := q.kind.make()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, next); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(values, next); err != nil {
 		return nil, invalidPatch(fmt.Sprintf("%+v", patch), err)
 	}
 	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)

@@ -34,6 +34,8 @@ type request struct {
 	media  media
 	// err is why the request cannot be served; it is reported after the gate.
 	err error
+	// deletion has the options of a DELETE.
+	deletion metav1.DeleteOptions
 	// warnings go with the answer; webhook is the one that made the request fail.
 	warnings []string
 	webhook  string

@@ -130,6 +130,9 @@ func (s *Server) request(ctx context.Context, r *http.Request) *request {
 		q.err = errNotAllowed(r.Method)
 	}
 	q.call.Verb = verb
+	if verb == "delete" {
+		q.readDeletion()
+	}
 	return q
 }
 
@@ -161,10 +164,18 @@ func (s *Server) serve(q *request) answer {
 	ctx, cancel := context.WithTimeout(q.ctx, q.limit())
 	defer cancel()
 	q.ctx = ctx
-	serve := map[string]func(*request) (answer, error){
-		"create": s.create, "update": s.put, "patch": s.patch, "delete": s.delete,
-	}[q.call.Verb]
-	a, err := serve(q)
+	var a answer
+	var err error
+	switch q.call.Verb {
+	case "create":
+		a, err = s.create(q)
+	case "update":
+		a, err = s.put(q)
+	case "patch":
+		a, err = s.patch(q)
+	case "delete":
+		a, err = s.delete(q)
+	}
 	if err != nil {
 		return q.failed(err)
 	}

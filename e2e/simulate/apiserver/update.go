@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -26,23 +28,38 @@ func (s *Server) put(q *request) (answer, error) {
 	if err := q.place(sent); err != nil {
 		return answer{}, err
 	}
-	if q.kind.putCreates && q.subresource == "" && s.store.get(q.kind, q.at, 0) == nil {
-		created, err := s.createObject(q, sent)
-		if err != nil {
-			return answer{}, err
-		}
-		return q.ok(http.StatusCreated, created), nil
-	}
 	wanted := metaOf(sent).UID
+	if q.kind.putCreates && q.subresource == "" && s.store.get(q.kind, q.at, 0) == nil {
+		return s.putNew(q, sent)
+	}
 	return s.update(q, func(old *item) (object, error) {
 		if have := old.meta().UID; wanted != "" && wanted != have {
-			return nil, apierrors.NewConflict(q.kind.gr, q.at.name, fmt.Errorf(
-				"Precondition failed: UID in precondition: %s, UID in object meta: %s", wanted, have)) //nolint:staticcheck // the words of kube-apiserver
+			return nil, errOther(q, wanted, have)
 		}
 		next := clone(sent)
 		s.trackUpdate(q, old.typed, next)
 		return next, nil
 	})
+}
+
+// putNew creates what a PUT does not find.
+func (s *Server) putNew(q *request, sent object) (answer, error) {
+	meta := metaOf(sent)
+	if meta.UID != "" {
+		return answer{}, errOther(q, meta.UID, "")
+	}
+	meta.ResourceVersion = ""
+	created, err := s.createObject(q, sent)
+	if err != nil {
+		return answer{}, err
+	}
+	return q.ok(http.StatusCreated, created), nil
+}
+
+// errOther is the conflict of a PUT of an object that was replaced by another of the same name.
+func errOther(q *request, wanted, have types.UID) error {
+	text := fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", wanted, have)
+	return apierrors.NewConflict(q.kind.gr, q.at.name, errors.New(text))
 }
 
 // update repeats a producer until its outcome is stored, as the API server does while nothing pins a resourceVersion: each

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -10,6 +11,8 @@ type period struct {
 	from, to int64
 	// open tells that the program may not have had a chance yet to look: the period goes on.
 	open bool
+	// waits tells that only a write of the program shows that it has looked.
+	waits bool
 	// opened is when the period began.
 	opened time.Time
 }
@@ -134,13 +137,23 @@ func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	since = later(since, w.eligibleSince)
 	kept := w.open[:0]
 	for _, p := range w.open {
-		if now.Sub(later(since, p.opened)) < chance {
+		if p.waits || now.Sub(later(since, p.opened)) < chance {
 			kept = append(kept, p)
 			continue
 		}
 		p.open, p.to = false, o.version
 	}
 	w.open = kept
+}
+
+// closeWaiting ends the periods that end with a write of the program.
+func (w *workload) closeWaiting(version int64) {
+	w.open = slices.DeleteFunc(w.open, func(p *period) bool {
+		if p.waits {
+			p.open, p.to = false, version
+		}
+		return p.waits
+	})
 }
 
 // openPeriod begins a period that ends when the program has surely looked.

@@ -1,7 +1,14 @@
 package oracle
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -17,11 +24,15 @@ type told struct {
 type events struct {
 	// reloaded has one entry for each name: to write an Event again is not to tell twice.
 	reloaded map[string]told
+	// bodies has the Events as they are stored, by namespace and name.
+	bodies map[string]world.Object
 	// warnings has when the program wrote Warnings.
 	warnings []moment
 }
 
-func newEvents() events { return events{reloaded: map[string]told{}} }
+func newEvents() events {
+	return events{reloaded: map[string]told{}, bodies: map[string]world.Object{}}
+}
 
 // subjectOf returns what an Event is about, in either of the two APIs.
 func subjectOf(event world.Object) world.Object {
@@ -39,19 +50,76 @@ func (o *Oracle) commitEvent(c world.Commit) {
 	if text(c.New, "type") == "Warning" {
 		o.events.warnings = append(o.events.warnings, moment{c.At, c.Version})
 	}
-	if text(c.New, "reason") != "Reloaded" {
+	name := c.Key.Namespace + "/" + c.Key.Name
+	o.events.bodies[name] = c.New
+	o.noteTold(name, c.New)
+}
+
+// noteTold takes note of an Event that tells of a reload.
+func (o *Oracle) noteTold(name string, body world.Object) {
+	if text(body, "reason") != "Reloaded" {
 		return
 	}
-	about := subjectOf(c.New)
+	about := subjectOf(body)
 	event := told{
 		namespace: text(about, "namespace"), kind: text(about, "kind"), name: text(about, "name"), uid: text(about, "uid"), count: 1,
 	}
-	for _, count := range []any{c.New["count"], c.New["deprecatedCount"], section(c.New, "series")["count"]} {
+	for _, count := range []any{body["count"], body["deprecatedCount"], section(body, "series")["count"]} {
 		if n, ok := numberOf(count); ok && int(n) > event.count {
 			event.count = int(n)
 		}
 	}
-	o.events.reloaded[c.Key.Namespace+"/"+c.Key.Name] = event
+	o.events.reloaded[name] = event
+}
+
+// noteCollision takes note of an Event whose name is that of one about something else. Names that are made of the time, as
+// client-go makes them, collide only in fake time, where many things happen at one moment.
+func (o *Oracle) noteCollision(r world.Reply) {
+	if r.Status != http.StatusConflict || r.Call.Verb != "create" || r.Call.Key.Resource.Plural != "events" {
+		return
+	}
+	body := eventOf(r.Call)
+	if body == nil {
+		return
+	}
+	name := r.Call.Key.Namespace + "/" + text(section(body, "metadata"), "name")
+	stored := o.events.bodies[name]
+	same := equal(subjectOf(stored), subjectOf(body))
+	for _, field := range []string{"reason", "note", "message"} {
+		same = same && equal(stored[field], body[field])
+	}
+	if stored != nil && !same {
+		o.noteTold(name+" "+text(body, "reason")+text(body, "note")+text(subjectOf(body), "resourceVersion"), body)
+		o.count("Events that collided")
+	}
+}
+
+// eventOf decodes the Event in a request; nil if there is none.
+func eventOf(call *world.Call) world.Object {
+	packed, isProtobuf := bytes.CutPrefix(call.Body, []byte("k8s\x00"))
+	if !isProtobuf {
+		event := world.Object{}
+		if json.Unmarshal(call.Body, &event) != nil {
+			return nil
+		}
+		return event
+	}
+	envelope := runtime.Unknown{}
+	if envelope.Unmarshal(packed) != nil {
+		return nil
+	}
+	var typed interface{ Unmarshal(raw []byte) error } = &corev1.Event{}
+	if call.Key.Resource.Group == eventsv1.GroupName {
+		typed = &eventsv1.Event{}
+	}
+	if typed.Unmarshal(envelope.Raw) != nil {
+		return nil
+	}
+	event, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil
+	}
+	return event
 }
 
 // reloadsTold counts the reloads of a workload that Events tell of.

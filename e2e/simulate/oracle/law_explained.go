@@ -72,7 +72,7 @@ func (o *Oracle) judgeTime(w *workload, s *stamp, last lastReload) {
 
 // judgeChanges looks whether what is named as a cause has changed since what was known of the template before.
 func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) {
-	if w.uncertain(before) || before.foreign || w.relisted > before.version {
+	if w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version {
 		return
 	}
 	since := before.arrived

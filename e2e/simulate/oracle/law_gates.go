@@ -38,19 +38,32 @@ func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 		return
 	}
 	first, last := o.changesBetween(w, before.arrived, s.arrived)
-	if first.at.IsZero() || w.changed.After(before.at) || o.leaderSince.After(first.at) || o.faults.started.After(first.at) {
+	if first.at.IsZero() || !o.healthy(w, first.at, s.at) {
+		return // a program that is blind does not know of a change from which on it should wait
+	}
+	if w.changed.After(before.at) || o.leaderSince.After(first.at) || o.faults.started.After(first.at) {
 		return
 	}
 	o.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
 	early := sinceFirst < almost(gates.settle) ||
-		sinceLast >= gates.settle/2 && sinceLast < almost(gates.settle) && sinceFirst < almost(gates.settleMax)
+		sinceLast >= gates.settle/2 && sinceLast < almost(gates.settle) && o.watched(w, first.at, s.arrivedAt)
 	if sinceFirst >= almost(gates.settleMax) || !early {
 		return
 	}
 	o.violate(s.at, "gates", w.id.String(), "settle",
 		"the program asked for a restart at %s, %s after the last and %s after the first change: settle is %s, settle-max %s",
 		o.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
+}
+
+// watched tells whether the program surely heard of all changes since a moment without delay.
+func (o *Oracle) watched(w *workload, since, now time.Time) bool {
+	for _, plural := range []string{"configmaps", "secrets"} {
+		if !o.rewatched[plural].Before(since) {
+			return false
+		}
+	}
+	return o.healthy(w, since, now)
 }
 
 // changesBetween returns the first and the last change of what a workload lists.

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -32,7 +31,9 @@ func (l *idleLog) note(call *world.Call) {
 
 // repeats tells whether an Event says again what one said about an hour ago.
 func (l *idleLog) repeats(call *world.Call) bool {
-	subject, kind, reason := eventIn(call.Body)
+	event := eventOf(call)
+	about, kind, reason := subjectOf(event), text(event, "type"), text(event, "reason")
+	subject := text(about, "kind") + "/" + text(about, "namespace") + "/" + text(about, "name")
 	if kind != "Warning" {
 		return false
 	}
@@ -42,16 +43,6 @@ func (l *idleLog) repeats(call *world.Call) bool {
 	before, known := l.warned[subject+" "+reason]
 	l.warned[subject+" "+reason] = call.Arrived
 	return known && call.Arrived.Sub(before) >= repeat
-}
-
-// eventIn reads what an Event is about.
-func eventIn(body []byte) (subject, kind, reason string) {
-	event := world.Object{}
-	if json.Unmarshal(body, &event) != nil {
-		return "", "", ""
-	}
-	about := subjectOf(event)
-	return text(about, "kind") + "/" + text(about, "namespace") + "/" + text(about, "name"), text(event, "type"), text(event, "reason")
 }
 
 // Idle judges a time in which users did nothing and nothing was pending: the law "idle".

@@ -87,7 +87,7 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "webhook away"
 	case w.relisted > p.stamp.version:
 		return "lists edited"
-	case p.stamp.foreign || s.foreign:
+	case p.stamp.foreign || s.foreign || s.handmade:
 		return "marks edited"
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
 		return "not looked after"
@@ -107,14 +107,15 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 	return ""
 }
 
-// keptOutside tells whether no other template was made between two stamps. A label that comes and goes restarts nothing then.
+// keptOutside tells whether a time in which the workload was not looked after makes no difference: the webhook saw the stamp,
+// and no other template was made since. A label that comes and goes restarts nothing then.
 func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 	for _, other := range p.workload.stamps {
 		if other.version > p.stamp.version && other.version < s.version && other.visible != p.stamp.visible {
 			return false
 		}
 	}
-	return s.eligible && p.stamp.eligible
+	return s.eligible && (p.stamp.seen || p.stamp.program)
 }
 
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
@@ -127,6 +128,9 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
 	}
 	set.addPeriod(h, window, o.version)
+	if w.needs[r] == required && w.fumbled <= p.stamp.version && len(set) > 1 {
+		delete(set, absent) // the pods waited for it
+	}
 	content, alone := set.only()
 	changed := len(h.within(p.stamp.version, s.version)) > 0
 	switch {

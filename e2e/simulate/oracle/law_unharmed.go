@@ -131,7 +131,8 @@ func (o *Oracle) asksForReload(call *world.Call, w *workload) bool {
 	if w == nil {
 		return true
 	}
-	return *value != text(annotationsOf(w.object), name)
+	before := valueOf(annotationsOf(w.object), name)
+	return before == nil || *before != *value
 }
 
 // requested returns the value that a request gives an annotation of the workload; nil if it gives none.

@@ -61,11 +61,13 @@ type Oracle struct {
 	clients   map[string]bool
 	rewatched map[string]time.Time
 
-	events    events
-	metrics   metrics
-	idle      idleLog
-	slow      slowness
-	probes    probes
+	events  events
+	metrics metrics
+	idle    idleLog
+	slow    slowness
+	probes  probes
+	// learned has the annotations that the program writes on templates.
+	learned   map[string]bool
 	secrets   secretFilter
 	blindness blindness
 
@@ -81,7 +83,7 @@ func New(options Options) *Oracle {
 		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
-		reported: map[string]bool{}, counters: map[string]int{},
+		learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
 	}
 	return o
 }
@@ -135,7 +137,9 @@ func (o *Oracle) Request(call *world.Call) {
 	if call.Verb == "watch" || call.Verb == "list" {
 		o.rewatched[call.Key.Resource.Plural] = call.Arrived
 	}
-	o.idle.note(call)
+	if !o.isKeySecret(call.Key) {
+		o.idle.note(call)
+	}
 	o.probeRead(call)
 	o.judgeSecret(call)
 	o.judgeScopeRequest(call)
@@ -151,6 +155,7 @@ func (o *Oracle) Reply(r world.Reply) {
 	}
 	if o.options.Program(r.Call.Client) {
 		o.slow.end(r)
+		o.noteCollision(r)
 		o.noteBlindReply(r)
 		o.notePatchReply(r)
 		return
@@ -236,7 +241,8 @@ func (o *Oracle) commitKey(c world.Commit) {
 		w.requests.allowed++
 		w.keyChanged = c.Version
 		if lost && !w.gone {
-			w.adopt(c.Version, c.Version, c.At, ref{}).lost = true
+			a := w.adopt(c.Version, c.Version, c.At, ref{})
+			a.lost, a.period.waits = true, true
 		}
 	}
 }

@@ -257,4 +257,6 @@ func TestPromptUnderFaults(t *testing.T) {
 }
 
 // tick lets the oracle notice that time has gone by.
-func (s *scene) tick() { s.request(replica, "update", world.Key{Resource: world.Leases, Name: "lease"}, nil) }
+func (s *scene) tick() {
+	s.request(replica, "update", world.Key{Resource: world.Leases, Name: "lease"}, nil)
+}

@@ -26,6 +26,8 @@ type stamp struct {
 	seen bool
 	// eligible tells whether the workload was to be looked after.
 	eligible bool
+	// handmade tells that a user changed an annotation with the prefix that the program never wrote on a template.
+	handmade bool
 	// foreign tells that marks of unknown meaning came in while the webhook may not have seen it.
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
@@ -95,7 +97,54 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 			o.inheritFrom(w, s)
 		}
 	}
+	o.noteOldKey(w, s)
+	s.handmade = !s.program && o.isHandmade(w, c)
 	return s
+}
+
+// learn takes note of the annotations that the program writes on templates.
+func (o *Oracle) learn(c world.Commit) {
+	if c.Call == nil {
+		return
+	}
+	before := c.Sent
+	if o.options.Program(c.Call.Client) {
+		before = c.Old
+	}
+	if before == nil {
+		return
+	}
+	path := templatePath(c.Key.Resource.Plural)
+	had := annotationsOf(section(before, path...))
+	for name := range annotationsOf(section(c.New, path...)) {
+		if _, sent := had[name]; !sent && isMark(name, o.options.Prefix) {
+			o.learned[name] = true
+		}
+	}
+}
+
+// isHandmade tells whether annotations with the prefix changed that the program does not write.
+func (o *Oracle) isHandmade(w *workload, c world.Commit) bool {
+	path := templatePath(w.id.plural)
+	before, after := annotationsOf(section(c.Old, path...)), annotationsOf(section(c.New, path...))
+	return !sameWithout(before, after, func(name string) bool { return o.learned[name] || !isMark(name, o.options.Prefix) })
+}
+
+// noteOldKey takes note of marks that come back from before a key was lost: they cannot be compared.
+func (o *Oracle) noteOldKey(w *workload, s *stamp) {
+	for _, a := range w.adoptions {
+		if !a.lost || s.marks == "" {
+			continue
+		}
+		for _, earlier := range w.stamps {
+			if earlier.version < a.version && earlier.marks == s.marks && !s.foreign {
+				s.foreign = true
+				p := w.openPeriod(s.arrived, s.at)
+				p.waits = true
+				s.periods = append(s.periods, p)
+			}
+		}
+	}
 }
 
 // inheritFrom adds what was believed of earlier stamps that had the same marks: they may mean what they meant then.

@@ -97,6 +97,10 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 		w.acts = [3]time.Time{w.acts[1], w.acts[2], c.At}
 		o.noteMarks(w, c)
 	}
+	if c.Call != nil && o.options.Program(c.Call.Client) {
+		w.closeWaiting(c.Version)
+	}
+	o.learn(c)
 	created := w.object == nil
 	w.object = c.New
 	o.readTraits(w, c, created)

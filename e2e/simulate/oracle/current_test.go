@@ -1,0 +1,160 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// quietly ends a history in which the law "prompt" has nothing to say, as faults excuse everything until the end.
+func quietly(happens func(s *scene)) func(s *scene) {
+	return func(s *scene) {
+		happens(s)
+		s.wait(20 * time.Minute)
+		for _, w := range s.oracle.all {
+			w.due.reported = true
+		}
+		s.quiet()
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	change := func(s *scene) {
+		s.begin()
+		s.set(configMap("app"), "2")
+	}
+	runLaw(t, "current", map[string]lawCase{
+		"all is well":     {options: hooked, because: "nothing happened", happens: quietly(func(s *scene) { s.begin() })},
+		"never restarted": {options: hooked, want: "current/modified", because: "a missed change", happens: quietly(unjudged(change))},
+		"restarted": {options: hooked, because: "it runs with the new content", happens: quietly(func(s *scene) {
+			change(s)
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		})},
+		"rollout pending": {options: hooked, because: "the template is right, the pods wait (paused, OnDelete, a broken image)", happens: quietly(func(s *scene) {
+			change(s)
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+		})},
+		"held": {options: hooked, because: "pods could not start", happens: quietly(func(s *scene) {
+			s.begin()
+			s.set(configMap("extra"), "2")
+			s.remove(user, configMap("app"))
+		})},
+		"deleted object that is not required": {options: hooked, want: "current/deleted", because: "a missed change", happens: quietly(unjudged(func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("extra"))
+		}))},
+		"created object that is not required": {options: hooked, want: "current/created", because: "a missed change", happens: quietly(unjudged(func(s *scene) {
+			s.set(configMap("app"), "1")
+			s.sends("create", cart, manifest(cart, "one"), "a")
+			s.rollout(cart)
+			s.wait(time.Minute)
+			s.set(configMap("extra"), "1")
+		}))},
+		"excluded": {options: hooked, because: "it is not looked after", happens: quietly(func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+			s.set(configMap("app"), "2")
+		})},
+		"pods that started in between": {options: hooked, because: "the program knows nothing of pods", happens: quietly(func(s *scene) {
+			change(s)
+			s.rollout(cart)
+			s.set(configMap("app"), "1")
+		})},
+		"adopted with the new content": {because: "the first sight was after the change", happens: quietly(func(s *scene) {
+			s.set(configMap("app"), "1")
+			s.sends("create", cart, manifest(cart, "one"), "")
+			s.rollout(cart)
+			s.set(configMap("app"), "2")
+		})},
+		"marks taken away while the webhook was away": {options: hooked, because: "nothing was known any more", happens: quietly(func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "") })
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1:x") })
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+		})},
+		"key lost": {options: hooked, because: "it cannot be compared", happens: quietly(func(s *scene) {
+			s.begin()
+			s.keys("one")
+			s.keys("two")
+			s.set(configMap("app"), "2")
+		})},
+		"rolled back to old pods": {options: hooked, want: "current/modified/undone", because: "the webhook must compare with what they run with", happens: quietly(func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.sends("update", cart, manifest(cart, "broken"), "b")
+			s.wait(time.Minute)
+			s.sends("update", cart, manifest(cart, "one"), "a")
+		})},
+		"newly listed": {options: hooked, because: "its content at the edit is the one that counts", happens: quietly(func(s *scene) {
+			s.set(configMap("more"), "1")
+			s.begin()
+			s.set(configMap("more"), "2")
+			s.wait(time.Minute)
+			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,more") }), "a")
+		})},
+		"newly listed, then changed": {options: hooked, want: "current/modified", because: "it is listed", happens: quietly(unjudged(func(s *scene) {
+			s.set(configMap("more"), "1")
+			s.begin()
+			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,more") }), "a")
+			s.wait(time.Minute)
+			s.set(configMap("more"), "2")
+		}))},
+	})
+}
+
+// unjudged keeps the law "prompt" from judging what happens last.
+func unjudged(happens func(s *scene)) func(s *scene) {
+	return func(s *scene) {
+		happens(s)
+		for _, w := range s.oracle.all {
+			w.due.reported = true
+		}
+	}
+}
+
+func TestCurrentOfStatefulSetIsJudgedByItsRevision(t *testing.T) {
+	t.Parallel()
+	s := webhookScene(t)
+	store := world.Key{Resource: world.StatefulSets, Namespace: "shop", Name: "store"}
+	s.set(configMap("app"), "1")
+	s.sends("create", store, manifest(store, "one"), "a")
+	template := section(s.objects[store], "spec", "template")
+	revision := edited(template, func(o world.Object) { o["$patch"] = "replace" })
+	s.change(nil, world.Key{Resource: world.ControllerRevisions, Namespace: "shop", Name: "store-1"}, nil, world.Object{
+		"metadata": world.Object{"ownerReferences": owner(store)}, "data": world.Object{"spec": world.Object{"template": revision}},
+	})
+	made := edited(template, func(o world.Object) {
+		section(o, "metadata", "labels")["controller-revision-hash"] = "store-1"
+		section(o, "spec")["hostname"] = "store-0"
+	})
+	s.podOf(store, "store-0", made)
+	s.set(configMap("app"), "2")
+	for _, w := range s.oracle.all {
+		w.due.reported = true
+	}
+	s.quiet()
+	assert.Equal(t, []string{"current/modified"}, s.signatures())
+	assert.Equal(t, 1, s.oracle.Describe()["pods judged"])
+}
+
+func TestPodWithoutRevisionIsMatchedByItsFields(t *testing.T) {
+	t.Parallel()
+	template := section(manifest(cart, "one"), "spec", "template")
+	pod := edited(template, func(o world.Object) {
+		section(o, "spec")["nodeName"] = "node-a"
+		section(o, "metadata", "labels")["pod-template-hash"] = "x"
+	})
+	assert.True(t, madeFrom(pod, template, prefix))
+	assert.False(t, madeFrom(pod, section(manifest(cart, "two"), "spec", "template"), prefix))
+}

@@ -1,0 +1,168 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestGates(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	after := func(wait time.Duration) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(wait)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}
+	}
+	again := func(wait time.Duration, between func(s *scene)) func(s *scene) {
+		return func(s *scene) {
+			after(time.Second)(s)
+			s.set(configMap("app"), "3")
+			if between != nil {
+				between(s)
+			}
+			s.wait(wait)
+			s.reload(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+		}
+	}
+	runLaw(t, "gates", map[string]lawCase{
+		"settled":                 {options: hooked, because: "one second is enough", happens: after(time.Second)},
+		"a little early":          {options: hooked, because: "clocks differ", happens: after(995 * time.Millisecond)},
+		"at once":                 {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(10 * time.Millisecond)},
+		"half settled":            {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(600 * time.Millisecond)},
+		"no settle":               {options: Options{Webhook: true, Settle: time.Nanosecond, Refractory: time.Second}, because: "the gate is off", happens: after(0)},
+		"rested":                  {options: hooked, because: "five seconds are enough", happens: again(5*time.Second, nil)},
+		"not rested":              {options: hooked, want: "gates/refractory", because: "two restarts in two seconds", happens: again(2*time.Second, nil)},
+		"own timing of a replica": {options: hooked, because: "it was started with other flags", happens: func(s *scene) {
+			s.oracle.Timing(replica, 0, 0, 0)
+			again(0, nil)(s)
+		}},
+		"release in between": {options: hooked, because: "it is the user's", happens: again(2*time.Second, func(s *scene) {
+			s.sends("update", cart, manifest(cart, "two"), "x")
+			s.set(configMap("app"), "4")
+		})},
+		"last change unsettled": {options: hooked, want: "gates/settle", because: "it was quiet for 0.7 s only", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(800 * time.Millisecond)
+			s.set(configMap("app"), "3")
+			s.wait(700 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"last change just now": {options: hooked, because: "the program may have read it before it was told of it", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(999 * time.Millisecond)
+			s.set(configMap("app"), "3")
+			s.wait(time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"settle-max": {options: hooked, because: "five seconds after the first change", happens: func(s *scene) {
+			s.begin()
+			for i := range 7 {
+				s.set(configMap("app"), string(rune('A'+i)))
+				s.wait(700 * time.Millisecond)
+			}
+			s.wait(100 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"leader changed": {options: hooked, because: "a new leader does not know when the change was", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(10 * time.Millisecond)
+			s.oracle.Leader("replica-1.1", s.now)
+			s.wait(10 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"clock wrong": {options: hooked, because: "its seconds are others", happens: func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
+			again(time.Second, nil)(s)
+		}},
+	})
+}
+
+func TestUnharmed(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	stored := func(change func(o world.Object)) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			sent := manifest(cart, "two")
+			call := s.call(user, "update", cart, nil)
+			s.oracle.Request(call)
+			s.change(call, cart, sent, edited(sent, change))
+		}
+	}
+	rejected := func(body string, status int, webhook string) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			call := s.call(user, "patch", cart, []byte(body))
+			if body != "" && body[0] == '[' {
+				call.ContentType = "application/json-patch+json"
+			}
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: status, Webhook: webhook})
+		}
+	}
+	const ours = "mutate.pod-reloader.cs.sap.com"
+	const asks = `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}`
+	runLaw(t, "unharmed", map[string]lawCase{
+		"marks added": {options: hooked, because: "they are ours", happens: stored(func(o world.Object) {
+			setAnnotation(o, prefix+"config-record", "v1:x")
+			setAnnotation(section(o, "spec", "template"), prefix+"config-hash", "b")
+			section(o, "metadata")["generation"] = 7
+			o["status"] = world.Object{"replicas": 1}
+		})},
+		"field dropped": {options: hooked, want: "unharmed/stored", because: "it is the user's", happens: stored(func(o world.Object) {
+			delete(section(o, "spec"), "replicas")
+		})},
+		"template changed": {options: hooked, want: "unharmed/stored", because: "it is the user's", happens: stored(func(o world.Object) {
+			section(o, "spec", "template", "spec")["hostNetwork"] = true
+		})},
+		"list changed": {options: hooked, want: "unharmed/stored", because: "lists are the user's", happens: stored(func(o world.Object) {
+			setAnnotation(o, prefix+"configmaps", "app")
+		})},
+		"other annotation of the template": {options: hooked, want: "unharmed/stored", because: "it is not ours", happens: stored(func(o world.Object) {
+			setAnnotation(section(o, "spec", "template"), "kubectl.kubernetes.io/restartedAt", "now")
+		})},
+		"another webhook": {
+			options: Options{Webhook: true, Foreign: func(o world.Object) world.Object {
+				return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), "injected", "") })
+			}},
+			because: "it is known what it adds",
+			happens: stored(func(o world.Object) { setAnnotation(section(o, "spec", "template"), "injected", "yes") }),
+		},
+		"program writes more than marks": {options: hooked, want: "unharmed/program", because: "the rest is the user's", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { section(o, "spec")["replicas"] = 9 }))
+		}},
+		"rejected":                          {options: hooked, want: "unharmed/rejected", because: "it asks for nothing", happens: rejected(`{"spec":{}}`, 409, ours)},
+		"rejected by another":               {options: hooked, because: "not ours", happens: rejected(`{"spec":{}}`, 403, "validator.example.com")},
+		"verified reload":                   {options: hooked, because: "it does not match", happens: rejected(asks, 409, ours)},
+		"verified reload, unverifiable":     {options: hooked, because: "try again", happens: rejected(asks, 503, ours)},
+		"verified reload, other status":     {options: hooked, want: "unharmed/rejected", because: "409 and 503 only", happens: rejected(asks, 500, ours)},
+		"verified reload by JSON patch":     {options: hooked, because: "it does not match", happens: rejected(`[{"op":"add","path":"/metadata/annotations/pod-reloader.cs.sap.com~1config-hash","value":"00"}]`, 409, ours)},
+		"hash of the template by JSON patch": {
+			options: hooked, want: "unharmed/rejected", because: "rollout undo asks for nothing",
+			happens: rejected(`[{"op":"replace","path":"/spec/template","value":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}}]`, 409, ours),
+		},
+		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-hash", "00") })
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+			s.wait(time.Minute)
+			call := s.call(user, "patch", cart, []byte(asks))
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 409, Webhook: ours})
+		}},
+	})
+}

@@ -1,0 +1,261 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestKept(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "kept", map[string]lawCase{
+		"content changed": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+			s.begin()
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"only labelled": {options: hooked, want: "kept/program", because: "labels are no content", happens: func(s *scene) {
+			s.begin()
+			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
+			s.write(user, "update", configMap("app"), labelled)
+			s.wait(time.Second)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"changed and back": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("extra"), "2")
+			s.set(configMap("extra"), "1")
+			s.wait(20 * time.Second)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"deleted and created with equal content": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(2 * time.Second)
+			s.set(configMap("app"), "1")
+			s.wait(20 * time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"required one created that the pods waited for": {options: hooked, want: "kept/program", because: "they started with it", happens: func(s *scene) {
+			s.set(configMap("extra"), "1")
+			s.set(configMap("app"), "1")
+			s.remove(user, configMap("app"))
+			s.sends("create", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+			s.set(configMap("app"), "1")
+			s.rollout(cart)
+			s.wait(time.Minute)
+			s.reload(cart, "b", "configmap/app created")
+			s.rollout(cart)
+		}},
+		"PUT that forgot the marks, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "one"), "b")
+			s.rollout(cart)
+		}},
+		"PUT that forgot the marks, restored": {options: hooked, because: "the template is the same", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+		}},
+		"PUT that forgot the marks while the webhook was away": {options: hooked, because: "it could not be restored", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.sends("update", cart, manifest(cart, "one"), "")
+			s.rollout(cart)
+		}},
+		"marks put back after such a PUT": {options: hooked, want: "kept/program", because: "once is enough", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.sends("update", cart, manifest(cart, "one"), "")
+			s.rollout(cart)
+			s.wait(time.Second)
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+			s.wait(5 * time.Minute)
+			s.reload(cart, "a")
+			s.rollout(cart)
+		}},
+		"release": {options: hooked, because: "the template changed", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "two"), "a")
+			s.rollout(cart)
+		}},
+		"lists edited": {options: hooked, because: "that restarts once", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }), "b")
+			s.rollout(cart)
+		}},
+		"lists edited, restarted twice": {options: hooked, want: "kept/program", because: "that restarts once", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }), "b")
+			s.rollout(cart)
+			s.wait(time.Minute)
+			s.reload(cart, "c")
+			s.rollout(cart)
+		}},
+		"scaled down": {options: hooked, because: "a pod of the present template is deleted", happens: func(s *scene) {
+			s.begin()
+			s.change(nil, s.pods[0], nil, nil)
+		}},
+		"deleted by a user": {options: hooked, because: "it is the user's", happens: func(s *scene) {
+			s.begin()
+			s.reload(cart, "b", "")
+			s.remove(user, s.pods[0])
+		}},
+		"workload deleted": {options: hooked, because: "the pods go with it", happens: func(s *scene) {
+			s.begin()
+			s.reload(cart, "b", "")
+			s.remove(user, cart)
+			s.change(nil, s.pods[0], nil, nil)
+		}},
+		"namespace deleted": {options: hooked, because: "the pods go with it", happens: func(s *scene) {
+			s.begin()
+			s.reload(cart, "b", "")
+			s.write(user, "update", world.Key{Resource: world.Namespaces, Name: "shop"},
+				world.Object{"metadata": world.Object{"deletionTimestamp": "2030-01-01T00:00:00Z"}})
+			s.change(nil, s.pods[0], nil, nil)
+		}},
+		"key rotated": {options: hooked, want: "kept/program", because: "a rotation restarts nothing", happens: func(s *scene) {
+			s.begin()
+			s.keys("one")
+			s.keys("one", "two")
+			s.wait(time.Minute)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"key lost": {options: hooked, because: "what is known under it means nothing", happens: func(s *scene) {
+			s.begin()
+			s.keys("one")
+			s.keys("two")
+			s.wait(time.Minute)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"rolled back to the pods of the release before": {options: hooked, because: "they are found again", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "broken"), "a")
+			s.wait(time.Minute)
+			s.sends("update", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+			s.quiet()
+		}},
+		"rolled back, and the pods of the release before are replaced": {options: hooked, want: "kept/update", because: "they had it all", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "broken"), "b")
+			s.wait(time.Minute)
+			s.sends("update", cart, manifest(cart, "one"), "c")
+			s.wait(time.Minute)
+			s.change(nil, s.pods[0], nil, nil)
+		}},
+		"late pods of a template that was there for a moment": {options: hooked, because: "controllers lag", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "two"), "a")
+			s.wait(time.Second)
+			s.sends("update", cart, manifest(cart, "one"), "b")
+			s.change(nil, s.pods[0], nil, nil)
+		}},
+		"label set and removed": {options: hooked, want: "kept/program", because: "nothing had changed", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
+			s.wait(time.Minute)
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = nil })
+			s.wait(time.Minute)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"release while excluded, label removed": {options: hooked, want: "kept/program", because: "the pods of the release had it all", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
+			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.edit(cart, func(o world.Object) {
+				section(o, "spec", "template", "spec")["containers"] = []any{world.Object{"image": "two"}}
+			})
+			s.rollout(cart)
+			s.wait(time.Minute)
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = nil })
+			s.wait(time.Minute)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"mine", "1") })
+			s.rollout(cart)
+		}},
+		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *scene) {
+			s.begin()
+			s.wait(time.Hour)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"changed before it was adopted, in direct mode": {because: "the program may have seen the old content", happens: func(s *scene) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "two"), "")
+			s.rollout(cart)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.set(configMap("app"), "1")
+			s.wait(time.Hour)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"versions moved, with revision digests": {
+			options: Options{Webhook: true, Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *scene) {
+				s.begin()
+				s.set(configMap("app"), "1")
+				s.sends("update", cart, manifest(cart, "broken"), "b")
+				s.wait(time.Minute)
+				s.sends("update", cart, manifest(cart, "one"), "c")
+				s.wait(time.Minute)
+				s.change(nil, s.pods[0], nil, nil)
+			},
+		},
+		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.pods = append(s.pods, s.podOf(world.Key{Resource: world.ReplicaSets, Namespace: "shop", Name: "rs-" + s.pods[0].Name}, "scaled-up",
+				section(s.objects[cart], "spec", "template")))
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+	})
+}
+
+// keys replaces the digest keys.
+func (s *scene) keys(values ...string) {
+	data := world.Object{}
+	for _, value := range values {
+		data[value] = value
+	}
+	s.write(user, "update", world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}, world.Object{"data": data})
+}
+
+func TestKeptNamesTheRequest(t *testing.T) {
+	t.Parallel()
+	for want, call := range map[string]*world.Call{
+		"update":           {Verb: "update", ContentType: "application/json"},
+		"patch-apply":      {Verb: "patch", ContentType: "application/apply-patch+yaml"},
+		"patch-json-patch": {Verb: "patch", ContentType: "application/json-patch+json"},
+		"patch-strategic":  {Verb: "patch", ContentType: "application/strategic-merge-patch+json"},
+		"patch-merge":      {Verb: "patch", ContentType: "application/merge-patch+json"},
+		"controller":       nil,
+	} {
+		if got := by(&stamp{call: call}); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
