@@ -24,9 +24,9 @@ func Draw(seed uint64, o DrawOptions) history.History {
 
 // setup draws an installation: mostly an ordinary one.
 func setup(r *rand.Rand, o DrawOptions) history.Setup {
-	s := history.Setup{Replicas: 1 + r.IntN(3), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
+	s := history.Setup{Replicas: replicas(r, o), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
 	s.OtherWebhooks = []string{"", "", "before", "after", "around"}[r.IntN(5)]
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		s.Flags = []string{"--settle=0s", "--refractory=0s"}
 	case 1:
@@ -37,9 +37,19 @@ func setup(r *rand.Rand, o DrawOptions) history.Setup {
 		s.Flags = []string{"--hash=revision"}
 	case 4:
 		s.Flags = []string{"--namespace-selector=team"}
+	case 5:
+		s.Flags = []string{"--workers=1"}
 	}
 	if o.Faults && r.IntN(8) == 0 {
 		s.FailurePolicy = "Fail"
 	}
 	return s
+}
+
+// replicas is how many there are: without faults, more than one make little difference.
+func replicas(r *rand.Rand, o DrawOptions) int {
+	if o.Faults {
+		return []int{1, 2, 2, 3}[r.IntN(4)]
+	}
+	return []int{1, 1, 1, 2}[r.IntN(4)]
 }

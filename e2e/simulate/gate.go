@@ -47,10 +47,7 @@ func (g *gate) Wait(ctx context.Context, call *world.Call) apiserver.Fate {
 	}
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
-	select {
-	case g.arrived <- struct{}{}:
-	default:
-	}
+	g.wake()
 	select {
 	case fate := <-w.pass:
 		return fate
@@ -66,6 +63,14 @@ func (g *gate) Wait(ctx context.Context, call *world.Call) apiserver.Fate {
 		return <-w.pass
 	}
 	return apiserver.Fate{Drop: true}
+}
+
+// wake wakes the scheduler.
+func (g *gate) wake() {
+	select {
+	case g.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // Waiting returns the requests that wait, in an order that does not depend on which came first within one moment.

@@ -18,7 +18,7 @@ type Known []KnownDefect
 
 // KnownDefect is one of them.
 type KnownDefect struct {
-	// Signature of violations; one that ends with "*" is a prefix.
+	// Signature of violations; one "*" in it stands for any text.
 	Signature string `json:"signature"`
 	// Why says what is wrong with the program.
 	Why string `json:"why"`
@@ -47,11 +47,18 @@ func ReadKnown() (Known, error) {
 // Has tells whether a violation is known.
 func (k Known) Has(v oracle.Violation) bool {
 	for _, d := range k {
-		if prefix, ok := strings.CutSuffix(d.Signature, "*"); d.Signature == v.Signature || ok && strings.HasPrefix(v.Signature, prefix) {
+		if d.fits(v.Signature) {
 			return true
 		}
 	}
 	return false
+}
+
+// fits compares a signature with the pattern.
+func (d KnownDefect) fits(signature string) bool {
+	first, rest, wild := strings.Cut(d.Signature, "*")
+	return signature == d.Signature ||
+		wild && len(signature) >= len(first)+len(rest) && strings.HasPrefix(signature, first) && strings.HasSuffix(signature, rest)
 }
 
 // Unknown returns the violations that are not known.

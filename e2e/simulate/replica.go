@@ -110,7 +110,10 @@ func (s *simulation) start(at *slot) error {
 		Now:       func() time.Time { return time.Now().Add(time.Duration(at.offset.Load())) },
 		SetLogger: func(logr.Logger) {},
 	}
-	go func() { r.ended <- app.Run(ctx, host, o, "simulated", s.logger(name)) }()
+	go func() {
+		r.ended <- app.Run(ctx, host, o, "simulated", s.logger(name))
+		s.gate.wake()
+	}()
 	s.note("%s starts with %v", name, at.flags)
 	s.oracle.Fault(down(r.name, false))
 	s.oracle.Timing(r.name, o.Reload)

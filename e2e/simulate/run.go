@@ -36,6 +36,8 @@ type Result struct {
 	Strayed int
 	// Requests were made to the API server, Reviews to the webhook; Hits of them met a fault.
 	Requests, Reviews, Hits int
+	// Writes counts those of the program, leases left out.
+	Writes int
 	// Tried counts the acts and faults that took place, Skipped the acts that had nothing to act on.
 	Tried map[string]int
 	// Lasted is how much fake time went by.
@@ -105,6 +107,9 @@ func (s *simulation) play(o Options) error {
 
 // patience is how long all is given to come to rest.
 func (s *simulation) patience() time.Duration {
+	if s.history.Setup.CrashAtWrite > 0 {
+		return recovery
+	}
 	for _, step := range s.history.Steps {
 		if _, fault := findFault(step.Do); fault {
 			return recovery
@@ -115,6 +120,7 @@ func (s *simulation) patience() time.Duration {
 
 // judgeAtRest has the oracle look at the end, and at a time in which nothing happens.
 func (s *simulation) judgeAtRest() {
+	s.resting = true
 	for _, r := range s.replicas {
 		s.oracle.Metrics(r.name, r.scrape(), time.Now())
 	}
@@ -235,7 +241,7 @@ func (s *simulation) close() {
 func (s *simulation) result() Result {
 	return Result{
 		Violations: s.oracle.violations(), Trace: s.trace.made, Strayed: s.trace.strayed,
-		Requests: s.requests, Reviews: int(s.calls.Load()), Hits: s.hits, Tried: maps.Clone(s.tried),
+		Requests: s.requests, Reviews: int(s.calls.Load()), Hits: s.hits, Writes: s.writes, Tried: maps.Clone(s.tried),
 		Lasted: time.Since(s.began), Judged: s.oracle.counts(), Journal: s.journal.lines,
 	}
 }

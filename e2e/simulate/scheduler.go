@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing/synctest"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // timer is something that the scheduler does at a moment of fake time.
@@ -36,6 +39,7 @@ const hotLoop = 20_000
 func (s *simulation) run(until time.Time, done func() bool) {
 	for {
 		s.settle()
+		s.crash()
 		s.reap()
 		if s.fire() || s.decide() {
 			continue
@@ -159,5 +163,34 @@ func (s *simulation) see(w *waiter) {
 // serve lets a request pass, or fail.
 func (s *simulation) serve(w *waiter) {
 	s.requests++
-	s.gate.Pass(w, s.faults.fate(s, w.call))
+	fate := s.faults.fate(s, w.call)
+	if !s.resting && isProgram(w.call.Client) && w.call.Write() && w.call.Key.Resource != world.Leases {
+		s.writes++
+		if s.writes == s.history.Setup.CrashAtWrite {
+			s.last.Store(w.call)
+			fate = apiserver.Fate{Lose: true}
+		}
+	}
+	s.gate.Pass(w, fate)
+}
+
+// replied is called when a request is answered.
+func (s *simulation) replied(r world.Reply) {
+	s.oracle.Reply(r)
+	if r.Call == s.last.Load() {
+		s.stored.Store(true)
+		s.gate.wake()
+	}
+}
+
+// crash kills a replica whose last write is stored. It starts again by itself.
+func (s *simulation) crash() {
+	if !s.stored.Swap(false) {
+		return
+	}
+	for _, at := range s.slots {
+		if r := at.current; r != nil && r.name == s.last.Load().Client {
+			s.kill(r)
+		}
+	}
 }

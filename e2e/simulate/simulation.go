@@ -53,14 +53,20 @@ type simulation struct {
 	acting atomic.Int64
 	// closing tells that the end has begun: nothing is started any more.
 	closing bool
+	// resting tells that users and faults are done, and the oracle looks at what is left.
+	resting bool
 	broken  error
 	endings []string
 
-	requests, hits int
-	calls          atomic.Int64
-	tried          map[string]int
-	journal        *journal
-	user           user
+	// last is the write after which its sender is killed, stored tells that it is answered.
+	last   atomic.Pointer[world.Call]
+	stored atomic.Bool
+
+	requests, hits, writes int
+	calls                  atomic.Int64
+	tried                  map[string]int
+	journal                *journal
+	user                   user
 }
 
 var errHotLoop = errors.New("the program does not wait")
@@ -97,7 +103,7 @@ func newSimulation(h history.History, certificate *certificate, o Options) (*sim
 			s.cluster.Dirty(c)
 			s.oracle.Commit(c)
 		},
-		OnReply: s.oracle.Reply,
+		OnReply: s.replied,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the API server: %w", err)

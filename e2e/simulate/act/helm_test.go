@@ -21,7 +21,7 @@ func TestHelmMergesTheOldManifestTheNewOneAndWhatIsLive(t *testing.T) {
 	template := annotationsOf(at(f.get(cart), "spec", "template"))
 	assert.Equal(t, world.Object{"example.com/scrape": "true", Prefix + "config-hash": "0a1b"}, template,
 		"only the old manifest has channel, only the live object has the mark")
-	assert.EqualValues(t, 4, at(f.get(cart), "spec")["replicas"], "the chart has its own idea of replicas")
+	assert.EqualValues(t, 2, at(f.get(cart), "spec")["replicas"], "the chart has its own idea of replicas")
 	assert.Equal(t, "Helm", at(f.get(cart), "metadata", "labels")["app.kubernetes.io/managed-by"])
 	assert.NotNil(t, f.get("secrets/shop/sh.helm.release.v1.cart.v2"))
 }

@@ -44,13 +44,13 @@ type source struct {
 func plans() []plan {
 	return []plan{
 		{
-			resource: world.Deployments, name: "cart", replicas: 4,
+			resource: world.Deployments, name: "cart", replicas: 2,
 			configMaps: "app, extra", secrets: "db",
 			envFrom: []source{{world.ConfigMaps, "app", false}, {world.Secrets, "db", false}},
 			volumes: []source{{world.ConfigMaps, "extra", true}},
 		},
 		{
-			resource: world.Deployments, name: "web", replicas: 4,
+			resource: world.Deployments, name: "web", replicas: 2,
 			configMaps: " extra ,app,extra,, late", secrets: "tls,db , tls",
 			envFrom: []source{{world.ConfigMaps, "app", true}},
 			volumes: []source{{world.Secrets, "tls", false}, {world.ConfigMaps, "extra", true}},

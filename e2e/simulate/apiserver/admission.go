@@ -144,7 +144,7 @@ func (s *Server) validate(q *request, r review) error {
 	return nil
 }
 
-// ignores tells whether a failing webhook is passed over.
+// ignores reports whether a failing webhook is passed over.
 func (h *hook) ignores() bool {
 	policy := h.Config.FailurePolicy
 	return policy != nil && *policy == admissionregistrationv1.Ignore

@@ -1,19 +1,16 @@
 package apiserver
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
 )
 
 // newReview builds what a webhook is sent. Its UID is made of the number of the call, so that it is the same in every run.
@@ -93,7 +90,11 @@ func verify(got *admissionv1.AdmissionReview, uid types.UID, mutating bool) erro
 	case got.APIVersion != "admission.k8s.io/v1" || got.Kind != "AdmissionReview":
 		return fmt.Errorf("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got %s", got.GroupVersionKind())
 	}
-	patch, patchType := len(got.Response.Patch) > 0, got.Response.PatchType
+	return verifyPatch(got.Response, mutating)
+}
+
+func verifyPatch(got *admissionv1.AdmissionResponse, mutating bool) error {
+	patch, patchType := len(got.Patch) > 0, got.PatchType
 	switch {
 	case !mutating && (patch || patchType != nil):
 		return errors.New("validating webhook may not return response.patch")
@@ -135,29 +136,29 @@ func (s *Server) callMutating(q *request, h *hook, r *review) (object, error) {
 	if err != nil || len(response.Patch) == 0 {
 		return nil, err
 	}
-	operations, err := jsonpatch.DecodePatch(response.Patch)
+	patch, err := decodeOperations(response.Patch)
 	if err != nil {
 		return nil, &failedCall{h.Config.Name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
-	if len(operations) == 0 {
+	if len(patch) == 0 {
 		return nil, nil //nolint:nilnil // no change and no error
 	}
 	if r.object == nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf(
 			"admission webhook %q attempted to modify the object, which is not supported for this operation", h.Config.Name))
 	}
-	text, err := operations.Apply(r.forms(q.kind).json())
+	before := r.forms(q.kind)
+	text, touched, err := patch.patch(before)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	next := q.kind.make()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, next); err != nil {
+	next, err := touched.decode(before, text)
+	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if bytes.Equal(marshal(next), marshal(r.object)) {
+	if newItem(q.kind, next, before).same(before) {
 		return nil, nil //nolint:nilnil // no change and no error
 	}
-	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)
 	setDefaults(next)
 	return next, nil
 }

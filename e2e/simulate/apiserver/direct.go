@@ -53,7 +53,7 @@ func (s *Server) Compact(version int64) {
 // and version are the Server's. If the object bears a resourceVersion that is not the stored one it fails with a conflict.
 // The object given is not kept.
 func (s *Server) Store(key world.Key, o world.Object) (world.Object, error) {
-	return s.storeDirectly(key, o, func(k *kind, next object, old *item) {
+	return s.storeDirectly(key, o, func(k *kind, next object, old *item) error {
 		if old == nil {
 			given := clone(next)
 			metaOf(next).Generation = 0
@@ -62,67 +62,69 @@ func (s *Server) Store(key world.Key, o world.Object) (world.Object, error) {
 			if _, ok := o["status"]; ok {
 				copyStatus(next, given)
 			}
-			return
+			return nil
 		}
 		meta, before := metaOf(next), old.meta()
 		meta.UID, meta.CreationTimestamp, meta.Generation = before.UID, before.CreationTimestamp, before.Generation
 		raise(k, next, old.typed)
+		return nil
 	})
 }
 
 // StoreStatus changes the status of an object that exists, by the rules of the status subresource.
 func (s *Server) StoreStatus(key world.Key, o world.Object) (world.Object, error) {
-	return s.storeDirectly(key, o, func(_ *kind, next object, old *item) {
+	return s.storeDirectly(key, o, func(k *kind, next object, old *item) error {
 		if old == nil {
-			return
+			return apierrors.NewNotFound(k.gr, key.Name)
 		}
 		meta, before := metaOf(next), old.meta()
 		meta.UID, meta.CreationTimestamp, meta.Generation = before.UID, before.CreationTimestamp, before.Generation
 		prepareStatus(next, old.typed)
 		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = before.DeletionTimestamp, before.DeletionGracePeriodSeconds
-	}, mustExist)
+		return nil
+	})
 }
 
-// storeOption is a variation of storeDirectly.
-type storeOption int
-
-const mustExist storeOption = iota
-
-func (s *Server) storeDirectly(
-	key world.Key, o world.Object, prepare func(*kind, object, *item), options ...storeOption,
-) (world.Object, error) {
+// storeDirectly repeats a write until it is stored. Prepare gets nil if there is no object, and may refuse that.
+func (s *Server) storeDirectly(key world.Key, o world.Object, prepare func(*kind, object, *item) error) (world.Object, error) {
 	k, err := s.kindOf(key.Resource)
 	if err != nil {
 		return nil, err
 	}
-	at := placeOf(key)
 	for {
-		old := s.store.get(k, at, 0)
-		if old == nil && len(options) > 0 {
-			return nil, apierrors.NewNotFound(k.gr, key.Name)
-		}
-		next, err := fromValues(k, o)
+		old := s.store.get(k, placeOf(key), 0)
+		i, err := direct(k, key, o, old, prepare)
 		if err != nil {
 			return nil, err
 		}
-		meta := metaOf(next)
-		meta.Namespace, meta.Name = key.Namespace, key.Name
-		if old != nil && meta.ResourceVersion != "" && meta.ResourceVersion != old.meta().ResourceVersion {
-			return nil, errModified(k, key.Name)
-		}
-		setDefaults(next)
-		prepare(k, next, old)
-		if old != nil {
-			meta.ResourceVersion = old.meta().ResourceVersion
-		}
-		i := newItem(k, next, old)
 		if old != nil && i.same(old) {
 			return old.object(), nil
 		}
-		if stored := s.store.commit(write{kind: k, at: at, expect: old, next: i}); stored != nil {
+		if stored := s.store.commit(write{kind: k, at: placeOf(key), expect: old, next: i}); stored != nil {
 			return stored.object(), nil
 		}
 	}
+}
+
+// direct makes the item that a direct write stores.
+func direct(k *kind, key world.Key, o world.Object, old *item, prepare func(*kind, object, *item) error) (*item, error) {
+	next, err := fromValues(k, o)
+	if err != nil {
+		return nil, err
+	}
+	meta := metaOf(next)
+	meta.Namespace, meta.Name = key.Namespace, key.Name
+	if old != nil && meta.ResourceVersion != "" && meta.ResourceVersion != old.meta().ResourceVersion {
+		return nil, errModified(k, key.Name)
+	}
+	setDefaults(next)
+	if err := prepare(k, next, old); err != nil {
+		return nil, err
+	}
+	if old != nil {
+		meta.ResourceVersion = old.meta().ResourceVersion
+	}
+	return newItem(k, next, old), nil
 }
 
 // Remove deletes an object, whatever finalizers it has. It returns false if there is none.

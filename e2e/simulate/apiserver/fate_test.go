@@ -83,7 +83,7 @@ func TestHangingRequestEndsWithTheServer(t *testing.T) {
 			defer func() { ended = recover() != nil }()
 			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, configMaps, http.NoBody))
 		}()
-		time.Sleep(time.Hour)
+		sleep(time.Hour)
 		synctest.Wait()
 		assert.False(t, ended)
 		s.Stop()

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,5 +135,10 @@ func worldKey(plural, name string) world.Key {
 	return world.Key{}
 }
 
-// body is a request body that tells nothing of its length.
+// sleep lets fake time go by.
+func sleep(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the time is fake
+}
+
+// body is a request body of unknown length.
 func body(text string) io.Reader { return strings.NewReader(text) }

@@ -51,7 +51,7 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// applies tells whether a webhook is to be called.
+// applies reports whether a webhook is to be called.
 func (s *Server) applies(q *request, h *hook, r *review) (bool, error) {
 	if !slices.ContainsFunc(h.Config.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		return covers(rule, q, r.operation)

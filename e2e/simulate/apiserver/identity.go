@@ -41,7 +41,8 @@ func suffix(n int64) string {
 
 // wipe removes what only the system sets, before admission sees an object that is to be created.
 func wipe(meta *metav1.ObjectMeta) {
-	meta.UID, meta.SelfLink = "", ""
+	meta.UID = ""
+	meta.SelfLink = "" //nolint:staticcheck // clients still send it
 	meta.CreationTimestamp = metav1.Time{}
 	meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = nil, nil
 }

@@ -63,7 +63,7 @@ func newItem(k *kind, o object, from ...*item) *item {
 	return i
 }
 
-// stamp gives an item that nobody else knows yet its version.
+// stamp gives an item that is not shared yet its version.
 func (i *item) stamp(version int64) *item {
 	i.version = version
 	i.meta().ResourceVersion = formatVersion(version)
@@ -91,10 +91,10 @@ func (i *item) at(version int64) *item { return newItem(i.kind, clone(i.typed), 
 
 func (i *item) meta() *metav1.ObjectMeta { return metaOf(i.typed) }
 
-// live tells whether there is an object.
+// live reports whether there is an object.
 func (i *item) live() bool { return i != nil && !i.gone }
 
-// same tells whether two items have the same content, their versions included.
+// same reports whether two items have the same content, their versions included.
 func (i *item) same(other *item) bool {
 	if i.spec != other.spec || i.status != other.status {
 		return false // equal sections are one
@@ -123,6 +123,10 @@ func (s *section) object() world.Object {
 }
 
 func (s *section) json() []byte { return *kept(&s.text, func() []byte { return toJSON(s.part) }) }
+
+func (i *item) specJSON() []byte { return i.spec.json() }
+
+func (i *item) statusJSON() []byte { return i.status.json() }
 
 // json returns the JSON form.
 func (i *item) json() []byte {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,9 +15,6 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// mostOperations is how many operations a JSON patch may have, as in kube-apiserver.
-const mostOperations = 10000
-
 // patch answers a PATCH.
 func (s *Server) patch(q *request) (answer, error) {
 	var apply func(q *request, old *item) (object, error)
@@ -28,7 +24,7 @@ func (s *Server) patch(q *request) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		apply = func(q *request, old *item) (object, error) { return applyOperations(q, old, operations) }
+		apply = operations.apply
 	case types.MergePatchType:
 		merge, err := decodeMerge(q.call.Body)
 		if err != nil {
@@ -55,40 +51,8 @@ func (s *Server) patch(q *request) (answer, error) {
 	})
 }
 
-func decodeOperations(body []byte) (jsonpatch.Patch, error) {
-	operations, err := jsonpatch.DecodePatch(body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if len(operations) > mostOperations {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
-			"The allowed maximum operations in a JSON patch is %d, got %d", mostOperations, len(operations)))
-	}
-	return operations, nil
-}
-
-func applyOperations(q *request, old *item, operations jsonpatch.Patch) (object, error) {
-	text, err := operations.Apply(old.json())
-	if err != nil {
-		// A test that fails, or a path that is missing. The message of the API server does not say what is wrong.
-		return nil, unprocessable(err)
-	}
-	return q.patched(text)
-}
-
 func unprocessable(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
-}
-
-// patched decodes the outcome of a patch.
-func (q *request) patched(text []byte) (object, error) {
-	next := q.kind.make()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, next); err != nil {
-		return nil, invalidPatch(string(text), err)
-	}
-	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)
-	setDefaults(next)
-	return next, nil
 }
 
 func invalidPatch(value string, err error) error {

@@ -16,39 +16,51 @@ type route struct {
 
 // route reads a path of a resource. The second result is false if the path names none.
 func (s *Server) route(path string) (route, bool) {
-	var group, version, rest string
-	switch {
-	case strings.HasPrefix(path, "/api/"):
-		version, rest, _ = strings.Cut(path[len("/api/"):], "/")
-	case strings.HasPrefix(path, "/apis/"):
-		group, rest, _ = strings.Cut(path[len("/apis/"):], "/")
-		version, rest, _ = strings.Cut(rest, "/")
-	default:
+	group, version, rest, ok := splitGroup(path)
+	if !ok {
 		return route{}, false
 	}
 	parts := strings.Split(rest, "/")
 	var r route
+	// The status of a Namespace has the form of a resource in it.
 	if len(parts) > 2 && parts[0] == "namespaces" && (parts[2] != "status" || group != "") {
 		r.at.namespace = parts[1]
 		parts = parts[2:]
 	}
 	r.kind = s.served[served{group, version, parts[0]}]
-	if r.kind == nil || (r.at.namespace != "" && !r.kind.Namespaced) {
-		return route{}, false
-	}
 	if len(parts) > 1 {
 		r.at.name = parts[1]
 	}
 	if len(parts) > 2 {
 		r.subresource = parts[2]
 	}
-	switch {
-	case len(parts) > 3, len(parts) > 1 && r.at.name == "", r.subresource != "" && (r.subresource != "status" || !r.kind.Status):
-		return route{}, false
-	case r.at.name != "" && r.kind.Namespaced && r.at.namespace == "":
-		return route{}, false
+	return r, r.kind != nil && len(parts) <= 3 && (len(parts) == 1 || r.at.name != "") && r.exists()
+}
+
+// splitGroup returns the group and version that a path begins with.
+func splitGroup(path string) (group, version, rest string, ok bool) {
+	if after, ok := strings.CutPrefix(path, "/api/"); ok {
+		version, rest, _ = strings.Cut(after, "/")
+		return "", version, rest, true
 	}
-	return r, true
+	if after, ok := strings.CutPrefix(path, "/apis/"); ok {
+		group, rest, _ = strings.Cut(after, "/")
+		version, rest, _ = strings.Cut(rest, "/")
+		return group, version, rest, true
+	}
+	return "", "", "", false
+}
+
+// exists reports whether the kind is served at such a place.
+func (r route) exists() bool {
+	namespaced := r.at.namespace != ""
+	switch {
+	case namespaced && !r.kind.Namespaced, r.at.name != "" && namespaced != r.kind.Namespaced:
+		return false
+	case r.subresource != "":
+		return r.subresource == "status" && r.kind.Status
+	}
+	return true
 }
 
 // served names a resource in a path.

@@ -75,7 +75,7 @@ func (s *Server) Stop() { s.stop() }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(s.running, cancel)()
+	defer context.AfterFunc(s.running, cancel)() //nolint:contextcheck // the Server outlives its requests
 	q := s.request(ctx, r)
 	if s.options.Gate != nil {
 		q.fate = s.options.Gate(ctx, q.call)
@@ -98,7 +98,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, q)
 		return
 	}
-	q.answer(w, s.serve(q))
+	q.answer(w, s.serve(q)) //nolint:contextcheck // the request has its context
 }
 
 // request reads a request as far as it can be understood without serving it.

@@ -92,7 +92,7 @@ func (s *Server) trackUpdate(q *request, old, next object) {
 	m.UpdateNoErrors(old, next, manager(q.query.Get("fieldManager"), q.http.UserAgent()))
 }
 
-// manager returns who a write belongs to: the parameter, else the user agent up to its first slash.
+// manager returns the owner of what a write changes: the parameter, else the user agent up to its first slash.
 func manager(parameter, userAgent string) string {
 	if parameter != "" {
 		return parameter

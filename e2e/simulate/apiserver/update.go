@@ -156,7 +156,7 @@ func (q *request) checkVersion(next object, old *item) error {
 // prepare resets what this update cannot change.
 func (q *request) prepare(next, old object) {
 	meta, before := metaOf(next), metaOf(old)
-	meta.Generation, meta.SelfLink = before.Generation, ""
+	meta.Generation = before.Generation
 	if q.subresource == "status" {
 		prepareStatus(next, old)
 	} else {
@@ -199,7 +199,7 @@ func (s *Server) replace(q *request, old, next *item, wanted object) (*item, err
 	return s.store.commit(w), nil
 }
 
-// released tells whether nothing holds up the end of an object that is being deleted.
+// released reports whether nothing holds up the end of an object that is being deleted.
 func released(o object) bool {
 	if n, ok := o.(*corev1.Namespace); ok && len(n.Spec.Finalizers) > 0 {
 		return false
@@ -207,7 +207,7 @@ func released(o object) bool {
 	return len(metaOf(o).Finalizers) == 0
 }
 
-// unchanged tells whether an update would store what is stored. New times in the managed fields alone are no change.
+// unchanged reports whether an update would store what is stored. New times in the managed fields alone are no change.
 func unchanged(next, old *item) bool {
 	meta, before := next.meta(), old.meta()
 	if len(meta.ManagedFields) == 0 || len(meta.ManagedFields) != len(before.ManagedFields) {

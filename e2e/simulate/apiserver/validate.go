@@ -54,31 +54,20 @@ func invalid(k *kind, o object, errs field.ErrorList) error {
 
 // validateContent validates what is particular to a kind; old is nil for a create.
 func validateContent(next, old object) field.ErrorList {
-	spec := field.NewPath("spec")
 	errs := validateTemplate(next)
 	switch o := next.(type) {
 	case *corev1.ConfigMap:
-		return append(errs, validateData(configMapSizes(o), field.NewPath("data"))...)
+		errs = append(errs, validateData(configMapSizes(o), field.NewPath("data"))...)
 	case *corev1.Secret:
-		return append(errs, validateSecret(o, old)...)
-	case *appsv1.Deployment:
-		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
-		if old != nil {
-			errs = append(errs, apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.Deployment).Spec.Selector, spec.Child("selector"))...)
+		errs = append(errs, validateSecret(o, old)...)
+	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.ReplicaSet, *appsv1.StatefulSet:
+		selector := selectorIn(next)
+		errs = append(errs, validateSelector(selector, template(next).Labels)...)
+		if set, ok := next.(*appsv1.StatefulSet); ok {
+			errs = append(errs, validateStatefulSetUpdate(set, old)...)
+		} else if old != nil {
+			errs = append(errs, apivalidation.ValidateImmutableField(selector, selectorIn(old), field.NewPath("spec", "selector"))...)
 		}
-	case *appsv1.DaemonSet:
-		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
-		if old != nil {
-			errs = append(errs, apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.DaemonSet).Spec.Selector, spec.Child("selector"))...)
-		}
-	case *appsv1.ReplicaSet:
-		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
-		if old != nil {
-			errs = append(errs, apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.ReplicaSet).Spec.Selector, spec.Child("selector"))...)
-		}
-	case *appsv1.StatefulSet:
-		errs = append(errs, validateSelector(o.Spec.Selector, o.Spec.Template.Labels)...)
-		errs = append(errs, validateStatefulSetUpdate(o, old)...)
 	case *batchv1.Job:
 		errs = append(errs, validateJobUpdate(o, old)...)
 	case *corev1.Event:
@@ -87,6 +76,21 @@ func validateContent(next, old object) field.ErrorList {
 		errs = append(errs, validateEvent(o)...)
 	}
 	return errs
+}
+
+// selectorIn returns the selector of a workload that is not a Job.
+func selectorIn(o object) *metav1.LabelSelector {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Selector
+	case *appsv1.DaemonSet:
+		return o.Spec.Selector
+	case *appsv1.ReplicaSet:
+		return o.Spec.Selector
+	case *appsv1.StatefulSet:
+		return o.Spec.Selector
+	}
+	return nil
 }
 
 // validateTemplate looks at the pod template of a workload.

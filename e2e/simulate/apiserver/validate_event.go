@@ -30,25 +30,7 @@ func validateEvent(o *eventsv1.Event) field.ErrorList {
 	if o.Regarding.Namespace != o.Namespace && !global {
 		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), o.Regarding.Namespace, "does not match event.namespace"))
 	}
-	for _, f := range []struct {
-		name, value string
-		longest     int
-	}{
-		{"reportingController", o.ReportingController, 0},
-		{"reportingInstance", o.ReportingInstance, longestReason},
-		{"action", o.Action, longestReason},
-		{"reason", o.Reason, longestReason},
-	} {
-		if f.value == "" {
-			errs = append(errs, field.Required(field.NewPath(f.name), ""))
-		}
-		if f.longest > 0 && len(f.value) > f.longest {
-			errs = append(errs, field.Invalid(field.NewPath(f.name), "", fmt.Sprintf("can have at most %d characters", f.longest)))
-		}
-	}
-	if len(o.Note) > longestNote {
-		errs = append(errs, field.Invalid(field.NewPath("message"), "", fmt.Sprintf("can have at most %d characters", longestNote)))
-	}
+	errs = append(errs, validateTexts(o)...)
 	if o.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 	}
@@ -57,6 +39,29 @@ func validateEvent(o *eventsv1.Event) field.ErrorList {
 	}
 	if o.Series != nil && o.Series.Count < 2 {
 		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
+	}
+	return errs
+}
+
+func validateTexts(o *eventsv1.Event) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct {
+		name, value string
+		required    bool
+		longest     int
+	}{
+		{"reportingController", o.ReportingController, true, 0},
+		{"reportingInstance", o.ReportingInstance, true, longestReason},
+		{"action", o.Action, true, longestReason},
+		{"reason", o.Reason, true, longestReason},
+		{"message", o.Note, false, longestNote},
+	} {
+		if f.required && f.value == "" {
+			errs = append(errs, field.Required(field.NewPath(f.name), ""))
+		}
+		if f.longest > 0 && len(f.value) > f.longest {
+			errs = append(errs, field.Invalid(field.NewPath(f.name), "", fmt.Sprintf("can have at most %d characters", f.longest)))
+		}
 	}
 	return errs
 }

@@ -57,7 +57,7 @@ func (w *Watch) Hold() { w.set(func() { w.held = true }) }
 // Release sends what was withheld, and goes on.
 func (w *Watch) Release() { w.set(func() { w.held = false }) }
 
-// Held tells whether events are withheld.
+// Held reports whether events are withheld.
 func (w *Watch) Held() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,6 +174,7 @@ func (w *Watch) run(out *stream) {
 
 func (w *Watch) leave(out *stream, end ending) {
 	switch end {
+	case goesOn, closed:
 	case broken:
 		panic(http.ErrAbortHandler)
 	case expired:

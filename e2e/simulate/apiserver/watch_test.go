@@ -157,6 +157,7 @@ func TestWatchStarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, s *apiserver.Server) {
+				t.Helper()
 				s.Compact(2)
 				w := watch(t, s, configMaps+"?watch=true"+tc.query)
 				set(t, s, "c", "3")
@@ -170,6 +171,7 @@ func TestWatchStarts(t *testing.T) {
 func TestWatchOfAllNamespacesSeesDeletions(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *apiserver.Server) {
+		t.Helper()
 		w := watch(t, s, "/api/v1/configmaps?watch=1&resourceVersion="+fmt.Sprint(s.Version()))
 		remove(t, s, configMaps+"/a")
 		assert.Equal(t, []string{"DELETED a"}, w.next())
@@ -181,16 +183,17 @@ func TestWatchOfAllNamespacesSeesDeletions(t *testing.T) {
 func TestWatchBookmarks(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *apiserver.Server) {
+		t.Helper()
 		w := watch(t, s, configMaps+"?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion=4")
-		time.Sleep(59 * time.Second)
+		sleep(59 * time.Second)
 		assert.Empty(t, w.next())
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		assert.Equal(t, []string{"BOOKMARK "}, w.next())
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		assert.Equal(t, []string{"BOOKMARK "}, w.next())
-		time.Sleep(28 * time.Second)
+		sleep(28 * time.Second)
 		assert.Equal(t, []string{"BOOKMARK "}, w.next(), "the last comes before the end")
-		time.Sleep(2 * time.Second)
+		sleep(2 * time.Second)
 		assert.Equal(t, []string{"end"}, w.next())
 		assert.False(t, <-w.aborted)
 		assert.Empty(t, s.Watches())
@@ -211,6 +214,7 @@ func TestWatchIsControlled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, s *apiserver.Server) {
+				t.Helper()
 				w := watch(t, s, configMaps+"?watch=true&resourceVersion=4&allowWatchBookmarks=true")
 				open := s.Watches()
 				require.Len(t, open, 1)
@@ -218,7 +222,7 @@ func TestWatchIsControlled(t *testing.T) {
 				assert.Equal(t, "configmaps/shop/", open[0].Key.String())
 				open[0].Hold()
 				set(t, s, "c", "3")
-				time.Sleep(2 * time.Minute)
+				sleep(2 * time.Minute)
 				assert.Empty(t, w.next(), "neither events nor bookmarks")
 				open[0].Release()
 				assert.Equal(t, []string{"ADDED c"}, w.next())
@@ -236,6 +240,7 @@ func TestWatchCanBeHeldFromItsStart(t *testing.T) {
 	t.Parallel()
 	hold := func(o *apiserver.Options) { o.OnWatch = (*apiserver.Watch).Hold }
 	bubble(t, func(t *testing.T, s *apiserver.Server) {
+		t.Helper()
 		w := watch(t, s, configMaps+"?watch=true")
 		assert.Empty(t, w.next())
 		s.Watches()[0].Release()
@@ -258,6 +263,7 @@ func TestStreamingListsCanBeUnknown(t *testing.T) {
 func TestEventsHaveTwoAPIs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *apiserver.Server) {
+		t.Helper()
 		const old, current = "/api/v1/namespaces/shop/events", "/apis/events.k8s.io/v1/namespaces/shop/events"
 		w := watch(t, s, old+"?watch=true&fieldSelector=involvedObject.name%3Dcart")
 		body := `{"metadata":{"name":"e"},"eventTime":"2026-01-01T00:00:00.000001Z","reportingController":"pod-reloader","reportingInstance":"p","action":"Reload","reason":"Reloaded","type":"Normal",

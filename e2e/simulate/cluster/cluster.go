@@ -53,6 +53,8 @@ type Cluster struct {
 	awaited map[world.Key]world.Key
 	// gone has the namespaces that were deleted and not created again.
 	gone map[string]bool
+	// owed has the controllers that left their status for a later pass.
+	owed map[world.Key]bool
 }
 
 // New returns a model on the store. What is stored already is taken note of.
@@ -66,6 +68,7 @@ func New(store Store, options Options) *Cluster {
 		blocked:  map[world.Key]blockage{},
 		awaited:  map[world.Key]world.Key{},
 		gone:     map[string]bool{},
+		owed:     map[world.Key]bool{},
 	}
 	stored := map[world.Key]world.Object{}
 	for _, resource := range world.Resources() {
@@ -100,6 +103,7 @@ func (c *Cluster) Next() (time.Time, bool) {
 func (c *Cluster) Work(name string) {
 	c.mu.Lock()
 	p, ok := c.queue.take(name, time.Now())
+	delete(c.owed, p.key)
 	gone := c.gone[p.key.Namespace]
 	c.mu.Unlock()
 	if !ok {
@@ -115,11 +119,12 @@ func (c *Cluster) Work(name string) {
 	default:
 		c.reconcile(p.key)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.failed {
-		c.mu.Lock()
 		c.queue.add(p)
-		c.mu.Unlock()
 	}
+	c.settle(p.key)
 }
 
 func (c *Cluster) reconcile(key world.Key) {

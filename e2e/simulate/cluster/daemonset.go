@@ -199,7 +199,8 @@ func (s *daemonSet) putStatus() {
 	withCount(status, "numberAvailable", availablePods)
 	withCount(status, "numberUnavailable", len(nodes)-availablePods)
 	withCount(status, "collisionCount", s.collisions)
-	if !equal(section(s.object, "status"), status) {
+	collided := number(s.object, 0, "status", "collisionCount") != s.collisions
+	if !equal(section(s.object, "status"), status) && (collided || !s.c.defers(s.key)) {
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, all, s.minReady)

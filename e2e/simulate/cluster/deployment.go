@@ -155,8 +155,12 @@ func (d *deployment) cleanUp() {
 	}
 }
 
-// store writes the status and the revision if they changed.
+// store writes the status and the revision if they changed. A new collision count is needed by the next pass.
 func (d *deployment) store() {
+	collided := number(d.status, 0, "collisionCount") != number(d.object, 0, "status", "collisionCount")
+	if !collided && d.c.defers(d.key) {
+		return
+	}
 	object, changed := d.object, false
 	if !equal(section(object, "status"), d.status) {
 		object, changed = with(object, d.status, "status"), true

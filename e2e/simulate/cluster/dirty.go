@@ -84,6 +84,7 @@ func (c *Cluster) forget(key world.Key, orphan bool) {
 	}
 	delete(c.prints, key)
 	delete(c.blocked, key)
+	delete(c.owed, key)
 	for verb := reconcile; verb <= collect; verb++ {
 		c.queue.drop(piece{verb, key})
 	}

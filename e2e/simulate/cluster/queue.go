@@ -56,6 +56,11 @@ func (q *queue) add(p piece) {
 	q.names = slices.Insert(q.names, i, name)
 }
 
+func (q *queue) has(p piece) bool {
+	_, ok := q.pieces[p.name()]
+	return ok
+}
+
 func (q *queue) drop(p piece) {
 	name := p.name()
 	delete(q.later, name)

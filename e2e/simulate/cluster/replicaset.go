@@ -57,7 +57,7 @@ func (c *Cluster) putReplicaSetStatus(key world.Key, object world.Object, pods [
 	withCount(status, "fullyLabeledReplicas", labeled)
 	withCount(status, "readyReplicas", readyPods)
 	withCount(status, "availableReplicas", availablePods)
-	if !equal(section(object, "status"), status) {
+	if !equal(section(object, "status"), status) && !c.defers(key) {
 		c.putStatus(key, with(object, status, "status"))
 	}
 	c.wakeWhenAvailable(key, pods, minimum)

@@ -36,7 +36,9 @@ func (s *statefulSet) putStatus() {
 	withCount(status, "readyReplicas", readyPods)
 	withCount(status, "currentReplicas", currents)
 	withCount(status, "updatedReplicas", updated)
-	if !equal(section(s.object, "status"), status) {
+	// The next pass needs the current revision and the collision count.
+	needed := text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions
+	if !equal(section(s.object, "status"), status) && (needed || !s.c.defers(s.key)) {
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, s.members, s.minReady)

@@ -41,6 +41,9 @@ type Setup struct {
 	NoStreamingLists bool `json:"noStreamingLists,omitempty"`
 	// TrackFields makes the API server track managedFields, which server-side apply needs.
 	TrackFields bool `json:"trackFields,omitempty"`
+	// CrashAtWrite kills the replica that makes the n-th write of the program, leases not counted, when the write is stored
+	// and not answered; 0 means never.
+	CrashAtWrite int `json:"crashAtWrite,omitempty"`
 	// OtherWebhooks says where other mutating webhooks are: "before", "after" or "around" ours; empty means nowhere.
 	OtherWebhooks string `json:"otherWebhooks,omitempty"`
 }

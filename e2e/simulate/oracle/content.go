@@ -23,8 +23,8 @@ type edit struct {
 // history has the contents of one config object.
 type history struct {
 	edits []edit
-	// touched has the versions of all writes, those that change no content too.
-	touched []int64
+	// touched has all writes, those that change no content too.
+	touched []moment
 }
 
 // at returns the content at a version.
@@ -65,8 +65,13 @@ func (h *history) touchedWithin(from, to int64) bool {
 	if h == nil {
 		return false
 	}
-	first := sort.Search(len(h.touched), func(i int) bool { return h.touched[i] > from })
-	return first < len(h.touched) && h.touched[first] <= to
+	first := h.firstTouch(from)
+	return first < len(h.touched) && h.touched[first].version <= to
+}
+
+// firstTouch returns the index of the first write after a version.
+func (h *history) firstTouch(from int64) int {
+	return sort.Search(len(h.touched), func(i int) bool { return h.touched[i].version > from })
 }
 
 // contents has the history of every config object.
@@ -94,7 +99,7 @@ func (c *contents) commit(commit world.Commit) bool {
 		h = &history{}
 		c.histories[key] = h
 	}
-	h.touched = append(h.touched, commit.Version)
+	h.touched = append(h.touched, moment{commit.At, commit.Version})
 	content := c.number(commit.New)
 	if content == h.now() {
 		return false

@@ -32,13 +32,13 @@ func TestGates(t *testing.T) {
 		}
 	}
 	runLaw(t, "gates", map[string]lawCase{
-		"settled":                 {options: hooked, because: "one second is enough", happens: after(time.Second)},
-		"a little early":          {options: hooked, because: "clocks differ", happens: after(995 * time.Millisecond)},
-		"at once":                 {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(10 * time.Millisecond)},
-		"half settled":            {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(600 * time.Millisecond)},
-		"no settle":               {options: Options{Webhook: true, Settle: time.Nanosecond, Refractory: time.Second}, because: "the gate is off", happens: after(0)},
-		"rested":                  {options: hooked, because: "five seconds are enough", happens: again(5*time.Second, nil)},
-		"not rested":              {options: hooked, want: "gates/refractory", because: "two restarts in two seconds", happens: again(2*time.Second, nil)},
+		"settled":        {options: hooked, because: "one second is enough", happens: after(time.Second)},
+		"a little early": {options: hooked, because: "clocks differ", happens: after(995 * time.Millisecond)},
+		"at once":        {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(10 * time.Millisecond)},
+		"half settled":   {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(600 * time.Millisecond)},
+		"no settle":      {options: Options{Webhook: true, Settle: time.Nanosecond, Refractory: time.Second}, because: "the gate is off", happens: after(0)},
+		"rested":         {options: hooked, because: "five seconds are enough", happens: again(5*time.Second, nil)},
+		"not rested":     {options: hooked, want: "gates/refractory", because: "two restarts in two seconds", happens: again(2*time.Second, nil)},
 		"own timing of a replica": {options: hooked, because: "it was started with other flags", happens: func(s *scene) {
 			s.oracle.Timing(replica, 0, 0, 0)
 			again(0, nil)(s)
@@ -70,6 +70,15 @@ func TestGates(t *testing.T) {
 				s.wait(700 * time.Millisecond)
 			}
 			s.wait(100 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"labelled five seconds before": {options: hooked, because: "the program does not know that the content was the same", happens: func(s *scene) {
+			s.begin()
+			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
+			s.write(user, "update", configMap("app"), labelled)
+			s.wait(4500 * time.Millisecond)
+			s.set(configMap("app"), "2")
+			s.wait(500 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
 		"leader changed": {options: hooked, because: "a new leader does not know when the change was", happens: func(s *scene) {
@@ -144,12 +153,12 @@ func TestUnharmed(t *testing.T) {
 			s.wait(time.Second)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { section(o, "spec")["replicas"] = 9 }))
 		}},
-		"rejected":                          {options: hooked, want: "unharmed/rejected", because: "it asks for nothing", happens: rejected(`{"spec":{}}`, 409, ours)},
-		"rejected by another":               {options: hooked, because: "not ours", happens: rejected(`{"spec":{}}`, 403, "validator.example.com")},
-		"verified reload":                   {options: hooked, because: "it does not match", happens: rejected(asks, 409, ours)},
-		"verified reload, unverifiable":     {options: hooked, because: "try again", happens: rejected(asks, 503, ours)},
-		"verified reload, other status":     {options: hooked, want: "unharmed/rejected", because: "409 and 503 only", happens: rejected(asks, 500, ours)},
-		"verified reload by JSON patch":     {options: hooked, because: "it does not match", happens: rejected(`[{"op":"add","path":"/metadata/annotations/pod-reloader.cs.sap.com~1config-hash","value":"00"}]`, 409, ours)},
+		"rejected":                      {options: hooked, want: "unharmed/rejected", because: "it asks for nothing", happens: rejected(`{"spec":{}}`, 409, ours)},
+		"rejected by another":           {options: hooked, because: "not ours", happens: rejected(`{"spec":{}}`, 403, "validator.example.com")},
+		"verified reload":               {options: hooked, because: "it does not match", happens: rejected(asks, 409, ours)},
+		"verified reload, unverifiable": {options: hooked, because: "try again", happens: rejected(asks, 503, ours)},
+		"verified reload, other status": {options: hooked, want: "unharmed/rejected", because: "409 and 503 only", happens: rejected(asks, 500, ours)},
+		"verified reload by JSON patch": {options: hooked, because: "it does not match", happens: rejected(`[{"op":"add","path":"/metadata/annotations/pod-reloader.cs.sap.com~1config-hash","value":"00"}]`, 409, ours)},
 		"hash of the template by JSON patch": {
 			options: hooked, want: "unharmed/rejected", because: "rollout undo asks for nothing",
 			happens: rejected(`[{"op":"replace","path":"/spec/template","value":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}}]`, 409, ours),

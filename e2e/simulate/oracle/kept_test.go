@@ -60,6 +60,16 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app created")
 			s.rollout(cart)
 		}},
+		"required one deleted, to be reloaded": {
+			options: Options{Webhook: true, ReloadMissingRequired: true}, because: "the flag says so",
+			happens: func(s *scene) {
+				s.begin()
+				s.remove(user, configMap("app"))
+				s.wait(time.Second)
+				s.reload(cart, "b", "configmap/app deleted")
+				s.rollout(cart)
+			},
+		},
 		"PUT that forgot the marks, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *scene) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "b")

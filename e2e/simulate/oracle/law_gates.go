@@ -32,7 +32,7 @@ func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration
 }
 
 // judgeSettle compares with the changes since the stamp before. The program may have read a content that it was not told of
-// yet, so that a change in the last half of the settle time is judged only if it is the first one.
+// yet, after the settle time was over, so that a late change is judged only if it is the first one.
 func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	if gates.settle == 0 || w.uncertain(before) {
 		return
@@ -47,13 +47,28 @@ func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	o.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
 	early := sinceFirst < almost(gates.settle) ||
-		sinceLast >= gates.settle/2 && sinceLast < almost(gates.settle) && o.watched(w, first.at, s.arrivedAt)
-	if sinceFirst >= almost(gates.settleMax) || !early {
+		sinceLast >= max(gates.settle/2, slowAfter) && sinceLast < almost(gates.settle) && o.watched(w, first.at, s.arrivedAt)
+	if !early || s.arrivedAt.Sub(o.firstTouch(w, before.arrived, first.at)) >= almost(gates.settleMax) {
 		return
 	}
 	o.violate(s.at, "gates", w.id.String(), "settle",
 		"the program asked for a restart at %s, %s after the last and %s after the first change: settle is %s, settle-max %s",
 		o.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
+}
+
+// firstTouch returns when one of the listed objects was written first after a version, at the latest at the given time. A write
+// that changes no content begins the settle time, too: the program knows what it was only when the time is over.
+func (o *Oracle) firstTouch(w *workload, from int64, latest time.Time) time.Time {
+	for _, r := range w.refs {
+		h := o.contents.of(w.id.namespace, r)
+		if h == nil {
+			continue
+		}
+		if i := h.firstTouch(from); i < len(h.touched) && h.touched[i].at.Before(latest) {
+			latest = h.touched[i].at
+		}
+	}
+	return latest
 }
 
 // watched tells whether the program surely heard of all changes since a moment without delay.
@@ -63,7 +78,7 @@ func (o *Oracle) watched(w *workload, since, now time.Time) bool {
 			return false
 		}
 	}
-	return o.healthy(w, since, now)
+	return o.healthy(w, since, now) && !o.slow.during(w.id.namespace, since, now)
 }
 
 // changesBetween returns the first and the last change of what a workload lists.

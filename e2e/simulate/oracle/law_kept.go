@@ -123,14 +123,14 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 	w := p.workload
 	h := o.contents.of(w.id.namespace, r)
 	set := o.beliefs(w, p.stamp, r)
+	if w.needs[r] == required && w.fumbled <= p.stamp.version && len(set) > 1 {
+		delete(set, absent) // the pods waited for it
+	}
 	window := &period{from: s.arrived, to: s.version}
 	if s.program && (s.direct || !o.healthy(w, s.arrivedAt, s.at)) {
 		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
 	}
 	set.addPeriod(h, window, o.version)
-	if w.needs[r] == required && w.fumbled <= p.stamp.version && len(set) > 1 {
-		delete(set, absent) // the pods waited for it
-	}
 	content, alone := set.only()
 	changed := len(h.within(p.stamp.version, s.version)) > 0
 	switch {

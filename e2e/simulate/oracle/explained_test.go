@@ -1,0 +1,220 @@
+package oracle
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestExplained(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	changed := func(s *scene) {
+		s.begin()
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+	}
+	runLaw(t, "explained", map[string]lawCase{
+		"told": {options: hooked, because: "one Event, one count", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 1, nil)
+			s.quiet()
+		}},
+		"not told": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *scene) {
+			changed(s)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"told twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.tell(cart)
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.event(cart, "reload-1", "Normal", "Reloaded")
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"series": {options: hooked, because: "one Event counts two", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.set(configMap("app"), "3")
+			s.wait(10 * time.Second)
+			s.reloadSilently(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+			event := world.Key{Resource: world.Events, Namespace: "shop", Name: "reload-1"}
+			s.write(replica, "patch", event, edited(s.objects[event], func(o world.Object) { o["series"] = world.Object{"count": 2} }))
+			s.quiet()
+		}},
+		"name taken by another Event": {options: hooked, because: "names made of the time collide in fake time", happens: func(s *scene) {
+			changed(s)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.event(cart, "now", "Warning", "ConfigMissing")
+			body := `{"metadata":{"name":"now"},"reason":"Reloaded","regarding":{"kind":"Deployment","namespace":"shop","name":"cart","uid":"uid-cart"}}`
+			call := s.call(replica, "create", world.Key{Resource: world.Events, Namespace: "shop"}, []byte(body))
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
+			s.quiet()
+		}},
+		"excluded soon after": {options: hooked, because: "the program lets it alone", happens: func(s *scene) {
+			changed(s)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+			s.quiet()
+		}},
+		"deleted soon after": {options: hooked, because: "there is nothing to tell of", happens: func(s *scene) {
+			changed(s)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.remove(user, cart)
+			s.quiet()
+		}},
+		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *scene) {
+			changed(s)
+			s.stamp(cart, "b", "")
+		}},
+		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *scene) {
+			changed(s)
+			s.stamp(cart, "b", "today")
+		}},
+		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *scene) {
+			changed(s)
+			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
+		}},
+		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
+			changed(s)
+			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
+		}},
+		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/extra modified")
+		}},
+		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
+			s.rollout(cart)
+		}},
+		"not counted": {options: hooked, want: "explained/metric-missing", because: "the counter is 0", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 0, nil)
+			s.quiet()
+		}},
+		"not counted by a replica that was killed": {options: hooked, because: "its count is lost", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.fault("killed", "replica-0", time.Second)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 0, nil)
+			s.quiet()
+		}},
+		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 2, nil)
+			s.quiet()
+		}},
+		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.set(configMap("app"), "3")
+			s.wait(10 * time.Second)
+			s.reload(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 1, nil)
+			s.scrape("replica-1.1", 1, nil)
+			s.quiet()
+		}},
+	})
+}
+
+func TestReloadsOfUsersMayBeTold(t *testing.T) {
+	t.Parallel()
+	s := webhookScene(t)
+	s.begin()
+	sent := edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") })
+	call := s.call(user, "update", cart, nil)
+	s.oracle.Request(call)
+	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"list-edit"}`) }))
+	s.rollout(cart)
+	s.tell(cart)
+	s.quiet()
+	assert.Empty(t, s.oracle.Violations())
+}
+
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	lease := world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"}
+	keys := world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
+	idle := func(client, verb string, key world.Key) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			from := s.now
+			s.wait(time.Minute)
+			s.request(client, verb, key, []byte("{}"))
+			s.wait(time.Minute)
+			s.oracle.Idle(from, s.now)
+		}
+	}
+	runLaw(t, "idle", map[string]lawCase{
+		"lease":               {options: hooked, because: "leases are renewed", happens: idle(replica, "update", lease)},
+		"watch":               {options: hooked, because: "watches are opened again", happens: idle(replica, "watch", world.Key{Resource: world.Secrets})},
+		"discovery":           {options: hooked, because: "it is no resource", happens: idle(replica, "get", world.Key{})},
+		"own keys":            {options: hooked, because: "they are its own", happens: idle(replica, "get", keys)},
+		"user":                {options: hooked, because: "users may", happens: idle(user, "update", cart)},
+		"read of a ConfigMap": {options: hooked, want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", configMap("app"))},
+		"list":                {options: hooked, want: "idle/list", because: "nothing had changed", happens: idle(replica, "list", world.Key{Resource: world.Secrets})},
+		"patch":               {options: hooked, want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
+		"new Event": {options: hooked, want: "idle/create", because: "nothing had changed", happens: idle(replica, "create",
+			world.Key{Resource: world.Events, Namespace: "shop"})},
+		"before": {options: hooked, because: "it was not idle yet", happens: func(s *scene) {
+			s.begin()
+			s.request(replica, "patch", cart, nil)
+			s.wait(time.Minute)
+			s.oracle.Idle(s.now, s.now.Add(time.Minute))
+		}},
+		"warning told again after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *scene) {
+			s.begin()
+			s.event(cart, "one", "Warning", "ConfigMissing")
+			from := s.now.Add(time.Minute)
+			s.wait(time.Hour)
+			s.event(cart, "two", "Warning", "ConfigMissing")
+			s.oracle.Idle(from, s.now)
+		}},
+		"warning told again after a minute": {options: hooked, want: "idle/create", because: "it is told already", happens: func(s *scene) {
+			s.begin()
+			s.event(cart, "one", "Warning", "ConfigMissing")
+			from := s.now.Add(time.Second)
+			s.wait(time.Minute)
+			s.event(cart, "two", "Warning", "ConfigMissing")
+			s.oracle.Idle(from, s.now)
+		}},
+	})
+}

@@ -1,0 +1,230 @@
+package oracle
+
+import (
+	"encoding/base64"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestScope(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	outside := Options{Webhook: true, InScope: func(_ string, labels, _ map[string]string) bool { return labels["team"] == "a" }}
+	plain := func(o world.Object) { section(o, "metadata")["annotations"] = nil }
+	exclude := func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} }
+	runLaw(t, "scope", map[string]lawCase{
+		"no annotations": {options: hooked, want: "scope/request", because: "no user asked for it", happens: func(s *scene) {
+			s.sends("create", cart, edited(manifest(cart, "one"), plain), "")
+			s.wait(time.Minute)
+			s.request(replica, "patch", cart, []byte("{}"))
+		}},
+		"out of scope": {options: outside, want: "scope/request", because: "the flags leave it out", happens: func(s *scene) {
+			s.sends("create", cart, manifest(cart, "one"), "")
+			s.wait(time.Minute)
+			s.request(replica, "patch", cart, []byte("{}"))
+		}},
+		"just left the scope": {options: outside, because: "the program may not know yet", happens: func(s *scene) {
+			s.space("shop", world.Object{"team": "a"})
+			s.begin()
+			s.space("shop", nil)
+			s.wait(time.Second)
+			s.request(replica, "patch", cart, []byte("{}"))
+		}},
+		"in scope": {options: outside, because: "the flags select it", happens: func(s *scene) {
+			s.space("shop", world.Object{"team": "a"})
+			s.begin()
+			s.request(replica, "patch", cart, []byte("{}"))
+		}},
+		"webhook out of scope": {options: outside, want: "scope/webhook", because: "out of scope means no patch at all", happens: func(s *scene) {
+			s.sends("create", cart, manifest(cart, "one"), "")
+			s.wait(time.Minute)
+			s.sends("update", cart, manifest(cart, "two"), "a")
+		}},
+		"excluded, request removed": {options: hooked, because: "that is allowed", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.edit(cart, func(o world.Object) { exclude(o); setAnnotation(o, prefix+"config-hash", "00") })
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+			s.wait(5 * time.Minute)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-hash", "") }))
+		}},
+		"excluded, marks written": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, exclude)
+			s.wait(time.Minute)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
+		}},
+		"just excluded": {options: hooked, because: "the program may not know yet", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, exclude)
+			s.wait(time.Second)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
+		}},
+		"excluded while watches are held": {options: hooked, because: "the program does not know", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "deployments", Begin: true})
+			s.edit(cart, exclude)
+			s.wait(10 * time.Minute)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
+		}},
+	})
+}
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	during := func(change func(o world.Object), meanwhile func(s *scene)) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			sent := edited(s.objects[cart], change)
+			call := s.call(user, "patch", cart, nil)
+			s.oracle.Request(call)
+			meanwhile(s)
+			s.change(call, cart, sent, sent)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+		}
+	}
+	scale := func(o world.Object) { section(o, "spec")["replicas"] = int64(7) }
+	read := func(s *scene) { s.request(replica, "get", configMap("app"), nil) }
+	runLaw(t, "cost", map[string]lawCase{
+		"scaled":               {options: hooked, because: "nothing is read", happens: during(scale, func(*scene) {})},
+		"scaled with a read":   {options: hooked, want: "cost/read", because: "scaling changes no template", happens: during(scale, read)},
+		"scaled, another read": {options: hooked, because: "it is not listed", happens: during(scale, func(s *scene) { s.request(replica, "get", configMap("x"), nil) })},
+		"released with a read": {options: hooked, because: "the template changes", happens: during(func(o world.Object) { section(o, "spec", "template", "spec")["hostname"] = "x" }, read)},
+		"lists with a read":    {options: hooked, because: "the lists change", happens: during(func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app, extra") }, read)},
+		"excluded with a read": {options: hooked, because: "labels of ours", happens: during(func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "false"} }, read)},
+		"while something is up": {options: hooked, because: "the loop may read for another reason", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("extra"), "2")
+			s.set(configMap("extra"), "1")
+			sent := edited(s.objects[cart], scale)
+			call := s.call(user, "patch", cart, nil)
+			s.oracle.Request(call)
+			read(s)
+			s.change(call, cart, sent, sent)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+		}},
+		"patches without end": {options: hooked, want: "cost/patches", because: "one is enough", happens: func(s *scene) {
+			s.begin()
+			for range 10 {
+				s.request(replica, "patch", cart, []byte("{}"))
+			}
+			s.quiet()
+		}},
+		"patches in vain": {options: hooked, because: "conflicts are no fault", happens: func(s *scene) {
+			s.begin()
+			for range 10 {
+				call := s.call(replica, "patch", cart, []byte("{}"))
+				s.oracle.Request(call)
+				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 409})
+			}
+			s.quiet()
+		}},
+		"patches under faults": {options: hooked, because: "retries are no fault", happens: func(s *scene) {
+			s.begin()
+			s.fault("api-errors", "", time.Second)
+			for range 10 {
+				s.request(replica, "patch", cart, []byte("{}"))
+			}
+			s.quiet()
+		}},
+	})
+}
+
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	secrets := world.Key{Resource: world.Secrets}
+	blind := func(gauges map[string]float64, told bool) func(s *scene) {
+		return func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
+			call := s.call(replica, "watch", secrets, nil)
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
+			s.wait(time.Minute)
+			if told {
+				s.event(cart, "blind", "Warning", "WatchFailed")
+			}
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 0, gauges)
+		}
+	}
+	recovered := func(value float64) func(s *scene) {
+		return func(s *scene) {
+			blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)(s)
+			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets"})
+			s.request(replica, "watch", secrets, nil)
+			s.wait(10 * time.Minute)
+			s.scrape(replica, 0, map[string]float64{"pod_reloader_watch_healthy": value})
+		}
+	}
+	runLaw(t, "visible", map[string]lawCase{
+		"shown":           {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)},
+		"shown by caches": {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_cache_synced": 0}, true)},
+		"not shown":       {options: hooked, want: "visible/metric", because: "the gauge is 1", happens: blind(map[string]float64{"pod_reloader_cache_synced": 1}, true)},
+		"not told":        {options: hooked, want: "visible/event", because: "there is no Event", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, false)},
+		"shown again":     {options: hooked, because: "all is well", happens: recovered(1)},
+		"not back":        {options: hooked, want: "visible/not-back", because: "all is well", happens: recovered(0)},
+		"answered": {options: hooked, because: "it is not blind", happens: func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
+			s.request(replica, "watch", secrets, nil)
+			s.wait(10 * time.Minute)
+			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
+		}},
+		"not for long": {options: hooked, because: "five minutes are allowed", happens: func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "secrets", Begin: true})
+			s.oracle.Request(s.call(replica, "watch", secrets, nil))
+			s.wait(time.Minute)
+			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
+		}},
+		"no leader": {options: hooked, because: "standbys do nothing", happens: func(s *scene) {
+			s.oracle.Leader("replica-1.1", s.now)
+			blind(map[string]float64{"pod_reloader_cache_synced": 1}, false)(s)
+		}},
+	})
+}
+
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	const value = "correct horse battery"
+	encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	keys := world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
+	sends := func(client string, key world.Key, body string) func(s *scene) {
+		return func(s *scene) {
+			s.set(secret("db"), value)
+			s.request(client, "patch", key, []byte(body))
+		}
+	}
+	runLaw(t, "secret", map[string]lawCase{
+		"nothing":     {because: "there is none", happens: sends(replica, cart, `{"a":"b"}`)},
+		"plain":       {want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+value+`"}`)},
+		"encoded":     {want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+encoded+`"}`)},
+		"user":        {because: "users may", happens: sends(user, cart, value)},
+		"own keys":    {because: "they are its own", happens: sends(replica, keys, encoded)},
+		"first bytes": {because: "it may be chance", happens: sends(replica, cart, value[:12])},
+		"short": {because: "it may be chance", happens: func(s *scene) {
+			s.set(secret("db"), "12345678")
+			s.request(replica, "patch", cart, []byte("12345678"))
+		}},
+	})
+}
+
+func TestDescribeCountsWhatIsJudged(t *testing.T) {
+	t.Parallel()
+	s := webhookScene(t)
+	s.begin()
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+	s.reload(cart, "b", "configmap/app modified")
+	s.rollout(cart)
+	s.quiet()
+	counts := s.oracle.Describe()
+	for _, name := range []string{"restarts", "pods judged", "pods replaced", "reloads due", "settle judged", "causes judged", "Events judged"} {
+		assert.Positive(t, counts[name], name)
+	}
+	assert.Empty(t, s.oracle.Violations())
+}
