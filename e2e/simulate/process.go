@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -47,9 +48,16 @@ func startProcess(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
-// do has the worker do a job. The error says that it crashed, with the end of what it printed.
+// jobLimit is how long a job may take in real time. One that takes longer is stuck: something in the bubble waits for what the
+// scheduler does not see.
+const jobLimit = 2 * time.Minute
+
+// do has the worker do a job. The error says that it crashed, with the beginning of what it printed.
 func (p *process) do(j job) (outcome, error) {
 	var o outcome
+	// The Go runtime prints the stacks of all goroutines on this signal, and ends.
+	watchdog := time.AfterFunc(jobLimit*time.Duration(1+j.Shrink/20), func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer watchdog.Stop()
 	if err := p.encoder.Encode(j); err != nil {
 		return o, fmt.Errorf("the worker ended: %w\n%s", err, p.errors)
 	}
@@ -76,7 +84,7 @@ type tail struct {
 	kept bytes.Buffer
 }
 
-const tailSize = 16 << 10
+const tailSize = 256 << 10
 
 // Write never fails.
 func (t *tail) Write(p []byte) (int, error) {

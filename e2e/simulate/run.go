@@ -20,6 +20,11 @@ type Options struct {
 	Verbose bool
 	// Inspect is called when all is quiet, before the end; nil does nothing.
 	Inspect func(api Reader)
+	// BeforeStep is called before each step, and with the number of steps when all is quiet at the end; nil does nothing. The
+	// error is that of the act of the step before.
+	BeforeStep func(step int, acted error, api Reader)
+	// StartBlocked starts pods although an object that they require is missing, as KWOK does.
+	StartBlocked bool
 }
 
 // Reader reads what is stored at the end of a run.
@@ -84,13 +89,15 @@ func (s *simulation) play(o Options) error {
 		return err
 	}
 	at := time.Now()
-	for _, step := range s.history.Steps {
+	acted := make([]error, len(s.history.Steps)+1)
+	for i, step := range s.history.Steps {
 		at = at.Add(time.Duration(step.Wait))
 		s.run(at, nil)
 		if s.broken != nil {
 			return s.broken
 		}
-		s.take(step)
+		s.show(o, i, acted)
+		s.take(step, func(err error) { acted[i+1] = err })
 	}
 	s.run(time.Now().Add(stepLimit), func() bool { return s.acting.Load() == 0 })
 	s.heal()
@@ -98,6 +105,7 @@ func (s *simulation) play(o Options) error {
 	if s.broken != nil {
 		return s.broken
 	}
+	s.show(o, len(s.history.Steps), acted)
 	s.judgeAtRest()
 	if o.Inspect != nil {
 		o.Inspect(s.api)
@@ -185,8 +193,8 @@ func (s *simulation) perform(do func(context.Context) error) error {
 	}
 }
 
-// take begins one step.
-func (s *simulation) take(step history.Step) {
+// take begins one step. The result of an act is reported to ended, on another goroutine.
+func (s *simulation) take(step history.Step, ended func(error)) {
 	if e, ok := Catalogue().Find(step.Do); ok {
 		s.note("%s", e.Words(step))
 	}
@@ -201,6 +209,7 @@ func (s *simulation) take(step history.Step) {
 		defer cancel()
 		err := act.Do(ctx, s.user, step)
 		s.oracle.acted(step, err)
+		ended(err)
 	})
 	s.tried[step.Do]++
 }

@@ -146,7 +146,7 @@ func (s *simulation) choices() []choice {
 		nth[w.name]++
 		all = append(all, choice{name, func() { s.serve(w) }})
 	}
-	if !s.faults.slowControllers {
+	if !s.faults.slowControllers && !s.closing {
 		for _, piece := range s.cluster.Pending() {
 			all = append(all, choice{"work " + piece, func() { s.cluster.Work(piece) }})
 		}
