@@ -2,6 +2,9 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -67,21 +70,41 @@ func (q *request) decodeText(text []byte, o object) error {
 
 // undecodable is the answer to a body that is no object of the kind.
 func (q *request) undecodable(err error) error {
+	if body := q.call.Body; q.call.ContentType == jsonType && !json.Valid(body) {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): "+
+			"couldn't get version/kind; json parse error: %v (%s)", q.kind.Kind, err, summary(body)))
+	}
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", q.kind.Kind, q.kind.Version, q.kind.Kind, err))
+}
+
+// summary shows the beginning of a body.
+func summary(body []byte) string {
+	const most = 30
+	if len(body) == 0 {
+		return "<empty>"
+	}
+	text := func(part []byte) string {
+		if body[0] == '{' {
+			return string(part)
+		}
+		return hex.EncodeToString(part)
+	}
+	if len(body) > most {
+		return text(body[:most]) + " ..."
+	}
+	return text(body)
 }
 
 // matchKind checks the kind that the body names; it may leave it out.
 func (q *request) matchKind(o object) error {
 	got := o.GetObjectKind().GroupVersionKind()
 	o.GetObjectKind().SetGroupVersionKind(q.kind.gvk)
-	if got.GroupVersion() != q.kind.gvk.GroupVersion() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
-			got.GroupVersion(), q.kind.gvk.GroupVersion()))
+	if got == q.kind.gvk {
+		return nil
 	}
-	if got.Kind != q.kind.Kind {
-		return q.undecodable(fmt.Errorf("the object is a %s", got.Kind))
-	}
-	return nil
+	group := cmp.Or(q.kind.Group, "core")
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
+		got.Kind, got.Version, q.kind.Kind, got.Version, got.Kind, group, q.kind.Kind))
 }
 
 // decodeProtobuf reads an enveloped object; what the envelope says of the kind goes into it.

@@ -50,7 +50,7 @@ func (s *Server) end(q *request, old *item) (answer, bool) {
 			return q.ok(http.StatusOK, old), true
 		}
 		return q.succeeded(&metav1.Status{
-			Status: metav1.StatusSuccess, Code: http.StatusOK,
+			Status:  metav1.StatusSuccess,
 			Details: &metav1.StatusDetails{Name: q.at.name, Group: q.kind.Group, Kind: q.kind.Plural, UID: old.meta().UID},
 		}), true
 	}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -108,7 +109,7 @@ func (s *Server) storeDirectly(key world.Key, o world.Object, prepare func(*kind
 
 // direct makes the item that a direct write stores.
 func direct(k *kind, key world.Key, o world.Object, old *item, prepare func(*kind, object, *item) error) (*item, error) {
-	next, err := fromValues(k, o)
+	next, err := fromChanged(k, o, old)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +154,40 @@ func (s *Server) kindOf(r world.Resource) (*kind, error) {
 }
 
 func placeOf(key world.Key) name { return name{key.Namespace, key.Name} }
+
+// fromChanged is fromValues, but what is one with the form of the stored object is taken from that object.
+func fromChanged(k *kind, o world.Object, old *item) (object, error) {
+	if old == nil || old.spec == nil {
+		return fromValues(k, o)
+	}
+	known, rest := old.object(), world.Object{}
+	for part, value := range o {
+		if given, ok := value.(map[string]any); !ok || !one(given, known[part]) {
+			rest[part] = value
+		}
+	}
+	next, err := fromValues(k, rest)
+	if err != nil {
+		return nil, err
+	}
+	kept := func(part string) bool { return rest[part] == nil && o[part] != nil }
+	if kept("metadata") {
+		*metaOf(next) = *old.meta().DeepCopy()
+	}
+	if kept("spec") {
+		copySpec(next, old.typed)
+	}
+	if kept("status") {
+		copyStatus(next, old.typed)
+	}
+	return next, nil
+}
+
+// one tells whether two maps are the same map.
+func one(given map[string]any, known any) bool {
+	stored, ok := known.(map[string]any)
+	return ok && reflect.ValueOf(given).Pointer() == reflect.ValueOf(stored).Pointer()
+}
 
 func fromValues(k *kind, o world.Object) (object, error) {
 	next := k.make()

@@ -8,6 +8,8 @@
 // large parts are: Table output, pagination, deletion of collections, the scale subresource, graceful deletion of pods,
 // garbage collection, and most of the validation.
 //
+// Package conformance below it plays the same requests on a real API server and compares the answers.
+//
 // The simulator steers it by the hooks in Options: Gate orders, refuses, drops or cuts requests, Watch holds back events,
 // OnCommit and OnReply report what happens to the oracle.
 //

@@ -52,10 +52,10 @@ func errUnknownPath() error {
 	}}
 }
 
-func errNotAllowed(method string) error {
+func errNotAllowed() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
-		Message: "the server does not allow this method on the requested resource", Details: &metav1.StatusDetails{Kind: method},
+		Message: "the server does not allow this method on the requested resource", Details: &metav1.StatusDetails{},
 	}}
 }
 

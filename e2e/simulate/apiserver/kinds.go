@@ -53,8 +53,6 @@ type kind struct {
 	guarded bool
 	// putCreates means that PUT creates what is missing.
 	putCreates bool
-	// tracked kinds have managed fields, if these are tracked at all.
-	tracked bool
 	// twin is the other API group that serves the same objects.
 	twin *kind
 	// toTwin converts to the twin's type.
@@ -85,11 +83,6 @@ func kinds() []*kind {
 		k.spec, k.status = specs[r], statuses[r]
 		k.guarded = r == world.Leases
 		k.putCreates = r == world.Leases || r == world.Events || r == world.CoreEvents
-		switch r {
-		case world.Events, world.CoreEvents, world.Leases, world.Pods, world.ControllerRevisions:
-		default:
-			k.tracked = true
-		}
 		all = append(all, k)
 	}
 	link(all)

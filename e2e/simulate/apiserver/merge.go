@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
@@ -13,16 +12,12 @@ import (
 // mergePatch is a decoded JSON merge patch (RFC 7386).
 type mergePatch map[string]any
 
-func decodeMerge(body []byte) (mergePatch, error) {
-	var decoded any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &decoded); err != nil {
-		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+func decodeMerge(body []byte) (applied, error) {
+	patch := mergePatch{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, (*map[string]any)(&patch)); err != nil {
+		return nil, err
 	}
-	patch, ok := decoded.(map[string]any)
-	if !ok {
-		return nil, apierrors.NewBadRequest("error decoding patch: the body is not a JSON object")
-	}
-	return patch, nil
+	return patch.apply, nil
 }
 
 // apply merges the patch into an object. Of kinds with a spec only the parts that it names are converted: most patches are

@@ -100,6 +100,14 @@ func bodyType(header string) string {
 	return kind
 }
 
+// unsupportedPatch is what the router of the API server says before its own code sees the request.
+func unsupportedPatch() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{},
+	}}
+}
+
 func unsupportedMedia(accepted ...string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,

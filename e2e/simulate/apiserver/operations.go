@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -16,15 +17,24 @@ const mostOperations = 10000
 type operations jsonpatch.Patch
 
 func decodeOperations(body []byte) (operations, error) {
+	var text json.RawMessage
+	if err := json.Unmarshal(body, &text); err != nil {
+		return nil, err // the library has no words for it
+	}
 	decoded, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
 	if len(decoded) > mostOperations {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 			"The allowed maximum operations in a JSON patch is %d, got %d", mostOperations, len(decoded)))
 	}
 	return operations(decoded), nil
+}
+
+func decodeOperationsOf(body []byte) (applied, error) {
+	decoded, err := decodeOperations(body)
+	return decoded.apply, err
 }
 
 // apply patches an object for a client.

@@ -25,15 +25,14 @@ type Options struct {
 	// Webhooks are called in this order; see also Server.SetWebhooks.
 	Webhooks []Webhook
 	// OnCommit is called for every stored change, in the order of the versions and under the lock of the store: it must
-	// neither block nor call the Server.
+	// neither block nor call the Server. A change of an Event is reported once, under the API through which it came.
 	OnCommit func(world.Commit)
 	// OnReply is called once for each request that is not a watch, when its answer is known. A dropped or hanging request
 	// has none.
 	OnReply func(world.Reply)
 	// OnWatch is called when a watch opens, before its first event, on the request's goroutine. It may call Hold.
 	OnWatch func(*Watch)
-	// TrackFields keeps metadata.managedFields for workloads, ConfigMaps, Secrets and Namespaces. Server-side apply works
-	// only with it.
+	// TrackFields keeps metadata.managedFields of what requests write. Server-side apply works only with it.
 	TrackFields bool
 	// NoStreamingLists refuses sendInitialEvents, as servers without the feature WatchList do.
 	NoStreamingLists bool
@@ -53,8 +52,9 @@ type Fate struct {
 	// CutAfter closes the connection after that many bytes of the response body, of a watch too; 0 means never.
 	CutAfter int
 	// Lag is how many versions the server is behind. Reads with a resourceVersion and new watches start from that older
-	// state; reads without one are consistent. The first attempt of an update works on the older object, as kube-apiserver
-	// does with its watch cache, and is repeated when that proves stale.
+	// state, never from one older than asked for; reads and streaming lists without a resourceVersion are consistent. What
+	// a watch has missed follows at once unless it is held. The first attempt of an update works on the older object, as
+	// kube-apiserver does with its watch cache, and is repeated when that proves stale.
 	Lag int64
 }
 

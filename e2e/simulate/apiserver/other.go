@@ -19,21 +19,21 @@ func (s *Server) serveOther(q *request) answer {
 			return a
 		}
 	}
-	if q.http.Method != http.MethodGet {
-		return q.failed(errUnknownPath())
-	}
-	switch path {
-	case "/version":
+	switch q.http.Method + " " + path {
+	case "GET /version":
 		return q.text(Version)
-	case "/healthz", "/livez", "/readyz":
-		return answer{status: http.StatusOK, body: []byte("ok")}
-	case "/api":
+	case "GET /healthz", "GET /livez", "GET /readyz":
+		return answer{status: http.StatusOK, body: []byte("ok"), plain: true}
+	case "GET /api":
 		return q.text(metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: "apiserver:443"}},
 		})
-	case "/apis":
+	case "GET /apis":
 		return q.text(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: s.groups()})
+	}
+	if q.http.Method != http.MethodGet {
+		return s.unknown(q, path)
 	}
 	if resources := s.resources(path); len(resources) > 0 {
 		_, groupVersion, _ := strings.Cut(path[1:], "/")
@@ -47,7 +47,17 @@ func (s *Server) serveOther(q *request) answer {
 			return q.text(g)
 		}
 	}
-	return q.failed(errUnknownPath())
+	return s.unknown(q, path)
+}
+
+// unknown answers where nothing is served: with a Status within a group that is, else like any web server.
+func (s *Server) unknown(q *request, path string) answer {
+	for _, k := range s.kinds {
+		if strings.HasPrefix(path, "/api/v1/") || strings.HasPrefix(path, "/apis/"+k.APIVersion()+"/") {
+			return q.failed(errUnknownPath())
+		}
+	}
+	return answer{status: http.StatusNotFound, body: []byte("404 page not found\n"), plain: true, failure: statusOf(errUnknownPath())}
 }
 
 // text answers in JSON, whatever form was asked for: clients that prefer another one understand it too.

@@ -15,31 +15,26 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
+// applied makes the object that a patch wants out of the one that is stored.
+type applied func(q *request, old *item) (object, error)
+
 // patch answers a PATCH.
 func (s *Server) patch(q *request) (answer, error) {
-	var apply func(q *request, old *item) (object, error)
-	switch types.PatchType(q.call.ContentType) {
-	case types.JSONPatchType:
-		operations, err := decodeOperations(q.call.Body)
-		if err != nil {
-			return answer{}, err
-		}
-		apply = operations.apply
-	case types.MergePatchType:
-		merge, err := decodeMerge(q.call.Body)
-		if err != nil {
-			return answer{}, err
-		}
-		apply = merge.apply
-	case types.StrategicMergePatchType:
-		apply = applyStrategic
-	case types.ApplyYAMLPatchType:
-		if s.tracker != nil && q.kind.tracked {
-			return s.apply(q)
-		}
-		fallthrough
-	default:
-		return answer{}, unsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+	if q.call.ContentType == string(types.ApplyYAMLPatchType) && s.tracker != nil {
+		return s.apply(q)
+	}
+	decode, ok := map[types.PatchType]func(body []byte) (applied, error){
+		types.JSONPatchType: decodeOperationsOf, types.MergePatchType: decodeMerge, types.StrategicMergePatchType: decodeStrategic,
+	}[types.PatchType(q.call.ContentType)]
+	if !ok {
+		return answer{}, unsupportedPatch()
+	}
+	if s.store.get(q.kind, q.at, 0) == nil {
+		return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name) // whatever the patch is
+	}
+	apply, err := decode(q.call.Body)
+	if err != nil {
+		return answer{}, badPatch(err)
 	}
 	return s.update(q, func(old *item) (object, error) {
 		next, err := apply(q, old)
@@ -51,6 +46,15 @@ func (s *Server) patch(q *request) (answer, error) {
 	})
 }
 
+// badPatch is the answer to a patch that cannot be decoded, or is too long.
+func badPatch(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return apierrors.NewBadRequest("error decoding patch: " + err.Error())
+}
+
 func unprocessable(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }
@@ -59,17 +63,19 @@ func invalidPatch(value string, err error) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, err.Error())})
 }
 
-func applyStrategic(q *request, old *item) (object, error) {
+func decodeStrategic(body []byte) (applied, error) {
 	patch := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(q.call.Body, &patch); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	// The merge changes what it is given.
-	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(old.object()), patch, q.kind.empty())
-	if err != nil {
-		return nil, strategicError(err)
-	}
-	return q.converted(merged, patch)
+	return func(q *request, old *item) (object, error) {
+		// The merge changes what it is given.
+		merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(old.object()), runtime.DeepCopyJSON(patch), q.kind.empty())
+		if err != nil {
+			return nil, strategicError(err)
+		}
+		return q.converted(merged, patch)
+	}, nil
 }
 
 // converted makes an object of its decoded JSON form.

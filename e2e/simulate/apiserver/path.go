@@ -72,10 +72,10 @@ func (r route) verb(method string, watch bool) (string, bool) {
 	switch method {
 	case http.MethodGet:
 		switch {
-		case watch:
-			return "watch", r.subresource == ""
-		case named:
+		case named: // a watch too: one of a single object takes a field selector
 			return "get", true
+		case watch:
+			return "watch", true
 		}
 		return "list", true
 	case http.MethodPost:

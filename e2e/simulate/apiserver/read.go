@@ -2,10 +2,12 @@ package apiserver
 
 import (
 	"net/http"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // serveGet answers a GET of one object, or of its status, which is the same.
@@ -24,12 +26,12 @@ func (s *Server) serveGet(q *request) answer {
 // serveList answers a list. All of it comes at once, whatever limit was asked for, as kube-apiserver does out of its watch
 // cache for resourceVersion 0.
 func (s *Server) serveList(q *request) answer {
+	if _, err := q.listOptions(); err != nil {
+		return q.failed(err)
+	}
 	version, err := s.readVersion(q)
 	if err != nil {
 		return q.failed(err)
-	}
-	if q.query.Get("sendInitialEvents") != "" {
-		return q.failed(invalidOptions("sendInitialEvents", "sendInitialEvents is forbidden for list"))
 	}
 	sel, err := q.selection()
 	if err != nil {
@@ -66,8 +68,20 @@ func (s *Server) readVersion(q *request) (int64, error) {
 	}
 }
 
-// invalidOptions is the answer to list options that contradict each other or are not supported.
-func invalidOptions(option, reason string) error {
-	return apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "",
-		field.ErrorList{field.Forbidden(field.NewPath(option), reason)})
+// listOptions reads those options of a list or watch that depend on each other, with their defaults.
+func (q *request) listOptions() (internalversion.ListOptions, error) {
+	options := internalversion.ListOptions{
+		Watch: q.call.Verb == "watch", ResourceVersion: q.query.Get("resourceVersion"), Continue: q.query.Get("continue"),
+		ResourceVersionMatch: metav1.ResourceVersionMatch(q.query.Get("resourceVersionMatch")),
+	}
+	if initial, err := strconv.ParseBool(q.query.Get("sendInitialEvents")); err == nil {
+		options.SendInitialEvents = &initial
+	}
+	streaming := !q.server.options.NoStreamingLists
+	internalversion.SetListOptionsDefaults(&options, streaming)
+	errs := internalvalidation.ValidateListOptions(&options, streaming)
+	if len(errs) > 0 {
+		return options, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", errs)
+	}
+	return options, nil
 }

@@ -175,7 +175,8 @@ func TestDiscovery(t *testing.T) {
 		assert.Contains(t, a.Body, want, path)
 	}
 	assert.Equal(t, 404, get(t, s, "/apis/none").Code)
-	assert.Equal(t, metav1.StatusReasonNotFound, get(t, s, "/openapi/v2").failure().Reason)
+	assert.Equal(t, metav1.StatusReasonNotFound, get(t, s, "/apis/apps/v1/none").failure().Reason)
+	assert.Equal(t, "404 page not found\n", get(t, s, "/openapi/v2").Body)
 }
 
 func TestAccess(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +50,8 @@ type answer struct {
 	body    []byte
 	media   media
 	failure *metav1.Status
+	// plain answers are text, whatever the media.
+	plain bool
 }
 
 // ok answers with one item.
@@ -56,10 +59,10 @@ func (q *request) ok(status int, i *item) answer {
 	return answer{status: status, body: i.body(q.media), media: q.media}
 }
 
-// succeeded answers with a Status.
+// succeeded answers with a Status, which has no code then.
 func (q *request) succeeded(status *metav1.Status) answer {
-	full := completed(status)
-	return answer{status: int(full.Code), body: statusBody(full, q.media), media: q.media}
+	status.Kind, status.APIVersion = "Status", "v1"
+	return answer{status: http.StatusOK, body: statusBody(status, q.media), media: q.media}
 }
 
 // failed answers with an error.
@@ -89,33 +92,43 @@ func (q *request) warn(text string) {
 // answer reports and sends the answer, as far as the fate of the request allows.
 func (q *request) answer(w http.ResponseWriter, a answer) {
 	cut := q.fate.CutAfter
-	lost := q.fate.Lose || (cut > 0 && cut < len(a.body)) || q.http.Context().Err() != nil
+	if cut <= 0 || cut >= len(a.body) {
+		cut = len(a.body)
+	}
+	whole := cut == len(a.body)
 	if report := q.server.options.OnReply; report != nil && q.call.Verb != "watch" {
 		report(world.Reply{
-			Call: q.call, At: time.Now(), Status: a.status, Failure: a.failure, Webhook: q.webhook, Warnings: q.warnings, Lost: lost,
+			Call: q.call, At: time.Now(), Status: a.status, Failure: a.failure, Webhook: q.webhook, Warnings: q.warnings,
+			Lost: q.fate.Lose || !whole || q.http.Context().Err() != nil,
 		})
 	}
 	if q.fate.Lose {
 		panic(http.ErrAbortHandler)
 	}
-	header := w.Header()
-	header.Set("Content-Type", a.media.contentType())
-	header.Set("Content-Length", fmt.Sprint(len(a.body)))
-	for _, warning := range warningHeaders(q.warnings) {
-		header.Add("Warning", warning)
-	}
-	if a.failure != nil {
-		if after := retryAfter(a.failure); after != "" {
-			header.Set("Retry-After", after)
-		}
-	}
+	a.writeHeader(w.Header(), q.warnings)
 	w.WriteHeader(a.status)
-	if cut > 0 && cut < len(a.body) {
-		_, _ = w.Write(a.body[:cut])
+	_, _ = w.Write(a.body[:cut])
+	if !whole {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(a.body)
+}
+
+func (a answer) writeHeader(header http.Header, warnings []string) {
+	header.Set("Content-Type", a.media.contentType())
+	if a.plain {
+		header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	header.Set("Content-Length", strconv.Itoa(len(a.body)))
+	for _, warning := range warningHeaders(warnings) {
+		header.Add("Warning", warning)
+	}
+	if a.failure == nil {
+		return
+	}
+	if after := retryAfter(a.failure); after != "" {
+		header.Set("Retry-After", after)
+	}
 }
 
 // readBody reads the body of a request.

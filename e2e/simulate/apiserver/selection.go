@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // selection is what a list or a watch is about.
@@ -25,7 +28,7 @@ func selectionOf(k *kind, namespace, label, field string) (selection, error) {
 	if label != "" {
 		parsed, err := labels.Parse(label)
 		if err != nil {
-			return sel, apierrors.NewBadRequest("unable to parse requirement: " + err.Error())
+			return sel, apierrors.NewBadRequest(err.Error())
 		}
 		sel.labels = parsed
 	}
@@ -37,12 +40,21 @@ func selectionOf(k *kind, namespace, label, field string) (selection, error) {
 		known := fieldsOf(k.make())
 		for _, r := range parsed.Requirements() {
 			if _, ok := known[r.Field]; !ok {
-				return sel, apierrors.NewBadRequest("field label not supported: " + r.Field)
+				return sel, apierrors.NewBadRequest(unknownField(k, r.Field))
 			}
 		}
 		sel.fields = parsed
 	}
 	return sel, nil
+}
+
+// unknownField says that a selector names no field of the kind. Kinds with fields of their own have words of their own.
+func unknownField(k *kind, name string) string {
+	switch k.Resource {
+	case world.Pods, world.Namespaces, world.Secrets, world.CoreEvents, world.Events:
+		return "field label not supported: " + name
+	}
+	return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
 }
 
 // single returns the one place that the selection can match, if it names it.
@@ -108,9 +120,9 @@ func parseVersion(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	version, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || version < 0 {
-		return 0, apierrors.NewBadRequest("Invalid value: \"" + text + "\": invalid resource version")
+	version, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: resourceVersion: Invalid value: %q: %v", text, err))
 	}
-	return version, nil
+	return int64(version), nil
 }

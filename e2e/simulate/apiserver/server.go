@@ -127,7 +127,7 @@ func (s *Server) request(ctx context.Context, r *http.Request) *request {
 	watch := q.query.Get("watch")
 	verb, ok := found.verb(r.Method, watch == "true" || watch == "1")
 	if !ok || (verb == "create" && found.kind.Namespaced && found.at.namespace == "") {
-		q.err = errNotAllowed(r.Method)
+		q.err = errNotAllowed()
 	}
 	q.call.Verb = verb
 	if verb == "delete" {

@@ -9,9 +9,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -43,17 +45,14 @@ func (defaulter) Default(in runtime.Object) {
 }
 
 func newTracker(all []*kind) (*tracker, error) {
-	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	schemas := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	t := &tracker{managers: map[scope]*managedfields.FieldManager{}}
 	for _, k := range all {
-		if !k.tracked {
-			continue
-		}
 		for _, sub := range []string{"", "status"} {
 			if sub != "" && !k.Status {
 				continue
 			}
-			m, err := managedfields.NewDefaultFieldManager(types, runtime.UnsafeObjectConvertor(scheme.Scheme), defaulter{}, scheme.Scheme,
+			m, err := managedfields.NewDefaultFieldManager(schemas, runtime.UnsafeObjectConvertor(scheme.Scheme), defaulter{}, scheme.Scheme,
 				k.gvk, k.gvk.GroupVersion(), sub, reset(k, sub))
 			if err != nil {
 				return nil, fmt.Errorf("make the field manager of %s: %w", k.gr, err)
@@ -84,7 +83,7 @@ func reset(k *kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 // trackUpdate notes which fields the request changes. It runs before admission, as in kube-apiserver: what webhooks change
 // belongs to no manager. Without a tracker objects have no managed fields.
 func (s *Server) trackUpdate(q *request, old, next object) {
-	if s.tracker == nil || !q.kind.tracked {
+	if s.tracker == nil {
 		metaOf(next).ManagedFields = nil
 		return
 	}
@@ -113,8 +112,9 @@ func manager(parameter, userAgent string) string {
 
 // apply answers a server-side apply.
 func (s *Server) apply(q *request) (answer, error) {
-	if q.query.Get("fieldManager") == "" {
-		return answer{}, apierrors.NewBadRequest("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch")
+	options := &metav1.PatchOptions{FieldManager: q.query.Get("fieldManager")}
+	if errs := metav1validation.ValidatePatchOptions(options, types.ApplyYAMLPatchType); len(errs) > 0 {
+		return answer{}, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("PatchOptions").GroupKind(), "", errs)
 	}
 	applied := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(q.call.Body, &applied.Object); err != nil {
@@ -126,10 +126,10 @@ func (s *Server) apply(q *request) (answer, error) {
 			return a, err
 		}
 	}
-	return s.update(q, func(old *item) (object, error) { return s.applied(q, clone(old.typed), applied) })
+	return s.update(q, func(old *item) (object, error) { return s.applyTo(q, clone(old.typed), applied) })
 }
 
-func (s *Server) applied(q *request, live object, applied *unstructured.Unstructured) (object, error) {
+func (s *Server) applyTo(q *request, live object, applied *unstructured.Unstructured) (object, error) {
 	m := s.tracker.managers[scope{q.kind, q.subresource}]
 	out, err := m.Apply(live, applied.DeepCopy(), q.query.Get("fieldManager"), q.forced())
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Server) applyNew(q *request, applied *unstructured.Unstructured) (answe
 	if q.subresource != "" {
 		return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name)
 	}
-	wanted, err := s.applied(q, q.kind.make(), applied)
+	wanted, err := s.applyTo(q, q.kind.make(), applied)
 	if err != nil {
 		return answer{}, err
 	}

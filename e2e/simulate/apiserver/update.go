@@ -58,7 +58,12 @@ func (s *Server) putNew(q *request, sent object) (answer, error) {
 
 // errOther is the conflict of a PUT of an object that was replaced by another of the same name.
 func errOther(q *request, wanted, have types.UID) error {
-	text := fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", wanted, have)
+	place := q.at.name
+	if q.at.namespace != "" {
+		place = q.at.namespace + "/" + place
+	}
+	text := fmt.Sprintf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", q.kind.Plural, place, wanted, have)
 	return apierrors.NewConflict(q.kind.gr, q.at.name, errors.New(text))
 }
 
@@ -172,7 +177,7 @@ func (q *request) prepare(next, old object) {
 	if meta.DeletionGracePeriodSeconds == nil {
 		meta.DeletionGracePeriodSeconds = before.DeletionGracePeriodSeconds
 	}
-	if q.server.tracker == nil || !q.kind.tracked {
+	if q.server.tracker == nil {
 		meta.ManagedFields = nil
 	}
 }
@@ -196,7 +201,11 @@ func (s *Server) replace(q *request, old, next *item, wanted object) (*item, err
 	if q.call.DryRun {
 		return next, nil
 	}
-	return s.store.commit(w), nil
+	stored := s.store.commit(w)
+	if stored != nil && w.next == nil {
+		return next, nil // the answer is what the client made of it
+	}
+	return stored, nil
 }
 
 // released reports whether nothing holds up the end of an object that is being deleted.

@@ -49,12 +49,16 @@ func invalid(k *kind, o object, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(k.gvk.GroupKind(), metaOf(o).Name, errs)
+	gk := k.gvk.GroupKind()
+	if k.twin != nil {
+		gk.Group = "" // Events are validated as those of the core group
+	}
+	return apierrors.NewInvalid(gk, metaOf(o).Name, errs)
 }
 
 // validateContent validates what is particular to a kind; old is nil for a create.
 func validateContent(next, old object) field.ErrorList {
-	errs := validateTemplate(next)
+	var errs field.ErrorList
 	switch o := next.(type) {
 	case *corev1.ConfigMap:
 		errs = append(errs, validateData(configMapSizes(o), field.NewPath("data"))...)
@@ -63,16 +67,21 @@ func validateContent(next, old object) field.ErrorList {
 	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.ReplicaSet, *appsv1.StatefulSet:
 		selector := selectorIn(next)
 		errs = append(errs, validateSelector(selector, template(next).Labels)...)
+		errs = append(errs, validateTemplate(next)...)
 		if set, ok := next.(*appsv1.StatefulSet); ok {
 			errs = append(errs, validateStatefulSetUpdate(set, old)...)
 		} else if old != nil {
 			errs = append(errs, apivalidation.ValidateImmutableField(selector, selectorIn(old), field.NewPath("spec", "selector"))...)
 		}
+	case *batchv1.CronJob:
+		errs = append(errs, validateTemplate(next)...)
 	case *batchv1.Job:
+		errs = append(errs, validateTemplate(next)...)
 		errs = append(errs, validateJobUpdate(o, old)...)
 	case *corev1.Event:
-		errs = append(errs, validateOldEvent(o)...)
+		errs = append(errs, validateTexts(newEvent(o).(*eventsv1.Event), "reportingComponent")...)
 	case *eventsv1.Event:
+		errs = append(errs, validateTexts(o, "reportingController")...)
 		errs = append(errs, validateEvent(o)...)
 	}
 	return errs
@@ -96,9 +105,6 @@ func selectorIn(o object) *metav1.LabelSelector {
 // validateTemplate looks at the pod template of a workload.
 func validateTemplate(next object) field.ErrorList {
 	t := template(next)
-	if t == nil {
-		return nil
-	}
 	path := field.NewPath("spec", "template")
 	if _, ok := next.(*batchv1.CronJob); ok {
 		path = field.NewPath("spec", "jobTemplate", "spec", "template")
@@ -124,31 +130,32 @@ func validateTemplate(next object) field.ErrorList {
 }
 
 func validateRestart(o object, policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
-	allowed := []corev1.RestartPolicy{corev1.RestartPolicyAlways}
 	switch o.(type) {
 	case *batchv1.Job, *batchv1.CronJob:
-		allowed = []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
-	}
-	for _, a := range allowed {
-		if policy == a {
-			return nil
+		if policy == corev1.RestartPolicyAlways {
+			return field.ErrorList{field.Required(path, `valid values: "OnFailure", "Never"`)}
 		}
+		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, policy, allowed)}
+	if policy != corev1.RestartPolicyAlways {
+		return field.ErrorList{field.NotSupported(path, policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways})}
+	}
+	return nil
 }
 
 func validateSelector(s *metav1.LabelSelector, set map[string]string) field.ErrorList {
+	var errs field.ErrorList
 	if s == nil {
-		return field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")}
+		errs = append(errs, field.Required(field.NewPath("spec", "selector"), ""))
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), s, "invalid label selector")}
 	}
 	if selector.Empty() || !selector.Matches(labels.Set(set)) {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), set, "`selector` does not match template `labels`")}
+		return append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), set, "`selector` does not match template `labels`"))
 	}
-	return nil
+	return errs
 }
 
 func validateStatefulSetUpdate(next *appsv1.StatefulSet, old object) field.ErrorList {
@@ -220,7 +227,7 @@ func validateData(sizes map[string]int, path *field.Path) field.ErrorList {
 		}
 	}
 	if total > largestData {
-		errs = append(errs, field.TooLong(path, "", largestData))
+		errs = append(errs, field.TooLong(field.NewPath(""), "", largestData))
 	}
 	return errs
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -22,20 +20,15 @@ func (s *Server) newWatch(q *request) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.at.name != "" {
-		// The older form of a watch of one object.
-		if sel, err = selectionOf(q.kind, q.at.namespace, q.query.Get("labelSelector"), "metadata.name="+q.at.name); err != nil {
-			return nil, err
-		}
-	}
 	w := &Watch{
 		Client: q.call.Client, Key: q.call.Key, Call: q.call, request: q, server: s, sel: sel,
 		bookmarks: q.query.Get("allowWatchBookmarks") == "true", wake: make(chan struct{}, 1),
 	}
-	w.Key.Name = ""
-	if err := w.readInitial(); err != nil {
+	options, err := q.listOptions()
+	if err != nil {
 		return nil, err
 	}
+	w.streaming = options.SendInitialEvents != nil && *options.SendInitialEvents
 	if _, err := parseVersion(q.query.Get("resourceVersion")); err != nil {
 		return nil, err
 	}
@@ -46,27 +39,6 @@ func (s *Server) newWatch(q *request) (*Watch, error) {
 	}
 	w.deadline = time.Now().Add(lasts)
 	return w, nil
-}
-
-// readInitial reads sendInitialEvents and what must go with it.
-func (w *Watch) readInitial() error {
-	q := w.request.query
-	match := q.Get("resourceVersionMatch")
-	initial := q.Get("sendInitialEvents")
-	if initial == "" {
-		if match != "" {
-			return invalidOptions("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-		}
-		return nil
-	}
-	if w.server.options.NoStreamingLists {
-		return invalidOptions("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
-	}
-	if match != string(metav1.ResourceVersionMatchNotOlderThan) {
-		return invalidOptions("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-	}
-	w.streaming = initial == "true"
-	return nil
 }
 
 // open registers a watch and finds where it starts.

@@ -85,9 +85,9 @@ func TestCreateFailures(t *testing.T) {
 		"namespace missing":     {"/api/v1/namespaces/none/configmaps", `{"metadata":{"name":"app"}}`, 404, metav1.StatusReasonNotFound, `namespaces "none" not found`},
 		"other namespace":       {configMaps, `{"metadata":{"name":"b","namespace":"c"}}`, 400, metav1.StatusReasonBadRequest, "does not match the namespace sent on the request"},
 		"with resourceVersion":  {configMaps, `{"metadata":{"name":"b","resourceVersion":"1"}}`, 500, "", "resourceVersion should not be set on objects to be created"},
-		"no JSON":               {configMaps, `{`, 400, metav1.StatusReasonBadRequest, "cannot be handled as a ConfigMap"},
+		"no JSON":               {configMaps, `{`, 400, metav1.StatusReasonBadRequest, "couldn't get version/kind; json parse error"},
 		"wrong type":            {configMaps, `{"metadata":{"name":"b"},"data":{"a":1}}`, 400, metav1.StatusReasonBadRequest, "cannot be handled as a ConfigMap"},
-		"wrong version":         {configMaps, `{"apiVersion":"v2","metadata":{"name":"b"}}`, 400, metav1.StatusReasonBadRequest, "does not match the expected API version"},
+		"wrong version":         {configMaps, `{"apiVersion":"v2","metadata":{"name":"b"}}`, 400, metav1.StatusReasonBadRequest, "cannot be handled as a ConfigMap"},
 		"no name":               {configMaps, `{}`, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
 		"selector differs":      {deployments, strings.Replace(cartBody, `"matchLabels":{"app":"cart"}`, `"matchLabels":{"app":"b"}`, 1), 422, metav1.StatusReasonInvalid, "`selector` does not match template `labels`"},
 		"annotations too long":  {configMaps, `{"metadata":{"name":"b","annotations":{"a":"` + long + `"}}}`, 422, metav1.StatusReasonInvalid, "metadata.annotations: Too long"},
@@ -95,9 +95,9 @@ func TestCreateFailures(t *testing.T) {
 		"body too large":        {configMaps, strings.Repeat(" ", 3<<20+1), 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
 		"data too large":        {configMaps, `{"metadata":{"name":"b"},"data":{"a":"` + strings.Repeat("x", 1<<20+1) + `"}}`, 422, metav1.StatusReasonInvalid, "Too long"},
 		"cluster-wide":          {"/api/v1/configmaps", `{"metadata":{"name":"b"}}`, 405, metav1.StatusReasonMethodNotAllowed, ""},
-		"unknown path":          {"/apis/x/v1/namespaces/shop/y", `{}`, 404, metav1.StatusReasonNotFound, "the server could not find the requested resource"},
+		"unknown path":          {"/apis/apps/v1/namespaces/shop/y", `{}`, 404, metav1.StatusReasonNotFound, "the server could not find the requested resource"},
 		"unknown subresource":   {deployments + "/cart/scale", `{}`, 404, metav1.StatusReasonNotFound, ""},
-		"Event without a cause": {"/apis/events.k8s.io/v1/namespaces/shop/events", `{"metadata":{"name":"b"}}`, 422, metav1.StatusReasonInvalid, "reportingController: Required value"},
+		"Event without a cause": {"/apis/events.k8s.io/v1/namespaces/shop/events", `{"metadata":{"name":"b"}}`, 422, metav1.StatusReasonInvalid, "eventTime: Required value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

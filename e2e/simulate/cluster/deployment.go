@@ -155,10 +155,9 @@ func (d *deployment) cleanUp() {
 	}
 }
 
-// store writes the status and the revision if they changed. A new collision count is needed by the next pass.
+// store writes the status and the revision if they changed.
 func (d *deployment) store() {
-	collided := number(d.status, 0, "collisionCount") != number(d.object, 0, "status", "collisionCount")
-	if !collided && d.c.defers(d.key) {
+	if !d.needsStatus() && d.c.defers(d.key) {
 		return
 	}
 	object, changed := d.object, false
@@ -171,6 +170,18 @@ func (d *deployment) store() {
 	if changed {
 		d.c.putStatus(d.key, object)
 	}
+}
+
+// needsStatus reports whether a later pass needs the status of this one: the collision count, the counts from which a
+// rollout begins, and every step of the progress: the deadline counts from the last, and one that is left out looks like none.
+func (d *deployment) needsStatus() bool {
+	before := section(d.object, "status")
+	for _, count := range []string{"collisionCount", "observedGeneration"} {
+		if number(d.status, 0, count) != number(before, 0, count) {
+			return true
+		}
+	}
+	return text(d.condition("Progressing"), "reason") != text(condition(d.object, "Progressing"), "reason")
 }
 
 func revisionOf(object world.Object) int64 {

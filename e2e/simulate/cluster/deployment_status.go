@@ -97,8 +97,12 @@ func (d *deployment) timedOut(progressing world.Object) bool {
 func (d *deployment) wakeAtDeadline() {
 	progressing := d.condition("Progressing")
 	d.c.unwake(d.key)
-	if progressing == nil || d.complete(d.status) || text(progressing, "reason") == "ProgressDeadlineExceeded" {
+	if progressing == nil || d.complete(d.status) {
 		return
+	}
+	switch text(progressing, "reason") {
+	case "ProgressDeadlineExceeded", "NewReplicaSetAvailable":
+		return // neither times out (any more)
 	}
 	d.c.wake(d.key, d.deadlineAfter(progressing).Add(time.Second))
 }

@@ -9,9 +9,9 @@ import (
 // period is a range of versions, the ends included. The content that the program took for that of the pods was read within.
 type period struct {
 	from, to int64
-	// open tells that the program may not have had a chance yet to look: the period goes on.
+	// open means that the program may not have had a chance yet to look: the period goes on.
 	open bool
-	// waits tells that only a write of the program shows that it has looked.
+	// waits means that only a write of the program shows that it has looked.
 	waits bool
 	// opened is when the period began.
 	opened time.Time
@@ -32,7 +32,7 @@ func (b believed) addPeriod(h *history, p *period, last int64) {
 	}
 }
 
-// only tells whether there is one content in the set, and which.
+// only reports whether there is one content in the set, and which.
 func (b believed) only() (int, bool) {
 	if len(b) != 1 {
 		return 0, false
@@ -49,7 +49,7 @@ type adoption struct {
 	period  *period
 	// of is the object that it is about; all of them if its name is empty.
 	of ref
-	// lost tells that digests of before mean nothing any more.
+	// lost means that digests of before mean nothing any more.
 	lost bool
 }
 
@@ -72,7 +72,7 @@ func (o *Oracle) beliefs(w *workload, s *stamp, r ref) believed {
 	return set
 }
 
-// believes tells whether the program may take a content for that of the pods of a stamp.
+// believes reports whether the program may take a content for that of the pods of a stamp.
 func (o *Oracle) believes(w *workload, s *stamp, r ref, content int) bool {
 	h := o.contents.of(w.id.namespace, r)
 	if w.tracked[r] <= s.version {
@@ -90,7 +90,7 @@ func (o *Oracle) believes(w *workload, s *stamp, r ref, content int) bool {
 	return false
 }
 
-// had tells whether an object had a content at some time of a period.
+// had reports whether an object had a content at some time of a period.
 func (o *Oracle) had(h *history, p *period, content int) bool {
 	to := p.to
 	if p.open {
@@ -107,7 +107,7 @@ func (o *Oracle) had(h *history, p *period, content int) bool {
 	return false
 }
 
-// uncertain tells whether the program may not have had a chance yet to look at what belongs to a stamp.
+// uncertain reports whether the program may not have had a chance yet to look at what belongs to a stamp.
 func (w *workload) uncertain(s *stamp) bool {
 	for _, p := range s.periods {
 		if p.open {

@@ -60,7 +60,7 @@ func (h *history) within(from, to int64) []edit {
 	return h.edits[first:last]
 }
 
-// touchedWithin tells whether the object was written with from < version ≤ to.
+// touchedWithin reports whether the object was written with from < version ≤ to.
 func (h *history) touchedWithin(from, to int64) bool {
 	if h == nil {
 		return false
@@ -91,7 +91,7 @@ func (c *contents) of(namespace string, r ref) *history {
 	return c.histories[id{r.plural, namespace, r.name}]
 }
 
-// commit takes note of a stored change and tells whether it is one of the content.
+// commit takes note of a stored change and reports whether it is one of the content.
 func (c *contents) commit(commit world.Commit) bool {
 	key := idOf(commit.Key)
 	h := c.histories[key]

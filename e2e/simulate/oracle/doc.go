@@ -8,9 +8,24 @@
 // own (law_*.go). The rule for all laws: where it is ambiguous what the program could know, the oracle does not judge.
 // Describe counts what was judged and what was excused, so that an oracle that sees nothing is noticed.
 //
-// The central notion is the belief. A stamp is a change of a workload's pod template, be it of what users write there or of
+// The central notion is the belief. A stamp is a change of a workload's pod template, be it of what users see there or of
 // the program's annotations. What the program may take for the content of the pods of a stamp is a set of contents: those
 // between the arrival of the request and its commit, if the webhook surely saw it; more if it may not have seen it. A
 // content outside of the set is a change that the program must act on; a set of only one content, equal to the present one,
 // is no cause for a restart.
+//
+// What is not judged:
+//   - Workloads with annotations of the second dialect, with more than 1,000 listed objects, and Jobs.
+//   - Whether pods follow a new template: paused Deployments, OnDelete, partitions and broken images are the cluster's.
+//   - Pods that started with a content that was there for a moment only: the program knows nothing of pods.
+//   - What changed before the program had a chance to look: for 20 seconds after a write that the webhook may not have seen,
+//     after an edit of the lists in direct mode, and after the creation of a required object.
+//   - What changed after a digest key was lost, until the program writes the workload again.
+//   - Replaced pods after an edit of the lists, after marks were edited where the webhook may not have seen it, after a
+//     release outside of the program's scope, and in the sequences that the documentation names as limits.
+//   - Time, as long as a fault touches the workload, and for a minute after it, six minutes after a denial. Watches that are
+//     opened again, slow requests in the same namespace, and users who write the same workload again and again put the bound
+//     off, too.
+//   - A change in the last half of the settle time: the program may have read it before the watch event came.
+//   - Conflicts of users with writes of the program.
 package oracle

@@ -13,17 +13,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// told is one Event that says that a workload was reloaded.
-type told struct {
+// announcement is one Event that says that a workload was reloaded.
+type announcement struct {
 	namespace, kind, name, uid string
-	// count is how many reloads it stands for.
+	// count is how many reloads it counts.
 	count int
 }
 
 // events has the Events that the program wrote.
 type events struct {
-	// reloaded has one entry for each name: to write an Event again is not to tell twice.
-	reloaded map[string]told
+	// reloaded has one entry for each name: an Event that is written again counts once.
+	reloaded map[string]announcement
 	// bodies has the Events as they are stored, by namespace and name.
 	bodies map[string]world.Object
 	// warnings has when the program wrote Warnings.
@@ -31,7 +31,7 @@ type events struct {
 }
 
 func newEvents() events {
-	return events{reloaded: map[string]told{}, bodies: map[string]world.Object{}}
+	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}}
 }
 
 // subjectOf returns what an Event is about, in either of the two APIs.
@@ -52,16 +52,16 @@ func (o *Oracle) commitEvent(c world.Commit) {
 	}
 	name := c.Key.Namespace + "/" + c.Key.Name
 	o.events.bodies[name] = c.New
-	o.noteTold(name, c.New)
+	o.noteAnnouncement(name, c.New)
 }
 
-// noteTold takes note of an Event that tells of a reload.
-func (o *Oracle) noteTold(name string, body world.Object) {
+// noteAnnouncement takes note of an Event that reports a reload.
+func (o *Oracle) noteAnnouncement(name string, body world.Object) {
 	if text(body, "reason") != "Reloaded" {
 		return
 	}
 	about := subjectOf(body)
-	event := told{
+	event := announcement{
 		namespace: text(about, "namespace"), kind: text(about, "kind"), name: text(about, "name"), uid: text(about, "uid"), count: 1,
 	}
 	for _, count := range []any{body["count"], body["deprecatedCount"], section(body, "series")["count"]} {
@@ -84,12 +84,12 @@ func (o *Oracle) noteCollision(r world.Reply) {
 	}
 	name := r.Call.Key.Namespace + "/" + text(section(body, "metadata"), "name")
 	stored := o.events.bodies[name]
-	same := equal(subjectOf(stored), subjectOf(body))
-	for _, field := range []string{"reason", "note", "message"} {
-		same = same && equal(stored[field], body[field])
+	same := text(stored, "reason") == text(body, "reason")
+	for _, field := range []string{"kind", "namespace", "name", "uid"} {
+		same = same && text(subjectOf(stored), field) == text(subjectOf(body), field)
 	}
 	if stored != nil && !same {
-		o.noteTold(name+" "+text(body, "reason")+text(body, "note")+text(subjectOf(body), "resourceVersion"), body)
+		o.noteAnnouncement(name+" "+text(body, "note")+text(subjectOf(body), "resourceVersion"), body)
 		o.count("Events that collided")
 	}
 }
@@ -122,8 +122,8 @@ func eventOf(call *world.Call) world.Object {
 	return event
 }
 
-// reloadsTold counts the reloads of a workload that Events tell of.
-func (o *Oracle) reloadsTold(w *workload) int {
+// reloadsAnnounced counts the reloads of a workload that Events report.
+func (o *Oracle) reloadsAnnounced(w *workload) int {
 	names := make([]string, 0, len(o.events.reloaded))
 	for name := range o.events.reloaded {
 		names = append(names, name)

@@ -20,7 +20,7 @@ func TestExplained(t *testing.T) {
 		s.wait(time.Second)
 	}
 	runLaw(t, "explained", map[string]lawCase{
-		"told": {options: hooked, because: "one Event, one count", happens: func(s *scene) {
+		"reported": {options: hooked, because: "one Event, one count", happens: func(s *scene) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -28,16 +28,16 @@ func TestExplained(t *testing.T) {
 			s.scrape(replica, 1, nil)
 			s.quiet()
 		}},
-		"not told": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *scene) {
+		"not reported": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *scene) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"told twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *scene) {
+		"reported twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *scene) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
-			s.tell(cart)
+			s.announce(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
@@ -71,6 +71,17 @@ func TestExplained(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
 			s.quiet()
 		}},
+		"written again by another leader": {options: hooked, because: "the name is that of the reload", happens: func(s *scene) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			body := `{"metadata":{"name":"reload-1"},"reason":"Reloaded","note":"other words",` +
+				`"regarding":{"kind":"Deployment","namespace":"shop","name":"cart","uid":"uid-cart","resourceVersion":"7"}}`
+			call := s.call("replica-1.1", "create", world.Key{Resource: world.Events, Namespace: "shop"}, []byte(body))
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
+			s.quiet()
+		}},
 		"excluded soon after": {options: hooked, because: "the program lets it alone", happens: func(s *scene) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
@@ -78,7 +89,7 @@ func TestExplained(t *testing.T) {
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
 			s.quiet()
 		}},
-		"deleted soon after": {options: hooked, because: "there is nothing to tell of", happens: func(s *scene) {
+		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *scene) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.remove(user, cart)
@@ -163,7 +174,7 @@ func TestReloadsOfUsersMayBeTold(t *testing.T) {
 	s.oracle.Request(call)
 	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"list-edit"}`) }))
 	s.rollout(cart)
-	s.tell(cart)
+	s.announce(cart)
 	s.quiet()
 	assert.Empty(t, s.oracle.Violations())
 }
@@ -200,7 +211,7 @@ func TestIdle(t *testing.T) {
 			s.wait(time.Minute)
 			s.oracle.Idle(s.now, s.now.Add(time.Minute))
 		}},
-		"warning told again after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *scene) {
+		"warning repeated after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *scene) {
 			s.begin()
 			s.event(cart, "one", "Warning", "ConfigMissing")
 			from := s.now.Add(time.Minute)
@@ -208,7 +219,7 @@ func TestIdle(t *testing.T) {
 			s.event(cart, "two", "Warning", "ConfigMissing")
 			s.oracle.Idle(from, s.now)
 		}},
-		"warning told again after a minute": {options: hooked, want: "idle/create", because: "it is told already", happens: func(s *scene) {
+		"warning repeated after a minute": {options: hooked, want: "idle/create", because: "it was written a minute ago", happens: func(s *scene) {
 			s.begin()
 			s.event(cart, "one", "Warning", "ConfigMissing")
 			from := s.now.Add(time.Second)

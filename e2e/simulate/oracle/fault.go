@@ -46,7 +46,7 @@ func (s *span) recovery() time.Duration {
 	return recovery
 }
 
-// outage tells that the fault is one replica's that does not work: the others go on.
+// outage means that the fault is one replica's that does not work: the others go on.
 func (s *span) outage() bool {
 	switch s.kind {
 	case "down", "killed", "stopped", "frozen":
@@ -118,7 +118,7 @@ func (t *timeline) heard(client string, at time.Time) {
 	}
 }
 
-// working tells whether a replica works now.
+// working reports whether a replica works now.
 func (t *timeline) working() bool {
 	names := make([]string, 0, len(t.up))
 	for name, up := range t.up {
@@ -135,7 +135,7 @@ func (t *timeline) working() bool {
 	return false
 }
 
-// out tells whether a fault keeps a process from working.
+// out reports whether a fault keeps a process from working.
 func (t *timeline) out(process string) bool {
 	for _, s := range t.spans {
 		if s.open && s.outage() && s.kind != "down" && isProcessOf(process, s.scope) {
@@ -149,7 +149,7 @@ func isProcessOf(process, replica string) bool {
 	return process == replica || strings.HasPrefix(process, replica+".")
 }
 
-// touches tells whether a fault may concern a workload.
+// touches reports whether a fault may concern a workload.
 func (o *Oracle) touches(s *span, w *workload) bool {
 	scope := s.scope
 	if scope == "" || o.options.Program(scope) {
@@ -205,13 +205,13 @@ func (o *Oracle) overSince(w *workload) (since time.Time, known bool) {
 	return since, true
 }
 
-// healthy tells whether nothing disturbed the program's work on a workload between two moments.
+// healthy reports whether nothing disturbed the program's work on a workload between two moments.
 func (o *Oracle) healthy(w *workload, from, to time.Time) bool {
 	since, known := o.clear(w, to)
 	return known && !since.After(from)
 }
 
-// clocksWrong tells whether a clock was wrong shortly before a moment.
+// clocksWrong reports whether a clock was wrong shortly before a moment.
 func (t *timeline) clocksWrong(now time.Time) bool {
 	for _, s := range t.spans {
 		if s.kind == "clock" && (s.open || now.Sub(s.to) < recovery) {
@@ -221,7 +221,7 @@ func (t *timeline) clocksWrong(now time.Time) bool {
 	return false
 }
 
-// never tells whether there was no fault at all so far.
+// never reports whether there was no fault at all so far.
 func (t *timeline) never() bool { return len(t.spans) == 0 && t.started.IsZero() }
 
 func later(a, b time.Time) time.Time {
@@ -254,7 +254,7 @@ func (o *Oracle) timingOf(client string) timing {
 	return timing{o.options.Settle, o.options.SettleMax, o.options.Refractory}
 }
 
-// isKeySecret tells whether a key is that of the Secret with the digest keys.
+// isKeySecret reports whether a key is that of the Secret with the digest keys.
 func (o *Oracle) isKeySecret(k world.Key) bool {
 	return k.Resource.Plural == "secrets" && k.Namespace == o.options.KeySecret.Namespace && k.Name == o.options.KeySecret.Name
 }

@@ -55,7 +55,7 @@ func TestGates(t *testing.T) {
 			s.wait(700 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"last change just now": {options: hooked, because: "the program may have read it before it was told of it", happens: func(s *scene) {
+		"last change just now": {options: hooked, because: "the program may have read it before the watch event came", happens: func(s *scene) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(999 * time.Millisecond)

@@ -169,13 +169,6 @@ func TestKept(t *testing.T) {
 			s.wait(time.Minute)
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"late pods of a template that was there for a moment": {options: hooked, because: "controllers lag", happens: func(s *scene) {
-			s.begin()
-			s.sends("update", cart, manifest(cart, "two"), "a")
-			s.wait(time.Second)
-			s.sends("update", cart, manifest(cart, "one"), "b")
-			s.change(nil, s.pods[0], nil, nil)
-		}},
 		"label set and removed": {options: hooked, want: "kept/program", because: "nothing had changed", happens: func(s *scene) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })

@@ -18,7 +18,7 @@ type requests struct {
 type probe struct {
 	call     *world.Call
 	workload *workload
-	// spoiled tells that something else may have made the program read; plain that the request is such a one.
+	// spoiled means that something else may have made the program read; plain that the request is such a one.
 	spoiled, plain bool
 	read           *world.Call
 }
@@ -33,7 +33,7 @@ type probes struct {
 func newProbes() probes { return probes{} }
 
 // rest is how long nothing must have happened before a read can only come from the request that is judged.
-const rest = 30 * time.Second
+const rest = 15 * time.Second
 
 // probeRequest takes note of a user's request.
 func (o *Oracle) probeRequest(call *world.Call) {
@@ -52,7 +52,7 @@ func (o *Oracle) probeRequest(call *world.Call) {
 	o.probes.running = append(o.probes.running, p)
 }
 
-// undisturbed tells whether the program has nothing else to do about a workload.
+// undisturbed reports whether the program has nothing else to do about a workload.
 func (o *Oracle) undisturbed(w *workload, now time.Time) bool {
 	return w.eligible && len(w.open) == 0 && w.due.since.IsZero() && o.healthy(w, now.Add(-rest), now) &&
 		now.Sub(o.probes.disturbed) >= rest && now.Sub(w.eligibleSince) >= rest && !o.held(w)
@@ -90,7 +90,7 @@ func (o *Oracle) requestCommitted(c world.Commit) {
 	}
 }
 
-// outsideTemplate tells whether a user changed neither the pod template nor marks nor lists nor what decides about scope.
+// outsideTemplate reports whether a user changed neither the pod template nor marks nor lists nor what decides about scope.
 func (o *Oracle) outsideTemplate(w *workload, before, sent world.Object) bool {
 	path := templatePath(w.id.plural)
 	return equal(section(before, path...), section(sent, path...)) && o.marksOfAll(before) == o.marksOfAll(sent) &&
@@ -126,7 +126,7 @@ func (o *Oracle) judgeProbe(r world.Reply) {
 	}
 	o.count("updates outside of the template judged")
 	if found.read != nil {
-		o.violate(r.At, "cost", found.workload.id.String(), "read", "a %s at %s that changed nothing of the template made %s read %s",
+		o.violate(r.At, broken{"cost", found.workload.id.String(), "read"}, "a %s at %s that changed nothing of the template made %s read %s",
 			r.Call.Verb, o.when(r.Call.Arrived), found.read.Client, idOf(found.read.Key))
 	}
 }
@@ -153,7 +153,7 @@ func (o *Oracle) judgePatches(w *workload) {
 	n := w.requests
 	allowed := w.story.restarts + n.failed + n.allowed + len(w.adoptions) + 1
 	if n.patches > allowed {
-		o.violate(o.clockNow(), "cost", w.id.String(), "patches",
+		o.violate(o.clockNow(), broken{"cost", w.id.String(), "patches"},
 			"the program sent %d patches: %d restarts, %d failures and %d changes by users explain only %d",
 			n.patches, w.story.restarts, n.failed, n.allowed, allowed)
 	}

@@ -59,7 +59,7 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 		if p.stamp != w.last() {
 			signature += "/undone"
 		}
-		o.violate(now, "current", w.id.String(), signature,
+		o.violate(now, broken{"current", w.id.String(), signature},
 			"pod %s, started at %s (version %d), runs with an old content of %s, which was %s at %s (version %d)",
 			p.id.name, o.when(p.startedAt), p.started, r, strings.TrimSuffix(signature, "/undone"), o.when(last.at), last.version)
 		return

@@ -10,7 +10,7 @@ import (
 
 // story is what is known of a workload's reloads.
 type story struct {
-	// restarts counts those that the program made for sure, announced those that a last-reload annotation told of.
+	// restarts counts those that the program made for sure, announced those that a last-reload annotation reports.
 	restarts  int
 	announced map[string]bool
 	// last is when the last of them was made, first when the first one was.
@@ -39,14 +39,14 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	value := text(annotationsOf(c.New), name)
 	if value == text(annotationsOf(c.Old), name) {
 		if w.fumbled <= before.version && !before.foreign {
-			o.violate(c.At, "explained", w.id.String(), "annotation-missing",
+			o.violate(c.At, broken{"explained", w.id.String(), "annotation-missing"},
 				"the program changed the template at %s (version %d) without a new %s", o.when(c.At), c.Version, name)
 		}
 		return
 	}
 	var last lastReload
 	if err := json.Unmarshal([]byte(value), &last); err != nil {
-		o.violate(c.At, "explained", w.id.String(), "annotation-broken", "%s is no JSON at %s: %q", name, o.when(c.At), value)
+		o.violate(c.At, broken{"explained", w.id.String(), "annotation-broken"}, "%s is no JSON at %s: %q", name, o.when(c.At), value)
 		return
 	}
 	o.judgeTime(w, s, last)
@@ -59,14 +59,14 @@ const closeTo = 2 * time.Second
 func (o *Oracle) judgeTime(w *workload, s *stamp, last lastReload) {
 	at, err := time.Parse(time.RFC3339, last.Time)
 	if err != nil {
-		o.violate(s.at, "explained", w.id.String(), "annotation-broken", "the time of the last reload is %q at %s", last.Time, o.when(s.at))
+		o.violate(s.at, broken{"explained", w.id.String(), "annotation-broken"}, "the time of the last reload is %q at %s", last.Time, o.when(s.at))
 		return
 	}
 	if o.faults.clocksWrong(s.at) || !o.healthy(w, s.arrivedAt, s.at) {
 		return
 	}
 	if at.Before(s.arrivedAt.Add(-closeTo)) || at.After(s.at.Add(closeTo)) {
-		o.violate(s.at, "explained", w.id.String(), "time", "the last reload was made at %s, but its annotation says %s", o.when(s.at), o.when(at))
+		o.violate(s.at, broken{"explained", w.id.String(), "time"}, "the last reload was made at %s, but its annotation says %s", o.when(s.at), o.when(at))
 	}
 }
 
@@ -90,13 +90,13 @@ func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) {
 		}
 		o.count("causes judged")
 		if len(o.contents.of(w.id.namespace, r).within(since, s.version)) == 0 {
-			o.violate(s.at, "explained", w.id.String(), "cause", "the reload of %s names %s as %s, but it has not changed since %s",
+			o.violate(s.at, broken{"explained", w.id.String(), "cause"}, "the reload of %s names %s as %s, but it has not changed since %s",
 				o.when(s.at), change.Ref, change.Type, o.when(before.at))
 		}
 	}
 }
 
-// noteStory takes note of a new last-reload annotation, whoever's request brought it.
+// noteStory takes note of a new last-reload annotation, whichever request brought it.
 func (o *Oracle) noteStory(w *workload, c world.Commit) {
 	name := o.options.Prefix + reloadMark
 	value := text(annotationsOf(c.New), name)
@@ -111,22 +111,22 @@ func (o *Oracle) noteStory(w *workload, c world.Commit) {
 
 // judgeStoryAtQuiet is the law "explained" for Events.
 func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
-	reloads, events := w.story.restarts, o.reloadsTold(w)
+	reloads, events := w.story.restarts, o.reloadsAnnounced(w)
 	if most := max(len(w.story.announced), reloads); events > most {
-		o.violate(now, "explained", w.id.String(), "event-doubled", "%d Events tell of reloads, but only %d were made", events, most)
+		o.violate(now, broken{"explained", w.id.String(), "event-doubled"}, "%d Events report reloads, but only %d were made", events, most)
 	}
-	if reloads == 0 || o.excusedFromTelling(w, now) {
+	if reloads == 0 || o.excusedFromAnnouncing(w, now) {
 		return
 	}
 	o.count("Events judged")
 	if events < reloads {
-		o.violate(now, "explained", w.id.String(), "event-missing", "the program restarted it %d times, the last time at %s, but only %d Events say so",
+		o.violate(now, broken{"explained", w.id.String(), "event-missing"}, "the program restarted it %d times, the last time at %s, but only %d Events say so",
 			reloads, o.when(w.story.last), events)
 	}
 }
 
-// excusedFromTelling tells whether an Event may rightly be missing.
-func (o *Oracle) excusedFromTelling(w *workload, now time.Time) bool {
+// excusedFromAnnouncing reports whether an Event may rightly be missing.
+func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
 	clear, known := o.clear(w, now)
 	switch {
 	case w.gone || !w.eligible, !known:
@@ -134,7 +134,7 @@ func (o *Oracle) excusedFromTelling(w *workload, now time.Time) bool {
 	case w.ineligibleAt > 0 && w.story.restarts > 0 && w.changed.After(w.story.first):
 		return true // it was let alone for a while
 	case w.fumbled > 0:
-		return true // the annotation that tells may have been taken away
+		return true // the annotation that reports it may have been taken away
 	case now.Sub(later(w.story.last, clear)) < recovery:
 		return true // it may still come
 	}

@@ -26,12 +26,12 @@ func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration
 	}
 	o.count("refractory judged")
 	if gap := s.at.Sub(before.arrivedAt); gap < almost(refractory) {
-		o.violate(s.at, "gates", w.id.String(), "refractory",
+		o.violate(s.at, broken{"gates", w.id.String(), "refractory"},
 			"the program restarted it at %s and at %s, %s apart: at least %s are promised", o.when(before.at), o.when(s.at), gap, refractory)
 	}
 }
 
-// judgeSettle compares with the changes since the stamp before. The program may have read a content that it was not told of
+// judgeSettle compares with the changes since the stamp before. The program may have read a content that it had not heard of
 // yet, after the settle time was over, so that a late change is judged only if it is the first one.
 func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	if gates.settle == 0 || w.uncertain(before) {
@@ -51,7 +51,7 @@ func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	if !early || s.arrivedAt.Sub(o.firstTouch(w, before.arrived, first.at)) >= almost(gates.settleMax) {
 		return
 	}
-	o.violate(s.at, "gates", w.id.String(), "settle",
+	o.violate(s.at, broken{"gates", w.id.String(), "settle"},
 		"the program asked for a restart at %s, %s after the last and %s after the first change: settle is %s, settle-max %s",
 		o.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
 }
@@ -71,7 +71,7 @@ func (o *Oracle) firstTouch(w *workload, from int64, latest time.Time) time.Time
 	return latest
 }
 
-// watched tells whether the program surely heard of all changes since a moment without delay.
+// watched reports whether the program surely heard of all changes since a moment without delay.
 func (o *Oracle) watched(w *workload, since, now time.Time) bool {
 	for _, plural := range []string{"configmaps", "secrets"} {
 		if !o.rewatched[plural].Before(since) {

@@ -29,7 +29,7 @@ func (l *idleLog) note(call *world.Call) {
 	}
 }
 
-// repeats tells whether an Event says again what one said about an hour ago.
+// repeats reports whether an Event says again what one said about an hour ago.
 func (l *idleLog) repeats(call *world.Call) bool {
 	event := eventOf(call)
 	about, kind, reason := subjectOf(event), text(event, "type"), text(event, "reason")
@@ -56,13 +56,13 @@ func (o *Oracle) Idle(from, to time.Time) {
 		subject := idOf(call.Key).String()
 		switch call.Verb {
 		case "get":
-			o.violate(call.Arrived, "idle", subject, "read", "%s read it at %s, although nothing had changed since %s",
+			o.violate(call.Arrived, broken{"idle", subject, "read"}, "%s read it at %s, although nothing had changed since %s",
 				call.Client, o.when(call.Arrived), o.when(from))
 		case "list":
-			o.violate(call.Arrived, "idle", subject, "list", "%s listed %s at %s, although nothing had changed since %s",
+			o.violate(call.Arrived, broken{"idle", subject, "list"}, "%s listed %s at %s, although nothing had changed since %s",
 				call.Client, call.Path, o.when(call.Arrived), o.when(from))
 		default:
-			o.violate(call.Arrived, "idle", subject, call.Verb, "%s sent a %s at %s, although nothing had changed since %s: %.300s",
+			o.violate(call.Arrived, broken{"idle", subject, call.Verb}, "%s sent a %s at %s, although nothing had changed since %s: %.300s",
 				call.Client, call.Verb, o.when(call.Arrived), o.when(from), call.Body)
 		}
 	}

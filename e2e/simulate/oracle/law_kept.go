@@ -1,14 +1,11 @@
 package oracle
 
 import (
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
-
-// lag is how long a controller may need to replace a pod because of a template that is not the present one any more.
-const lag = 30 * time.Second
 
 // judgeKept is the law "kept": no pod is replaced that has the template users see and the contents listed.
 func (o *Oracle) judgeKept(p *pod, c world.Commit) {
@@ -20,13 +17,13 @@ func (o *Oracle) judgeKept(p *pod, c world.Commit) {
 		return
 	}
 	o.count("pods replaced")
-	if excuse := o.excuseFor(p, c.At); excuse != "" {
+	if excuse := o.excuseFor(p, c); excuse != "" {
 		o.count("pods replaced with cause: " + excuse)
 		return
 	}
-	s := w.last()
+	s := w.stampAt(o.decided(c))
 	o.count("pods replaced without cause")
-	o.violate(c.At, "kept", w.id.String(), by(s),
+	o.violate(c.At, broken{"kept", w.id.String(), by(s)},
 		"pod %s was replaced at %s because of the template of %s (version %d), but it had the same template and the same contents since %s",
 		p.id.name, o.when(c.At), o.when(s.at), s.version, o.when(p.startedAt))
 }
@@ -48,33 +45,40 @@ func by(s *stamp) string {
 	return how
 }
 
-// excuseFor returns why a pod was or may have been replaced rightly; empty if there is no reason.
-func (o *Oracle) excuseFor(p *pod, at time.Time) string {
-	w := p.workload
+// excuseFor returns why a pod was or may have been replaced rightly; empty if there is no reason. The controller decides by the
+// template of that moment: for the pods of a ReplicaSet when it shrinks the set, else when it deletes the pod.
+func (o *Oracle) excuseFor(p *pod, c world.Commit) string {
 	if p.stamp == nil {
 		return "template not known"
 	}
-	judged := false
-	for i := len(w.stamps) - 1; i >= 0; i-- {
-		s := w.stamps[i]
-		if i < len(w.stamps)-1 && at.Sub(w.stamps[i+1].at) > lag {
-			break // s was replaced long ago
-		}
-		switch {
-		case s.visible != p.stamp.visible:
-			return "template changed"
-		case s.marks == p.stamp.marks:
-			continue // it asks for no replacement
-		}
-		if excuse := o.causeOf(p, s); excuse != "" {
-			return excuse
-		}
-		judged = true
-	}
-	if p.stamp.same(w.last()) || !judged {
+	s := p.workload.stampAt(o.decided(c))
+	switch {
+	case s == nil:
+		return "template not known"
+	case s.visible != p.stamp.visible:
+		return "template changed"
+	case s.marks == p.stamp.marks:
 		return "not by the template"
 	}
-	return ""
+	return o.causeOf(p, s)
+}
+
+// decided returns the version at which it was decided that a pod is deleted.
+func (o *Oracle) decided(c world.Commit) int64 {
+	if _, owner := controllerOf(c.Old); o.shrunk[owner] > 0 {
+		return o.shrunk[owner]
+	}
+	return c.Version
+}
+
+// stampAt returns the template of a version; nil if there was none.
+func (w *workload) stampAt(version int64) *stamp {
+	for _, s := range slices.Backward(w.stamps) {
+		if s.version <= version {
+			return s
+		}
+	}
+	return nil
 }
 
 // causeOf returns what may have led from the stamp of a pod to a later one; empty if nothing has.
@@ -89,6 +93,8 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:
 		return "marks edited"
+	case !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program):
+		return "" // out of its care the program restarts nothing, whatever the contents
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
 		return "not looked after"
 	case w.uncertain(p.stamp):
@@ -107,7 +113,7 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 	return ""
 }
 
-// keptOutside tells whether a time in which the workload was not looked after makes no difference: the webhook saw the stamp,
+// keptOutside reports whether a time in which the workload was not looked after makes no difference: the webhook saw the stamp,
 // and no other template was made since. A label that comes and goes restarts nothing then.
 func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 	for _, other := range p.workload.stamps {
@@ -115,7 +121,7 @@ func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 			return false
 		}
 	}
-	return s.eligible && (p.stamp.seen || p.stamp.program)
+	return (s.eligible || s.guarded && s.visible == p.stamp.visible) && (p.stamp.seen || p.stamp.program)
 }
 
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
@@ -148,7 +154,7 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 	return ""
 }
 
-// hasBetween tells whether another stamp came between two.
+// hasBetween reports whether another stamp came between two.
 func (w *workload) hasBetween(first, last *stamp) bool {
 	for _, s := range w.stamps {
 		if s.version > first.version && s.version < last.version {

@@ -9,7 +9,7 @@ type due struct {
 	// of is the object that changed, how says how.
 	of  ref
 	how string
-	// reported tells that its lateness was reported.
+	// reported means that its lateness was reported.
 	reported bool
 }
 
@@ -48,7 +48,7 @@ func (o *Oracle) dueOf(w *workload) (r ref, how string) {
 	return ref{}, ""
 }
 
-// held tells that an object is absent that the pods need, or may need: the program may, and by default must, wait for it.
+// held means that an object is absent that the pods need, or may need: the program may, and by default must, wait for it.
 func (o *Oracle) held(w *workload) bool {
 	for _, r := range w.refs {
 		if w.needs[r] == optional || w.needs[r] == required && o.options.ReloadMissingRequired {
@@ -82,7 +82,7 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if from.After(w.due.since) {
 		signature += "/after-fault"
 	}
-	o.violate(now, "prompt", w.id.String(), signature, "%s %s at %s, but the pod template is the one of %s; the reload was due until %s",
+	o.violate(now, broken{"prompt", w.id.String(), signature}, "%s %s at %s, but the pod template is the one of %s; the reload was due until %s",
 		w.due.of, w.due.how, o.when(w.due.since), o.when(w.last().at), o.when(from.Add(bound)))
 }
 

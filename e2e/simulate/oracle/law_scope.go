@@ -35,7 +35,7 @@ func (o *Oracle) judgeScopeRequest(call *world.Call) {
 	}
 	o.count("writes of the program")
 	if why := o.outside(w, call.Arrived); why != "" {
-		o.violate(call.Arrived, "scope", w.id.String(), "request", "the program sent a %s at %s, but the workload %s", call.Verb, o.when(call.Arrived), why)
+		o.violate(call.Arrived, broken{"scope", w.id.String(), "request"}, "the program sent a %s at %s, but the workload %s", call.Verb, o.when(call.Arrived), why)
 	}
 }
 
@@ -49,7 +49,7 @@ func (o *Oracle) judgeScopeOf(c world.Commit) {
 	if !o.options.Program(c.Call.Client) {
 		if c.Sent != nil && c.Call.Subresource == "" && !w.inScope && o.outside(w, c.At) != "" && o.scopeOf(c.New, w) == w.inScope &&
 			o.marksOfAll(c.Sent) != o.marksOfAll(c.New) {
-			o.violate(c.At, "scope", w.id.String(), "webhook", "it is out of scope, but the webhook changed annotations in the %s at %s",
+			o.violate(c.At, broken{"scope", w.id.String(), "webhook"}, "it is out of scope, but the webhook changed annotations in the %s at %s",
 				c.Call.Verb, o.when(c.At))
 		}
 		return
@@ -64,7 +64,7 @@ func (o *Oracle) judgeScopeOf(c world.Commit) {
 	path := templatePath(w.id.plural)
 	same := sortedText(before) == sortedText(after) && equal(section(c.Old, path...), section(c.New, path...))
 	if !same {
-		o.violate(c.At, "scope", w.id.String(), "excluded",
+		o.violate(c.At, broken{"scope", w.id.String(), "excluded"},
 			"it is excluded or opted out, but the program's %s at %s did more than remove a request for a reload", c.Call.Verb, o.when(c.At))
 	}
 }

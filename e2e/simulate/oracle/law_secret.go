@@ -89,6 +89,6 @@ func (o *Oracle) judgeSecret(call *world.Call) {
 	}
 	o.count("bodies searched for Secrets")
 	if from := o.secrets.find(call.Body); from != "" {
-		o.violate(call.Arrived, "secret", from, "body", "%s sent a value of it at %s: %s %s", call.Client, o.when(call.Arrived), call.Verb, call.Path)
+		o.violate(call.Arrived, broken{"secret", from, "body"}, "%s sent a value of it at %s: %s %s", call.Client, o.when(call.Arrived), call.Verb, call.Path)
 	}
 }

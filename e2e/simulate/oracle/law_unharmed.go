@@ -20,7 +20,7 @@ func (o *Oracle) judgeUnharmed(c world.Commit) {
 	program := o.options.Program(c.Call.Client)
 	before := c.Sent
 	if program {
-		if before = c.Old; before == nil {
+		if before = c.Old; before == nil || hasOtherDialect(annotationsOf(before)) {
 			return
 		}
 	}
@@ -30,15 +30,15 @@ func (o *Oracle) judgeUnharmed(c world.Commit) {
 		return
 	}
 	if program {
-		o.violate(c.At, "unharmed", idOf(c.Key).String(), "program", "the program's %s at %s changed %s, which is the user's",
+		o.violate(c.At, broken{"unharmed", idOf(c.Key).String(), "program"}, "the program's %s at %s changed %s, which is the user's",
 			c.Call.Verb, o.when(c.At), path)
 		return
 	}
-	o.violate(c.At, "unharmed", idOf(c.Key).String(), "stored", "%s sent a %s at %s; what was stored differs in %s",
+	o.violate(c.At, broken{"unharmed", idOf(c.Key).String(), "stored"}, "%s sent a %s at %s; what was stored differs in %s",
 		c.Call.Client, c.Call.Verb, o.when(c.At), path)
 }
 
-// ofServer tells whether the API server writes a field of the metadata itself.
+// ofServer reports whether the API server writes a field of the metadata itself.
 func ofServer(name string) bool {
 	switch name {
 	case "generation", "resourceVersion", "managedFields", "uid", "creationTimestamp", "selfLink", "name", "namespace", "generateName",
@@ -109,7 +109,7 @@ func (o *Oracle) judgeRejection(r world.Reply) {
 	if r.Failure != nil {
 		message = r.Failure.Message
 	}
-	o.violate(r.At, "unharmed", subject, "rejected", "the %s of %s at %s failed because of %s: status %d, %s",
+	o.violate(r.At, broken{"unharmed", subject, "rejected"}, "the %s of %s at %s failed because of %s: status %d, %s",
 		r.Call.Verb, r.Call.Client, o.when(r.Call.Arrived), r.Webhook, r.Status, message)
 }
 
@@ -117,7 +117,7 @@ func isWriteVerb(verb string) bool {
 	return verb == "create" || verb == "update" || verb == "patch" || verb == "delete"
 }
 
-// asksForReload tells whether a request newly sets the annotation that asks for a verified reload. Where it cannot be read,
+// asksForReload reports whether a request newly sets the annotation that asks for a verified reload. Where it cannot be read,
 // it is taken to ask.
 func (o *Oracle) asksForReload(call *world.Call, w *workload) bool {
 	name := o.options.Prefix + requestMark

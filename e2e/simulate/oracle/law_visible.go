@@ -16,7 +16,7 @@ const blindTime = 5 * time.Minute
 type blindness struct {
 	// asked has when a client first asked for a list or a watch of a resource since the last one that was answered.
 	asked map[[2]string]time.Time
-	// shown tells that blindness was judged, so that recovery is judged, too.
+	// shown means that blindness was judged, so that recovery is judged, too.
 	shown bool
 }
 
@@ -54,7 +54,7 @@ func (o *Oracle) judgeVisible(client string, families map[string]*dto.MetricFami
 		o.count("recoveries judged")
 		for _, name := range []string{syncedMetric, watchHealthy} {
 			if lowest, found := gauge(families[name]); found && lowest == 0 {
-				o.violate(at, "visible", client, "not-back", "%s is still 0 at %s, although all faults are over", name, o.when(at))
+				o.violate(at, broken{"visible", client, "not-back"}, "%s is still 0 at %s, although all faults are over", name, o.when(at))
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (o *Oracle) judgeBlind(client, resource string, since time.Time, families m
 		}
 	}
 	if !shown {
-		o.violate(at, "visible", client, "metric", "lists and watches of %s fail since %s, but at %s neither %s nor a gauge %s* is 0",
+		o.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor a gauge %s* is 0",
 			resource, o.when(since), o.when(at), syncedMetric, watchMetrics)
 	}
 	for _, warning := range o.events.warnings {
@@ -96,11 +96,11 @@ func (o *Oracle) judgeBlind(client, resource string, since time.Time, families m
 			return
 		}
 	}
-	o.violate(at, "visible", client, "event", "lists and watches of %s fail since %s, but until %s no Warning Event was written",
+	o.violate(at, broken{"visible", client, "event"}, "lists and watches of %s fail since %s, but until %s no Warning Event was written",
 		resource, o.when(since), o.when(at))
 }
 
-// recovered tells whether all faults have been over for long.
+// recovered reports whether all faults have been over for long.
 func (o *Oracle) recovered(at time.Time) bool {
 	for _, s := range o.faults.spans {
 		if !s.outage() && (s.open || at.Sub(s.to) < longRecovery) || s.outage() && at.Sub(s.from) < longRecovery {

@@ -20,7 +20,7 @@ type metrics struct {
 	// reloads and before are the counters of each process: the last value, and what it had before it began anew.
 	reloads, before map[string]float64
 	scraped         map[string]time.Time
-	// crashed tells that a replica did not work for a while: what it had counted may be lost.
+	// crashed means that a replica did not work for a while: what it had counted may be lost.
 	crashed bool
 }
 
@@ -56,7 +56,7 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 	for _, w := range o.all {
 		least += w.story.restarts
 		most += max(len(w.story.announced), w.story.restarts)
-		excused = excused || w.story.restarts > 0 && o.excusedFromTelling(w, now)
+		excused = excused || w.story.restarts > 0 && o.excusedFromAnnouncing(w, now)
 		last = later(last, w.story.last)
 	}
 	clients := make([]string, 0, len(m.scraped))
@@ -75,11 +75,11 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 	}
 	o.count("metrics judged")
 	if sum > float64(most) {
-		o.violate(now, "explained", reloadsMetric, "metric-doubled", "the replicas %s count %v reloads, but only %d were made",
+		o.violate(now, broken{"explained", reloadsMetric, "metric-doubled"}, "the replicas %s count %v reloads, but only %d were made",
 			strings.Join(clients, ", "), sum, most)
 	}
 	if !excused && !m.crashed && sum < float64(least) {
-		o.violate(now, "explained", reloadsMetric, "metric-missing", "the replicas %s count %v reloads, but %d were made",
+		o.violate(now, broken{"explained", reloadsMetric, "metric-missing"}, "the replicas %s count %v reloads, but %d were made",
 			strings.Join(clients, ", "), sum, least)
 	}
 }

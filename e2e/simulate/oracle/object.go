@@ -73,7 +73,7 @@ func texts(o world.Object) map[string]string {
 	return all
 }
 
-// one tells whether two maps are the same map. Stored objects are never changed, so that one map is one content.
+// one reports whether two maps are the same map. Stored objects are never changed, so that one map is one content.
 func one(a, b world.Object) bool {
 	return a != nil && b != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

@@ -21,9 +21,9 @@ type Options struct {
 	Prefix string
 	// KeySecret is the Secret with the digest keys; default pod-reloader/pod-reloader-digest-key.
 	KeySecret world.Key
-	// InScope tells whether the flags select a workload; default is everything outside of kube-system.
+	// InScope reports whether the flags select a workload; default is everything outside of kube-system.
 	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool
-	// Program tells whether a client is a replica of the program; default are names that begin with "replica-".
+	// Program reports whether a client is a replica of the program; default are names that begin with "replica-".
 	Program func(client string) bool
 	// Foreign removes what other webhooks add to a workload; default is nothing. It returns a copy if it changes something.
 	Foreign func(world.Object) world.Object

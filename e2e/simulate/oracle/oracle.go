@@ -56,7 +56,9 @@ type Oracle struct {
 	all       []*workload
 	byUID     map[string]*workload
 	sets      map[string]*set
-	pods      map[id]*pod
+	// shrunk has the version at which a ReplicaSet was last made smaller, by uid.
+	shrunk map[string]int64
+	pods   map[id]*pod
 	// clients has those that are no replicas; rewatched is when a replica last opened a watch of a resource.
 	clients   map[string]bool
 	rewatched map[string]time.Time
@@ -81,7 +83,7 @@ func New(options Options) *Oracle {
 	o := &Oracle{
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
 		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
-		sets: map[string]*set{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
+		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
 		learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
 	}
@@ -280,20 +282,22 @@ func (o *Oracle) commitLease(c world.Commit) {
 // Violations returns what was found, in the order in which it was found.
 func (o *Oracle) Violations() []Violation { return slices.Clone(o.violations) }
 
+// broken says which law was broken, on what, and how: the rest of the signature.
+type broken struct{ law, subject, how string }
+
 // violate reports a violation once for each law, subject and signature.
-func (o *Oracle) violate(at time.Time, law, subject, signature, format string, args ...any) {
-	if signature != "" {
-		signature = "/" + signature
+func (o *Oracle) violate(at time.Time, b broken, format string, args ...any) {
+	signature := b.law
+	if b.how != "" {
+		signature += "/" + b.how
 	}
-	key := law + signature + " " + subject
-	o.count("violations of " + law)
-	if o.reported[key] {
-		return
+	o.count("violations of " + b.law)
+	if key := signature + " " + b.subject; !o.reported[key] {
+		o.reported[key] = true
+		o.violations = append(o.violations, Violation{
+			Law: b.law, Subject: b.subject, Text: fmt.Sprintf(format, args...), Signature: signature, At: at,
+		})
 	}
-	o.reported[key] = true
-	o.violations = append(o.violations, Violation{
-		Law: law, Subject: subject, Text: fmt.Sprintf(format, args...), Signature: law + signature, At: at,
-	})
 }
 
 func (o *Oracle) count(what string) { o.counters[what]++ }

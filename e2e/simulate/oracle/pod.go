@@ -31,12 +31,20 @@ func (o *Oracle) commitReplicaSet(c world.Commit) {
 	if c.New == nil {
 		return
 	}
+	if c.Old != nil && replicasOf(c.New) < replicasOf(c.Old) {
+		o.shrunk[uidOf(c.New)] = c.Version
+	}
 	if _, known := o.sets[uidOf(c.New)]; known {
 		return
 	}
 	if kind, owner := controllerOf(c.New); kind == "Deployment" {
 		o.noteSet(uidOf(c.New), owner, section(c.New, "spec", "template"))
 	}
+}
+
+func replicasOf(o world.Object) int64 {
+	n, _ := section(o, "spec")["replicas"].(int64)
+	return n
 }
 
 // commitRevision takes note of the template of a ControllerRevision.

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -210,7 +208,7 @@ func (s *scene) edit(key world.Key, change func(o world.Object)) {
 // reload is a reload by the program, with its Event.
 func (s *scene) reload(key world.Key, hash string, changes ...string) {
 	s.reloadSilently(key, hash, changes...)
-	s.tell(key)
+	s.announce(key)
 }
 
 // reloadSilently is a reload by the program without an Event.
@@ -238,8 +236,8 @@ func (s *scene) stamp(key world.Key, hash, lastReload string) {
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
-// tell writes the Event of a reload.
-func (s *scene) tell(key world.Key) {
+// announce writes the Event of a reload.
+func (s *scene) announce(key world.Key) {
 	s.reloads++
 	s.event(key, fmt.Sprintf("reload-%d", s.reloads), "Normal", "Reloaded")
 }
@@ -313,73 +311,4 @@ func (s *scene) begin() {
 func (s *scene) quiet() {
 	s.wait(10 * time.Minute)
 	s.oracle.Quiet(s.now)
-}
-
-// signatures returns those of the violations found.
-func (s *scene) signatures() []string {
-	var all []string
-	for _, v := range s.oracle.Violations() {
-		all = append(all, v.Signature)
-	}
-	return all
-}
-
-// expect ends a case: one violation with a signature, or none if it is empty.
-func (s *scene) expect(signature, because string) {
-	s.t.Helper()
-	if signature == "" {
-		assert.Empty(s.t, s.oracle.Violations(), because)
-		return
-	}
-	assert.Contains(s.t, s.signatures(), signature, because)
-}
-
-// expectOnly ends a case in which nothing else must be found.
-func (s *scene) expectOnly(law, signature, because string) {
-	s.t.Helper()
-	var found []string
-	for _, v := range s.oracle.Violations() {
-		if v.Law == law {
-			found = append(found, v.Signature)
-		}
-	}
-	if signature == "" {
-		assert.Empty(s.t, found, because)
-		return
-	}
-	assert.Equal(s.t, []string{signature}, found, because)
-}
-
-// scrape hands in metrics of a replica.
-func (s *scene) scrape(client string, reloads float64, gauges map[string]float64) {
-	families := map[string]*dto.MetricFamily{
-		reloadsMetric: {Metric: []*dto.Metric{{Counter: &dto.Counter{Value: &reloads}}}},
-	}
-	for name, value := range gauges {
-		families[name] = &dto.MetricFamily{Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: &value}}}}
-	}
-	s.oracle.Metrics(client, families, s.now)
-}
-
-// one case of a law: what happens, and the signature of the violation it must raise; empty for none.
-type lawCase struct {
-	options Options
-	happens func(s *scene)
-	want    string
-	because string
-}
-
-func runLaw(t *testing.T, law string, cases map[string]lawCase) {
-	t.Helper()
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, c.options)
-			c.happens(s)
-			s.expectOnly(law, c.want, c.because)
-			for _, v := range s.oracle.Violations() {
-				assert.Equal(t, law, v.Law, "a case of one law breaks no other: %s: %s", v.Law, v.Text)
-			}
-		})
-	}
 }

@@ -139,14 +139,14 @@ func TestVisible(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	secrets := world.Key{Resource: world.Secrets}
-	blind := func(gauges map[string]float64, told bool) func(s *scene) {
+	blind := func(gauges map[string]float64, warned bool) func(s *scene) {
 		return func(s *scene) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
 			call := s.call(replica, "watch", secrets, nil)
 			s.oracle.Request(call)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
 			s.wait(time.Minute)
-			if told {
+			if warned {
 				s.event(cart, "blind", "Warning", "WatchFailed")
 			}
 			s.wait(5 * time.Minute)
@@ -166,7 +166,7 @@ func TestVisible(t *testing.T) {
 		"shown":           {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)},
 		"shown by caches": {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_cache_synced": 0}, true)},
 		"not shown":       {options: hooked, want: "visible/metric", because: "the gauge is 1", happens: blind(map[string]float64{"pod_reloader_cache_synced": 1}, true)},
-		"not told":        {options: hooked, want: "visible/event", because: "there is no Event", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, false)},
+		"no Event":        {options: hooked, want: "visible/event", because: "there is no Event", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, false)},
 		"shown again":     {options: hooked, because: "all is well", happens: recovered(1)},
 		"not back":        {options: hooked, want: "visible/not-back", because: "all is well", happens: recovered(0)},
 		"answered": {options: hooked, because: "it is not blind", happens: func(s *scene) {

@@ -43,7 +43,7 @@ func (s *slowness) end(r world.Reply) {
 	s.until[r.Call.Key.Namespace] = r.At
 }
 
-// during tells whether a slow request in a namespace was under way in a time that ends now.
+// during reports whether a slow request in a namespace was under way in a time that ends now.
 func (s *slowness) during(namespace string, from, now time.Time) bool {
 	if !s.until[namespace].Before(from) && !s.until[namespace].IsZero() {
 		return true

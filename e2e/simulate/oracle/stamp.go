@@ -20,21 +20,23 @@ type stamp struct {
 	marks   string
 	refs    []ref
 	call    *world.Call
-	// program tells that the program's request made it, direct that the webhook had no part in that.
+	// program means that the program's request made it, direct that the webhook had no part in that.
 	program, direct bool
-	// seen tells that the webhook surely saw a user's request.
+	// seen means that the webhook surely saw a user's request.
 	seen bool
-	// eligible tells whether the workload was to be looked after.
+	// eligible reports whether the workload was to be looked after.
 	eligible bool
-	// handmade tells that a user changed an annotation with the prefix that the program never wrote on a template.
+	// guarded reports whether the template was to be left as it is: also of a workload that is not looked after, in scope.
+	guarded bool
+	// handmade means that a user changed an annotation with the prefix that the program never wrote on a template.
 	handmade bool
-	// foreign tells that marks of unknown meaning came in while the webhook may not have seen it.
+	// foreign means that marks of unknown meaning came in while the webhook may not have seen it.
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
 	periods []*period
 }
 
-// same tells whether two stamps are of one template, marks included.
+// same reports whether two stamps are of one template, marks included.
 func (s *stamp) same(other *stamp) bool { return s.visible == other.visible && s.marks == other.marks }
 
 const (
@@ -44,10 +46,10 @@ const (
 	readLongBefore = 15 * time.Second
 )
 
-// isDirect tells whether a request of the program writes the template itself.
+// isDirect reports whether a request of the program writes the template itself.
 func isDirect(call *world.Call) bool { return bytes.Contains(call.Body, []byte("template")) }
 
-// seen tells whether the webhook surely saw a request and could read what it needed.
+// seen reports whether the webhook surely saw a request and could read what it needed.
 func (o *Oracle) seen(w *workload, c world.Commit) bool {
 	if !o.options.Webhook || c.Call == nil || o.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
 		return false
@@ -65,6 +67,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
 		visible: visible, marks: marks, refs: w.refs, call: c.Call, eligible: w.eligible,
+		guarded: w.inScope && !w.unclear,
 	}
 	previous := w.last()
 	if c.Call != nil {
@@ -123,7 +126,7 @@ func (o *Oracle) learn(c world.Commit) {
 	}
 }
 
-// isHandmade tells whether annotations with the prefix changed that the program does not write.
+// isHandmade reports whether annotations with the prefix changed that the program does not write.
 func (o *Oracle) isHandmade(w *workload, c world.Commit) bool {
 	path := templatePath(w.id.plural)
 	before, after := annotationsOf(section(c.Old, path...)), annotationsOf(section(c.New, path...))
@@ -168,7 +171,7 @@ func (s *stamp) add(periods []*period) {
 	}
 }
 
-// missesRequired tells whether an object that the pods may require was absent during a stamp: then the program may have
+// missesRequired reports whether an object that the pods may require was absent during a stamp: then the program may have
 // kept what it knew of before.
 func (o *Oracle) missesRequired(w *workload, s *stamp) bool {
 	for _, r := range w.refs {

@@ -66,7 +66,7 @@ func sameWithout(a, b world.Object, leftOut func(string) bool) bool {
 	return true
 }
 
-// madeFrom tells whether a pod was made from a template, as far as its own fields tell. A pod has more fields than its
+// madeFrom reports whether a pod was made from a template, as far as its own fields show. A pod has more fields than its
 // template, so that this is only used where no ReplicaSet or ControllerRevision is known.
 func madeFrom(pod, template world.Object, prefix string) bool {
 	ours := func(name string) bool { return isMark(name, prefix) }
@@ -75,7 +75,7 @@ func madeFrom(pod, template world.Object, prefix string) bool {
 		contains(section(pod, "spec"), section(template, "spec"))
 }
 
-// contains tells whether all fields of part are in whole. Lists of a pod may be longer than those of its template.
+// contains reports whether all fields of part are in whole. Lists of a pod may be longer than those of its template.
 func contains(whole, part any) bool {
 	switch p := part.(type) {
 	case map[string]any:
@@ -119,7 +119,7 @@ func marksOf(annotations world.Object, prefix string) string {
 	return sortedText(marks)
 }
 
-// isMark tells whether an annotation is one that the program writes: one with its prefix that is no list.
+// isMark reports whether an annotation is one that the program writes: one with its prefix that is no list.
 func isMark(name, prefix string) bool {
 	rest, ours := strings.CutPrefix(name, prefix)
 	return ours && rest != configMapList && rest != secretList

@@ -18,11 +18,11 @@ type workload struct {
 
 	refs  []ref
 	needs map[ref]need
-	// excluded tells that a label takes it out; inScope is what the flags say.
+	// excluded means that a label takes it out; inScope is what the flags say.
 	excluded, inScope bool
-	// unclear tells that something is on it that the oracle does not know enough of.
+	// unclear means that something is on it that the oracle does not know enough of.
 	unclear bool
-	// eligible tells that the program must look after it: it lists objects, is in scope and not excluded.
+	// eligible means that the program must look after it: it lists objects, is in scope and not excluded.
 	eligible      bool
 	eligibleSince time.Time
 	// ineligibleAt is the last version at which it was not eligible.
@@ -60,7 +60,7 @@ func (w *workload) last() *stamp {
 	return w.stamps[len(w.stamps)-1]
 }
 
-// listsObject tells whether a config object, e.g. "configmaps/shop/app", is listed.
+// listsObject reports whether a config object, e.g. "configmaps/shop/app", is listed.
 func (w *workload) listsObject(key string) bool {
 	return slices.ContainsFunc(w.refs, func(r ref) bool {
 		return id{r.plural, w.id.namespace, r.name}.String() == key
@@ -204,7 +204,7 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	}
 }
 
-// hasOtherDialect tells whether there are annotations of the second dialect, which the oracle does not know.
+// hasOtherDialect reports whether there are annotations of the second dialect, which the oracle does not know.
 func hasOtherDialect(annotations world.Object) bool {
 	for name := range annotations {
 		if strings.Contains(name, "reloader.stakater.com/") {

@@ -1,0 +1,142 @@
+package check
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/pace"
+	"github.com/pod-reloader/pod-reloader/e2e/poll"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// parallel is how many histories run at once, each on a control plane of its own: acts use the same namespaces and the one
+// Secret with the digest keys. A history mostly waits until nothing changes any more.
+const parallel = "4"
+
+// Other seeds than those of every run: go test ./e2e/simulate/check -args -seed 100 -n 20.
+var (
+	firstSeed = flag.Uint64("seed", 1, "the first seed of the drawn histories")
+	seeds     = flag.Int("n", 3, "how many histories are drawn")
+)
+
+// program is the path of the executable.
+var program string
+
+func TestMain(m *testing.M) {
+	simulate.Prepare()
+	var err error
+	if program, err = installation.Build(context.Background(), "."); err == nil {
+		err = flag.Set("test.parallel", parallel)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// TestModelAgreesWithTheControlPlane compares the worlds after every step. A step ends when all is at rest.
+func TestModelAgreesWithTheControlPlane(t *testing.T) {
+	t.Parallel()
+	for name, h := range histories(*firstSeed, *seeds) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			different := ""
+			pace.Try(t, func() bool {
+				timed, onPlane := onControlPlane(t, h)
+				different = compare(timed, inModel(t, timed), onPlane)
+				return different == ""
+			})
+			if different != "" {
+				t.Error(different)
+			}
+		})
+	}
+}
+
+// onControlPlane runs a history for real. It returns the facts before each step and at the end, and the history with the
+// time that each step has taken: some of the program's decisions depend on it.
+func onControlPlane(t *testing.T, h history.History) (history.History, []facts) {
+	t.Helper()
+	options, err := withModelsNodes(t.TempDir())
+	require.NoError(t, err)
+	cp := controlplane.New(t, options)
+	installation.New(t, cp, installation.Options{Args: h.Setup.Flags, Replicas: 1, Program: program})
+	p, err := newPlane(cp.Admin())
+	require.NoError(t, err)
+	setUp(t, cp, p)
+
+	w := newWatcher()
+	steps := slices.Clone(h.Steps)
+	all, err := p.rest(t.Context())
+	require.NoError(t, err, "at the beginning")
+	seen := []facts{w.look(0, nil, all)}
+	begun := time.Now()
+	for i := range steps {
+		steps[i].Wait = history.Duration(time.Since(begun).Round(time.Millisecond))
+		begun = time.Now()
+		acted := act.Do(t.Context(), p, steps[i])
+		all, err := p.rest(t.Context())
+		require.NoError(t, err, "after step %d", i+1)
+		seen = append(seen, w.look(i+1, acted, all))
+	}
+	h.Steps = steps
+	return h, seen
+}
+
+// setUp creates what the acts are about, when pods can be created.
+func setUp(t *testing.T, cp *controlplane.ControlPlane, p plane) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	require.NoError(t, act.SetupNamespaces(ctx, p))
+	for _, namespace := range tenants {
+		err := poll.Until(ctx, "the service account of "+namespace, lookEvery, func(ctx context.Context) error {
+			return cp.Client().Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		})
+		require.NoError(t, err)
+	}
+	require.NoError(t, act.Setup(ctx, p))
+}
+
+// inModel runs a history in the simulator.
+func inModel(t *testing.T, h history.History) []facts {
+	t.Helper()
+	w := newWatcher()
+	var seen []facts
+	_, err := simulate.Play(t, h, simulate.Options{
+		StartBlocked: true,
+		BeforeStep: func(step int, acted error, api simulate.Reader) {
+			seen = append(seen, w.look(step, acted, api))
+		},
+	})
+	require.NoError(t, err)
+	require.Len(t, seen, len(h.Steps)+1, "the simulation ended early")
+	return seen
+}
+
+// compare says after which step two worlds differ first, and in what; empty if they do not.
+func compare(h history.History, model, real []facts) string {
+	for i := range model {
+		found := difference(model[i], real[i])
+		if found == "" {
+			continue
+		}
+		h.Steps = h.Steps[:i]
+		return fmt.Sprintf("the model differs from the control plane after step %d:\n%s\n%s", i, found, h.Words(act.Catalogue()))
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// configs notes the content and metadata of the configuration objects of a namespace.
+func configs(f facts, api simulate.Reader, namespace string) {
+	for _, r := range []world.Resource{world.ConfigMaps, world.Secrets} {
+		for _, o := range api.List(r, namespace) {
+			if text(o, "metadata", "name") == "kube-root-ca.crt" {
+				continue // the controller manager puts it into every namespace; the model has no reason to
+			}
+			f[nameOf(r, o)] = canonical([]any{
+				o["data"], o["binaryData"], o["type"], section(o, "metadata", "labels"), section(o, "metadata", "annotations"),
+			})
+		}
+	}
+}
+
+// keys notes the names of the digest keys: the keys themselves are random.
+func keys(f facts, api simulate.Reader) {
+	for _, o := range api.List(world.Secrets, act.System) {
+		if text(o, "metadata", "name") == act.KeySecret {
+			f["digest keys"] = fmt.Sprint(slices.Sorted(maps.Keys(section(o, "data"))))
+		}
+	}
+}
+
+// events notes how many reloads of each workload were announced.
+func events(f facts, api simulate.Reader, namespace string) {
+	counts := map[string]int{}
+	for _, o := range api.List(world.Events, namespace) {
+		if o["reason"] == "Reloaded" {
+			counts[strings.ToLower(text(o, "regarding", "kind"))+"s/"+namespace+"/"+text(o, "regarding", "name")]++
+		}
+	}
+	for workload, n := range counts {
+		f[workload+" Reloaded Events"] = fmt.Sprint(n)
+	}
+}

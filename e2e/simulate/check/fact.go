@@ -1,0 +1,99 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// facts are what is compared of one moment: a value for each subject.
+type facts map[string]string
+
+// difference says in words in which facts two worlds differ; empty if in none.
+func difference(model, real facts) string {
+	subjects := map[string]bool{}
+	for subject := range model {
+		subjects[subject] = true
+	}
+	for subject := range real {
+		subjects[subject] = true
+	}
+	var b strings.Builder
+	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
+		if m, r := orNothing(model, subject), orNothing(real, subject); m != r {
+			fmt.Fprintf(&b, "  %s\n    model:         %s\n    control plane: %s\n", subject, m, r)
+		}
+	}
+	return b.String()
+}
+
+func orNothing(f facts, subject string) string {
+	if value, there := f[subject]; there {
+		return value
+	}
+	return "(nothing)"
+}
+
+func section(o world.Object, path ...string) world.Object {
+	for _, name := range path {
+		o, _ = o[name].(world.Object)
+	}
+	return o
+}
+
+func text(o world.Object, path ...string) string {
+	last := len(path) - 1
+	s, _ := section(o, path[:last]...)[path[last]].(string)
+	return s
+}
+
+// value is a field as it is printed: a number, a truth value or a text; empty if there is none.
+func value(o world.Object, path ...string) string {
+	last := len(path) - 1
+	v, there := section(o, path[:last]...)[path[last]]
+	if !there || v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+func items(o world.Object, field string) []world.Object {
+	list, _ := o[field].([]any)
+	found := make([]world.Object, 0, len(list))
+	for _, item := range list {
+		if object, ok := item.(world.Object); ok {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+// canonical is the one text of an object: keys are sorted.
+func canonical(o any) string {
+	encoded, err := json.Marshal(o)
+	if err != nil {
+		return err.Error()
+	}
+	return string(encoded)
+}
+
+func isMark(name string) bool { return strings.HasPrefix(name, act.Prefix) }
+
+// split returns the names of the program's own annotations, and the others.
+func split(annotations world.Object) (marks []string, others world.Object) {
+	others = world.Object{}
+	for name, v := range annotations {
+		if isMark(name) {
+			marks = append(marks, strings.TrimPrefix(name, act.Prefix))
+		} else {
+			others[name] = v
+		}
+	}
+	slices.Sort(marks)
+	return marks, others
+}

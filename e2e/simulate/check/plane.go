@@ -1,0 +1,180 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/e2e/poll"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// plane is a real API server as users reach it.
+type plane struct {
+	client *http.Client
+	url    string
+}
+
+var _ act.API = plane{}
+
+func newPlane(config *rest.Config) (plane, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return plane{}, fmt.Errorf("make a client: %w", err)
+	}
+	return plane{client, config.Host}, nil
+}
+
+// Do sends one request.
+func (p plane) Do(ctx context.Context, r act.Request) (act.Response, error) {
+	return p.send(ctx, r, "application/json")
+}
+
+func (p plane) send(ctx context.Context, r act.Request, accept string) (act.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, r.Method, p.url+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		return act.Response{}, fmt.Errorf("make the request: %w", err)
+	}
+	if r.ContentType != "" {
+		request.Header.Set("Content-Type", r.ContentType)
+	}
+	request.Header.Set("Accept", accept)
+	response, err := p.client.Do(request)
+	if err != nil {
+		return act.Response{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return act.Response{}, fmt.Errorf("read the answer: %w", err)
+	}
+	return act.Response{Status: response.StatusCode, Body: body, Warnings: response.Header.Values("Warning")}, nil
+}
+
+// watched are the resources that must be at rest, and of which a summary is made.
+func watched() []world.Resource {
+	return []world.Resource{
+		world.ConfigMaps, world.Secrets, world.Pods, world.Events, world.Deployments, world.StatefulSets, world.DaemonSets,
+		world.ReplicaSets, world.ControllerRevisions, world.CronJobs,
+	}
+}
+
+// list returns the objects of a resource in all namespaces.
+func (p plane) list(ctx context.Context, r world.Resource, accept string) ([]world.Object, error) {
+	path := "/api/" + r.Version
+	if r.Group != "" {
+		path = "/apis/" + r.APIVersion()
+	}
+	answer, err := p.send(ctx, act.Request{Method: http.MethodGet, Path: path + "/" + r.Plural}, accept)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", r.Plural, err)
+	}
+	if answer.Status != http.StatusOK {
+		return nil, fmt.Errorf("list %s: status %d: %s", r.Plural, answer.Status, answer.Body)
+	}
+	list := world.Object{}
+	if err := json.Unmarshal(answer.Body, &list); err != nil {
+		return nil, fmt.Errorf("decode the list of %s: %w", r.Plural, err)
+	}
+	return items(list, "items"), nil
+}
+
+// stored is all that is stored at one moment.
+type stored map[world.Resource][]world.Object
+
+// List returns the objects of a namespace.
+func (s stored) List(r world.Resource, namespace string) []world.Object {
+	return slices.DeleteFunc(slices.Clone(s[r]), func(o world.Object) bool { return text(o, "metadata", "namespace") != namespace })
+}
+
+func (p plane) read(ctx context.Context) (stored, error) {
+	all := stored{}
+	for _, r := range watched() {
+		objects, err := p.list(ctx, r, "application/json")
+		if err != nil {
+			return nil, err
+		}
+		all[r] = objects
+	}
+	return all, nil
+}
+
+// versions are the versions of everything that is stored, as one text.
+func (p plane) versions(ctx context.Context) (string, error) {
+	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	var b strings.Builder
+	for _, r := range watched() {
+		objects, err := p.list(ctx, r, metadataOnly)
+		if err != nil {
+			return "", err
+		}
+		for _, o := range objects {
+			fmt.Fprintln(&b, text(o, "metadata", "uid"), text(o, "metadata", "resourceVersion"))
+		}
+	}
+	return b.String(), nil
+}
+
+const (
+	// quiet is how long nothing must have changed: longer than the program's settle time and what the controllers need.
+	quiet = 2 * time.Second
+	// lookEvery is how often that is looked at, and longest how long it may take.
+	lookEvery, longest = 250 * time.Millisecond, 2 * time.Minute
+)
+
+// rest waits until nothing changes any more and returns what is stored then.
+func (p plane) rest(ctx context.Context) (stored, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	last, since := "", time.Now()
+	var all stored
+	err := poll.Until(ctx, "a world at rest", lookEvery, func(ctx context.Context) error {
+		versions, err := p.versions(ctx)
+		if err != nil {
+			return err
+		}
+		if versions != last {
+			last, since = versions, time.Now()
+		}
+		if time.Since(since) < quiet {
+			return errors.New("something changes")
+		}
+		if all, err = p.read(ctx); err != nil {
+			return err
+		}
+		return all.unfinished()
+	})
+	return all, err
+}
+
+// unfinished names what a controller or a kubelet has still to do.
+func (s stored) unfinished() error {
+	for _, r := range []world.Resource{world.Deployments, world.StatefulSets, world.DaemonSets, world.ReplicaSets} {
+		for _, o := range s[r] {
+			if text(o, "metadata", "namespace") != act.System && value(o, "status", "observedGeneration") != value(o, "metadata", "generation") {
+				return fmt.Errorf("%s was not seen by its controller", nameOf(r, o))
+			}
+		}
+	}
+	for _, o := range s[world.Pods] {
+		name, namespace := nameOf(world.Pods, o), text(o, "metadata", "namespace")
+		switch {
+		case !slices.Contains(tenants, namespace):
+		case section(o, "metadata")["deletionTimestamp"] != nil:
+			return fmt.Errorf("%s is being deleted", name)
+		case readiness(o) != "ready" && !strings.Contains(containers(section(o, "spec")), "broken"):
+			return fmt.Errorf("%s is not ready", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// orders replaces values by the order in which they appeared, for each scope.
+type orders map[string][]string
+
+func (o orders) of(scope, value string) int {
+	if i := slices.Index(o[scope], value); i >= 0 {
+		return i
+	}
+	o[scope] = append(o[scope], value)
+	return len(o[scope]) - 1
+}
+
+// hash is the order of a template's digest among those of its workload, and "none" if there is none.
+func (w *watcher) hash(workload string, annotations world.Object) string {
+	digest, there := annotations[act.Prefix+"config-hash"].(string)
+	if !there {
+		return "none"
+	}
+	return fmt.Sprint(w.hashes.of(workload, digest))
+}
+
+// template describes a pod template: which one it is to users and which digest it has, both by the order of their
+// appearance, and what can be said of it without knowing when it was made.
+func (w *watcher) template(workload string, template world.Object) string {
+	meta := section(template, "metadata")
+	marks, annotations := split(section(meta, "annotations"))
+	labels := maps.Clone(section(meta, "labels"))
+	delete(labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	visible := canonical([]any{annotations, labels, template["spec"]})
+	return fmt.Sprintf("template %d, hash %s, marks %v, annotations %v, %s",
+		w.templates.of(workload, visible), w.hash(workload, section(meta, "annotations")), marks,
+		slices.Sorted(maps.Keys(annotations)), containers(section(template, "spec")))
+}
+
+// containers are the images and the environment.
+func containers(spec world.Object) string {
+	var all []string
+	for _, c := range items(spec, "containers") {
+		words := []string{text(c, "image")}
+		for _, variable := range items(c, "env") {
+			words = append(words, text(variable, "name")+"="+text(variable, "value"))
+		}
+		all = append(all, strings.Join(words, " "))
+	}
+	return strings.Join(all, "; ")
+}
+
+func templateOf(r world.Resource, o world.Object) world.Object {
+	switch r {
+	case world.CronJobs:
+		return section(o, "spec", "jobTemplate", "spec", "template")
+	case world.ControllerRevisions:
+		return section(o, "data", "spec", "template")
+	}
+	return section(o, "spec", "template")
+}

@@ -1,0 +1,67 @@
+package oracle
+
+import (
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+)
+
+// signatures returns those of the violations found.
+func (s *scene) signatures() []string {
+	var all []string
+	for _, v := range s.oracle.Violations() {
+		all = append(all, v.Signature)
+	}
+	return all
+}
+
+// expectOnly ends a case: one violation of a law with a signature, or none if it is empty.
+func (s *scene) expectOnly(law, signature, because string) {
+	s.t.Helper()
+	var found []string
+	for _, v := range s.oracle.Violations() {
+		if v.Law == law {
+			found = append(found, v.Signature)
+		}
+	}
+	if signature == "" {
+		assert.Empty(s.t, found, because)
+		return
+	}
+	assert.Equal(s.t, []string{signature}, found, because)
+}
+
+// scrape hands in metrics of a replica.
+func (s *scene) scrape(client string, reloads float64, gauges map[string]float64) {
+	families := map[string]*dto.MetricFamily{
+		reloadsMetric: {Metric: []*dto.Metric{{Counter: &dto.Counter{Value: &reloads}}}},
+	}
+	for name, value := range gauges {
+		families[name] = &dto.MetricFamily{Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: &value}}}}
+	}
+	s.oracle.Metrics(client, families, s.now)
+}
+
+// one case of a law: what happens, and the signature of the violation it must raise; empty for none.
+type lawCase struct {
+	options Options
+	happens func(s *scene)
+	want    string
+	because string
+}
+
+func runLaw(t *testing.T, law string, cases map[string]lawCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, c.options)
+			c.happens(s)
+			s.expectOnly(law, c.want, c.because)
+			for _, v := range s.oracle.Violations() {
+				assert.Equal(t, law, v.Law, "a case of one law breaks no other: %s: %s", v.Law, v.Text)
+			}
+		})
+	}
+}
