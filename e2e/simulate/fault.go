@@ -69,11 +69,15 @@ func (f *faults) remove(r *rule) {
 	f.rules = slices.DeleteFunc(f.rules, func(other *rule) bool { return other == r })
 }
 
-// cut tells whether a client cannot reach the API server at all.
-func (f *faults) cut(client string) bool {
-	return slices.ContainsFunc(f.rules, func(r *rule) bool {
-		return r.cut && isProgram(client) && (r.client == "" || slotOf(client) == r.client)
-	})
+// atOnce is the fate of a request that does not wait for the scheduler. One that cannot reach the API server is refused: after
+// a broken connection client-go would wait and try again while it holds its lock.
+func (f *faults) atOnce(client string) apiserver.Fate {
+	for _, r := range f.rules {
+		if r.cut && isProgram(client) && (r.client == "" || slotOf(client) == r.client) {
+			return apiserver.Fate{Refuse: refusal(500)}
+		}
+	}
+	return apiserver.Fate{}
 }
 
 // delay says how long a request is under way.

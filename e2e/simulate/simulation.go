@@ -94,7 +94,7 @@ func newSimulation(h history.History, certificate *certificate, o Options) (*sim
 		Gate: func(ctx context.Context, call *world.Call) apiserver.Fate {
 			s.oracle.Request(call)
 			if underLock(call) {
-				return apiserver.Fate{Drop: s.faults.cut(call.Client)}
+				return s.faults.atOnce(call.Client)
 			}
 			return s.gate.Wait(ctx, call)
 		},

@@ -34,15 +34,26 @@ func keys(f facts, api simulate.Reader) {
 	}
 }
 
-// events notes how many reloads of each workload were announced.
+// events notes how many reloads of each workload were announced, and what else the program says of it: how often it says
+// that is a matter of time. Whether it sees that an object is missing that is deleted and created again at once depends on
+// the order of requests.
 func events(f facts, api simulate.Reader, namespace string) {
-	counts := map[string]int{}
+	reloads, others := map[string]int{}, map[string]bool{}
 	for _, o := range api.List(world.Events, namespace) {
+		if o["reportingController"] != "pod-reloader" || o["reason"] == "ConfigMissing" {
+			continue
+		}
+		subject := strings.ToLower(text(o, "regarding", "kind")) + "s/" + namespace + "/" + text(o, "regarding", "name")
 		if o["reason"] == "Reloaded" {
-			counts[strings.ToLower(text(o, "regarding", "kind"))+"s/"+namespace+"/"+text(o, "regarding", "name")]++
+			reloads[subject]++
+		} else {
+			others[subject+" "+text(o, "reason")+" Event"] = true
 		}
 	}
-	for workload, n := range counts {
-		f[workload+" Reloaded Events"] = fmt.Sprint(n)
+	for subject, n := range reloads {
+		f[subject+" Reloaded Events"] = fmt.Sprint(n)
+	}
+	for subject := range others {
+		f[subject] = "there"
 	}
 }
