@@ -177,6 +177,9 @@ func (s *simulation) begin(step history.Step) {
 		return
 	}
 	scope := kind.scope(step)
+	if step.With["verbs"] == "get" {
+		kind.kind = "api-errors" // who may list and watch is not blind
+	}
 	s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
 	once := false
 	finish := func() {
@@ -189,6 +192,22 @@ func (s *simulation) begin(step history.Step) {
 	}
 	s.healing = append(s.healing, finish)
 	s.after(duration(step), finish)
+	if until := time.Now().Add(duration(step)); until.After(s.faulty) {
+		s.faulty = until
+	}
+	if kind.kind == "rights" || kind.kind == "watch-refused" {
+		s.after(blindFor, s.scrape)
+	}
+}
+
+// blindFor is how long after the begin of a fault that blinds the program its metrics are read: longer than it may take to show.
+const blindFor = 6 * time.Minute
+
+// scrape hands the metrics of all replicas to the oracle.
+func (s *simulation) scrape() {
+	for _, r := range s.replicas {
+		s.oracle.Metrics(r.name, r.scrape(), time.Now())
+	}
 }
 
 // heal ends all faults that last.

@@ -100,6 +100,7 @@ func (s *simulation) play(o Options) error {
 		s.take(step, func(err error) { acted[i+1] = err })
 	}
 	s.run(time.Now().Add(stepLimit), func() bool { return s.acting.Load() == 0 })
+	s.run(s.faulty, nil)
 	s.heal()
 	s.run(time.Now().Add(s.patience()), nil)
 	if s.broken != nil {
@@ -129,9 +130,7 @@ func (s *simulation) patience() time.Duration {
 // judgeAtRest has the oracle look at the end, and at a time in which nothing happens.
 func (s *simulation) judgeAtRest() {
 	s.resting = true
-	for _, r := range s.replicas {
-		s.oracle.Metrics(r.name, r.scrape(), time.Now())
-	}
+	s.scrape()
 	s.oracle.Quiet(time.Now())
 	from := time.Now()
 	s.run(from.Add(idle), nil)

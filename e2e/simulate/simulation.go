@@ -37,7 +37,9 @@ type simulation struct {
 	oracle  *judge
 	faults  faults
 	healing []func()
-	trace   trace
+	// faulty is when the last fault ends.
+	faulty time.Time
+	trace  trace
 
 	// balancing guards balance, endpoints and the webhook faults: admission runs on goroutines of the API server.
 	balancing sync.Mutex

@@ -37,6 +37,8 @@ type job struct {
 	// Want is the signature that the shorter history must have; empty means that of the first violation.
 	Want    string `json:"want,omitempty"`
 	Verbose bool   `json:"verbose,omitempty"`
+	// Traced asks for the decisions of the scheduler.
+	Traced bool `json:"traced,omitempty"`
 }
 
 // outcome is what became of a job.
@@ -101,6 +103,9 @@ func do(t *testing.T, certificate *certificate, j job) outcome {
 		Violations: result.Violations, Strayed: result.Strayed, Requests: result.Requests, Reviews: result.Reviews,
 		Hits: result.Hits, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
 		Journal: result.Journal,
+	}
+	if j.Traced {
+		o.Trace = result.Trace
 	}
 	if len(result.Violations) == 0 || j.Shrink == 0 {
 		return o

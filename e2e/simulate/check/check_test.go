@@ -129,9 +129,9 @@ func inModel(t *testing.T, h history.History) []facts {
 }
 
 // compare says after which step two worlds differ first, and in what; empty if they do not.
-func compare(h history.History, model, real []facts) string {
+func compare(h history.History, model, onPlane []facts) string {
 	for i := range model {
-		found := difference(model[i], real[i])
+		found := difference(model[i], onPlane[i])
 		if found == "" {
 			continue
 		}

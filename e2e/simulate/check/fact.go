@@ -15,17 +15,17 @@ import (
 type facts map[string]string
 
 // difference says in words in which facts two worlds differ; empty if in none.
-func difference(model, real facts) string {
+func difference(model, onPlane facts) string {
 	subjects := map[string]bool{}
 	for subject := range model {
 		subjects[subject] = true
 	}
-	for subject := range real {
+	for subject := range onPlane {
 		subjects[subject] = true
 	}
 	var b strings.Builder
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
-		if m, r := orNothing(model, subject), orNothing(real, subject); m != r {
+		if m, r := orNothing(model, subject), orNothing(onPlane, subject); m != r {
 			fmt.Fprintf(&b, "  %s\n    model:         %s\n    control plane: %s\n", subject, m, r)
 		}
 	}

@@ -60,6 +60,28 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app created")
 			s.rollout(cart)
 		}},
+		"required one deleted": {options: hooked, want: "kept/missing-required", because: "the pods could not start", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app deleted")
+		}},
+		"required one missing from the beginning": {options: hooked, because: "the pods wait for it anyway", happens: func(s *scene) {
+			s.set(configMap("extra"), "1")
+			s.sends("create", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/extra modified")
+		}},
+		"required one back at the time": {options: hooked, because: "it came back", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(time.Second)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
 		"required one deleted, to be reloaded": {
 			options: Options{Webhook: true, ReloadMissingRequired: true}, because: "the flag says so",
 			happens: func(s *scene) {
@@ -196,6 +218,19 @@ func TestKept(t *testing.T) {
 		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *scene) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"mine", "1") })
+			s.rollout(cart)
+		}},
+		"hash set by hand while excluded": {options: hooked, because: "the program does not look after it", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
+			s.wait(time.Minute)
+			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"config-hash", "x") })
+			s.rollout(cart)
+		}},
+		"PUT that forgot the marks while excluded": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *scene) {
+			s.begin()
+			labelled := edited(manifest(cart, "one"), func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
+			s.sends("update", cart, labelled, "")
 			s.rollout(cart)
 		}},
 		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *scene) {

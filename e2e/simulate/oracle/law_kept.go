@@ -28,6 +28,31 @@ func (o *Oracle) judgeKept(p *pod, c world.Commit) {
 		p.id.name, o.when(c.At), o.when(s.at), s.version, o.when(p.startedAt))
 }
 
+// judgeHeld is the law "kept" for objects that pods require: where one was deleted, the program does not restart pods that
+// could not start then.
+func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
+	if !s.program || s.marks == before.marks || o.options.ReloadMissingRequired || w.uncertain(before) || before.foreign ||
+		w.fumbled > before.version {
+		return
+	}
+	window := &period{from: s.arrived, to: s.version}
+	if s.direct {
+		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	}
+	for _, r := range w.refs {
+		if w.needs[r] != required || w.tracked[r] > before.version || o.beliefs(w, before, r)[absent] {
+			continue
+		}
+		o.count("required objects judged")
+		set := believed{}
+		set.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+		if content, alone := set.only(); alone && content == absent {
+			o.violate(s.at, broken{"kept", w.id.String(), "missing-required"},
+				"the program restarted it at %s although %s is missing, which its pods require: they cannot start", o.when(s.at), r)
+		}
+	}
+}
+
 // by says who made a stamp, and by which kind of request.
 func by(s *stamp) string {
 	switch {

@@ -34,8 +34,20 @@ func (o *Oracle) judgeScopeRequest(call *world.Call) {
 		return
 	}
 	o.count("writes of the program")
+	o.judgeExcludedRequest(w, call)
 	if why := o.outside(w, call.Arrived); why != "" {
 		o.violate(call.Arrived, broken{"scope", w.id.String(), "request"}, "the program sent a %s at %s, but the workload %s", call.Verb, o.when(call.Arrived), why)
+	}
+}
+
+// judgeExcludedRequest is the law "scope" for requests about excluded workloads: the program asks for no reload.
+func (o *Oracle) judgeExcludedRequest(w *workload, call *world.Call) {
+	clear, known := o.clear(w, call.Arrived)
+	if !w.excluded || w.unclear || !known || call.Arrived.Sub(later(clear, w.changed)) < notice {
+		return
+	}
+	if value, known := requested(call, o.options.Prefix+requestMark); known && value != nil {
+		o.violate(call.Arrived, broken{"scope", w.id.String(), "excluded"}, "it is excluded, but the program asked for a reload at %s", o.when(call.Arrived))
 	}
 }
 

@@ -157,6 +157,9 @@ func requestedByOperations(body []byte, name string) (value *string, known bool)
 	}
 	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	for _, op := range operations {
+		if op.Op != "add" && op.Op != "replace" {
+			continue
+		}
 		object, _ := op.Value.(map[string]any)
 		switch op.Path {
 		case "/metadata/annotations/" + escaped:

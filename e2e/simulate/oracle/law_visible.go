@@ -27,10 +27,23 @@ func isBlindable(call *world.Call) bool {
 }
 
 func (o *Oracle) noteBlindRequest(call *world.Call) {
-	key := [2]string{call.Client, call.Key.Resource.Plural}
-	if _, asked := o.blindness.asked[key]; isBlindable(call) && !asked {
-		o.blindness.asked[key] = call.Arrived
+	if !isBlindable(call) {
+		return
 	}
+	key := [2]string{call.Client, call.Key.Resource.Plural}
+	// Of a watch that is opened there is no answer to see: only what is asked for during a fault surely fails.
+	since, asked := o.blindness.asked[key]
+	for _, s := range o.faults.spans {
+		if o.blinds(s, call.Client, key[1]) && (!asked || since.Before(s.from)) {
+			o.blindness.asked[key] = call.Arrived
+		}
+	}
+}
+
+// blinds reports whether a fault that lasts keeps a client from listing and watching a resource.
+func (o *Oracle) blinds(s *span, client, plural string) bool {
+	concerned := s.scope == plural || s.scope == "" || isProcessOf(client, s.scope)
+	return s.open && concerned && (s.kind == "rights" || s.kind == "watch-refused")
 }
 
 func (o *Oracle) noteBlindReply(r world.Reply) {
@@ -68,8 +81,7 @@ func (o *Oracle) blind(client string) (resource string, since time.Time) {
 			continue
 		}
 		for _, s := range o.faults.spans {
-			concerned := s.scope == plural || s.scope == "" || isProcessOf(client, s.scope)
-			if s.open && concerned && (s.kind == "rights" || s.kind == "watch-refused") && !asked.Before(s.from) {
+			if o.blinds(s, client, plural) && !asked.Before(s.from) {
 				return plural, asked
 			}
 		}

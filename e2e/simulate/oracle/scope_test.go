@@ -58,6 +58,18 @@ func TestScope(t *testing.T) {
 			s.wait(time.Minute)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
 		}},
+		"excluded, reload asked for": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, exclude)
+			s.wait(time.Minute)
+			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}`))
+		}},
+		"excluded, request removed by a request": {options: hooked, because: "that is allowed", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, exclude)
+			s.wait(time.Minute)
+			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":null}}}`))
+		}},
 		"just excluded": {options: hooked, because: "the program may not know yet", happens: func(s *scene) {
 			s.begin()
 			s.edit(cart, exclude)

@@ -28,7 +28,8 @@ type stamp struct {
 	eligible bool
 	// guarded reports whether the template was to be left as it is: also of a workload that is not looked after, in scope.
 	guarded bool
-	// handmade means that a user changed an annotation with the prefix that the program never wrote on a template.
+	// handmade means that a user changed an annotation with the prefix that the program never wrote on a template, or set one
+	// of the program's where the program does not look after the workload.
 	handmade bool
 	// foreign means that marks of unknown meaning came in while the webhook may not have seen it.
 	foreign bool
@@ -101,7 +102,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 		}
 	}
 	o.noteOldKey(w, s)
-	s.handmade = !s.program && o.isHandmade(w, c)
+	s.handmade = !s.program && (o.isHandmade(w, c) || !w.eligible && o.setsMarks(w, c))
 	return s
 }
 
@@ -124,6 +125,18 @@ func (o *Oracle) learn(c world.Commit) {
 			o.learned[name] = true
 		}
 	}
+}
+
+// setsMarks reports whether a user gave marks of the template another value, and it was stored.
+func (o *Oracle) setsMarks(w *workload, c world.Commit) bool {
+	path := templatePath(w.id.plural)
+	before, sent := annotationsOf(section(c.Old, path...)), annotationsOf(section(c.Sent, path...))
+	for name, value := range annotationsOf(section(c.New, path...)) {
+		if isMark(name, o.options.Prefix) && equal(sent[name], value) && !equal(before[name], value) {
+			return true
+		}
+	}
+	return false
 }
 
 // isHandmade reports whether annotations with the prefix changed that the program does not write.

@@ -234,6 +234,7 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 	o.count("stamps")
 	if before != nil {
 		o.judgeGates(w, before, s)
+		o.judgeHeld(w, before, s)
 		o.judgeStory(w, c, before, s)
 	}
 }
