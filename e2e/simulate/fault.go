@@ -173,10 +173,12 @@ func (s *simulation) begin(step history.Step) {
 	s.tried[step.Do]++
 	s.oracle.acts[step.Do]++
 	end := kind.begin(s, step)
-	if end == nil {
+	scope := kind.scope(step)
+	if end == nil { // it is over in this moment
+		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
+		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope})
 		return
 	}
-	scope := kind.scope(step)
 	if step.With["verbs"] == "get" {
 		kind.kind = "api-errors" // who may list and watch is not blind
 	}

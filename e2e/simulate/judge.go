@@ -30,6 +30,9 @@ func newJudge(s *simulation, o options.Options) *judge {
 		Settle: o.Reload.Settle, SettleMax: o.Reload.SettleMax, Refractory: o.Reload.Refractory,
 		Webhook: o.Webhook.Enabled, ReloadMissingRequired: o.Reload.ReloadMissingRequired, Revision: o.Reload.Revision,
 		Program: isProgram, Foreign: withoutForeign,
+		InScope: func(namespace string, namespaceLabels, objectLabels map[string]string) bool {
+			return o.Selection.Scope.Namespace(namespace, namespaceLabels) && o.Selection.Scope.Object(namespace, objectLabels)
+		},
 	})}
 }
 

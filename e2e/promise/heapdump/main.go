@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return app.Run(ctx, o, "heapdump", o.Logging.Logger(os.Stderr))
+	return app.Run(ctx, app.Host{}, o, "heapdump", o.Logging.Logger(os.Stderr))
 }
 
 func dumpOnSignal(path string) {

@@ -61,7 +61,7 @@ func validateContent(next, old object) field.ErrorList {
 	var errs field.ErrorList
 	switch o := next.(type) {
 	case *corev1.ConfigMap:
-		errs = append(errs, validateData(configMapSizes(o), field.NewPath("data"))...)
+		errs = append(errs, validateConfigMap(o)...)
 	case *corev1.Secret:
 		errs = append(errs, validateSecret(o, old)...)
 	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.ReplicaSet, *appsv1.StatefulSet:
@@ -194,15 +194,26 @@ func validateJobUpdate(next *batchv1.Job, old object) field.ErrorList {
 // largestData is how many bytes the data of a ConfigMap or Secret may have.
 const largestData = 1 << 20
 
-func configMapSizes(o *corev1.ConfigMap) map[string]int {
+// validateConfigMap also rejects a key that is in both data and binaryData.
+func validateConfigMap(o *corev1.ConfigMap) field.ErrorList {
 	sizes := make(map[string]int, len(o.Data)+len(o.BinaryData))
-	for key, value := range o.Data {
-		sizes[key] = len(value)
-	}
 	for key, value := range o.BinaryData {
 		sizes[key] = len(value)
 	}
-	return sizes
+	var twice []string
+	for key, value := range o.Data {
+		if _, binary := o.BinaryData[key]; binary {
+			twice = append(twice, key)
+		}
+		sizes[key] = len(value)
+	}
+	data := field.NewPath("data")
+	errs := validateData(sizes, data)
+	slices.Sort(twice)
+	for _, key := range twice {
+		errs = append(errs, field.Invalid(data.Key(key), key, "duplicate of key present in binaryData"))
+	}
+	return errs
 }
 
 func validateSecret(o *corev1.Secret, old object) field.ErrorList {

@@ -93,6 +93,7 @@ func TestCreateFailures(t *testing.T) {
 		"annotations too long":  {configMaps, `{"metadata":{"name":"b","annotations":{"a":"` + long + `"}}}`, 422, metav1.StatusReasonInvalid, "metadata.annotations: Too long"},
 		"template too long":     {deployments, strings.Replace(cartBody, `"template":{"metadata":{`, `"template":{"metadata":{"annotations":{"a":"`+long+`"},`, 1), 422, metav1.StatusReasonInvalid, "spec.template.annotations: Too long"},
 		"body too large":        {configMaps, strings.Repeat(" ", 3<<20+1), 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
+		"key in both data":      {configMaps, `{"metadata":{"name":"b"},"data":{"a":"x"},"binaryData":{"a":"eA=="}}`, 422, metav1.StatusReasonInvalid, "data[a]: Invalid value: \"a\": duplicate of key present in binaryData"},
 		"data too large":        {configMaps, `{"metadata":{"name":"b"},"data":{"a":"` + strings.Repeat("x", 1<<20+1) + `"}}`, 422, metav1.StatusReasonInvalid, "Too long"},
 		"cluster-wide":          {"/api/v1/configmaps", `{"metadata":{"name":"b"}}`, 405, metav1.StatusReasonMethodNotAllowed, ""},
 		"unknown path":          {"/apis/apps/v1/namespaces/shop/y", `{}`, 404, metav1.StatusReasonNotFound, "the server could not find the requested resource"},

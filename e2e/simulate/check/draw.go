@@ -28,12 +28,12 @@ func drawn(seed uint64, steps int) history.History {
 
 // tours deals out all acts, in an order that the seed decides, to n histories: each act occurs once.
 func tours(seed uint64, n int) []history.History {
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seed makes a history
+	r := rand.New(rand.NewPCG(seed, 0))
 	catalogue := act.Catalogue()
 	all := make([]history.History, n)
 	for i, at := range r.Perm(len(catalogue)) {
 		h := &all[i%n]
-		h.Form, h.Seed, h.Setup = history.Form, seed+uint64(i%n), installed(true) //nolint:gosec // small
+		h.Form, h.Seed, h.Setup = history.Form, seed+uint64(i%n), installed(true)
 		h.Steps = append(h.Steps, tamed([]history.Step{catalogue[at].Draw(r, h.Steps)})...)
 	}
 	return all
@@ -120,6 +120,7 @@ func written() map[string][]history.Step {
 			step("edit-back", app, "key", "color", "value", "v1", "pause", "0s"),
 			step("edit-back", app, "key", "color", "value", "v2", "pause", "2s"),
 			step("edit-config-binary", app, "key", "greeting"),
+			step("edit-config", app, "key", "greeting", "value", "v4"),
 			step("edit-many", "", "objects", app+","+extra+","+db, "value", "v3"),
 			step("apply-config", db, "key", "password", "value", "v1", "as", "stringData"),
 		},
@@ -181,7 +182,7 @@ func histories(seed uint64, n int) map[string]history.History {
 		all[fmt.Sprintf("tour %d", i+1)] = h
 	}
 	for i := range uint64(max(n, 0)) {
-		all[fmt.Sprintf("seed %d", seed+i)] = drawn(seed+i, 15)
+		all[fmt.Sprintf("seed %d", seed+i)] = drawn(seed+i, 60)
 	}
 	return all
 }
