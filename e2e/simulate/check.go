@@ -33,7 +33,7 @@ func parameters(step history.Step) string {
 }
 
 // checkFault refuses parameters that make no sense.
-func checkFault(step history.Step) error {
+func checkFault(step history.Step) error { //nolint:gocyclo // a list of cases, each with its own reason
 	for key, value := range step.With {
 		var err error
 		switch key {

@@ -16,7 +16,7 @@ type DrawOptions struct {
 
 // Draw makes the history of a seed.
 func Draw(seed uint64, o DrawOptions) history.History {
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seed makes a history
+	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
 	h.Steps = history.Draw(r, Catalogue(), history.DrawOptions{Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields})
 	return h

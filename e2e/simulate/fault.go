@@ -230,7 +230,7 @@ func refusal(code int) *metav1.Status {
 	}
 	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: "refused by the simulated API server", //nolint:gosec // an HTTP status
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: "refused by the simulated API server",
 	}
 	if code == 429 || code == 503 {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}

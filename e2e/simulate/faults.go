@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -88,12 +86,17 @@ func processFaults() []faultKind {
 		return func(r *rand.Rand) history.Step { return lasting(r, anyReplica(r), with...) }
 	}
 	return []faultKind{
-		{name: "kill", kind: "killed", weight: 6, scoped: true, words: "SIGKILL to %[1]s, which starts again after %[2]s", draw: onReplica(),
-			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.kill) }},
-		{name: "stop", kind: "stopped", weight: 6, scoped: true, words: "SIGTERM to %[1]s, which starts again after %[2]s", draw: onReplica(),
-			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.terminate) }},
+		{
+			name: "kill", kind: "killed", weight: 6, scoped: true, words: "SIGKILL to %[1]s, which starts again after %[2]s", draw: onReplica(),
+			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.kill) },
+		},
+		{
+			name: "stop", kind: "stopped", weight: 6, scoped: true, words: "SIGTERM to %[1]s, which starts again after %[2]s", draw: onReplica(),
+			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.terminate) },
+		},
 		{name: "freeze", kind: "frozen", weight: 4, scoped: true, words: "SIGSTOP to %[1]s for %[2]s", draw: onReplica(), begin: freeze},
-		{name: "restart-with", kind: "stopped", weight: 2, scoped: true, words: "%[1]s is started again with other flags (%[3]s)",
+		{
+			name: "restart-with", kind: "stopped", weight: 2, scoped: true, words: "%[1]s is started again with other flags (%[3]s)",
 			draw: func(r *rand.Rand) history.Step {
 				return history.Step{On: anyReplica(r), With: map[string]string{"for": "1s", "flags": pick(r, flagSets()...)}}
 			},
@@ -102,8 +105,10 @@ func processFaults() []faultKind {
 					at.flags = splitFlags(step.With["flags"])
 				}
 				return s.leave(step, s.terminate)
-			}},
-		{name: "clock", kind: "clock", weight: 2, scoped: true, words: "the clock of %[1]s is off by %[3]s for %[2]s",
+			},
+		},
+		{
+			name: "clock", kind: "clock", weight: 2, scoped: true, words: "the clock of %[1]s is off by %[3]s for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return lasting(r, anyReplica(r), "offset", pick(r, "-1m", "-3s", "3s", "40s", "10m"))
 			},
@@ -115,7 +120,8 @@ func processFaults() []faultKind {
 				}
 				at.offset.Store(int64(offset))
 				return func() { at.offset.Store(0) }
-			}},
+			},
+		},
 	}
 }
 
@@ -169,68 +175,92 @@ func freeze(s *simulation, step history.Step) func() {
 
 // requestFaults are about requests to the API server.
 func requestFaults() []faultKind {
-	ruled := func(make func(step history.Step) *rule) func(s *simulation, step history.Step) func() {
+	ruled := func(ruleOf func(step history.Step) *rule) func(s *simulation, step history.Step) func() {
 		return func(s *simulation, step history.Step) func() {
-			r := make(step)
+			r := ruleOf(step)
 			s.faults.rules = append(s.faults.rules, r)
 			return func() { s.faults.remove(r) }
 		}
 	}
 	everyOrOne := func(r *rand.Rand) string { return pick(r, "", "", "replica-0", "replica-1") }
 	return []faultKind{
-		{name: "api-away", kind: "api-away", weight: 3, words: "the API server is away from %[1]s for %[2]s",
+		{
+			name: "api-away", kind: "api-away", weight: 3, words: "the API server is away from %[1]s for %[2]s",
 			draw:  func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r)) },
-			begin: away},
-		{name: "api-slow", kind: "slow", weight: 4, words: "the API server takes up to %[3]s for requests of %[1]s for %[2]s",
+			begin: away,
+		},
+		{
+			name: "api-slow", kind: "slow", weight: 4, words: "the API server takes up to %[3]s for requests of %[1]s for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return lasting(r, everyOrOne(r), "by", pick(r, "20ms", "500ms", "4s", "15s"))
 			},
 			begin: ruled(func(step history.Step) *rule {
 				by, _ := time.ParseDuration(step.With["by"])
 				return &rule{client: step.On, percent: 70, delay: by}
-			})},
-		{name: "api-errors", kind: "api-errors", weight: 6, words: "the API server answers requests of %[1]s with errors (%[3]s) for %[2]s",
+			}),
+		},
+		{
+			name: "api-errors", kind: "api-errors", weight: 6, words: "the API server answers requests of %[1]s with errors (%[3]s) for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return lasting(r, everyOrOne(r), "code", pick(r, "401", "403", "409", "410", "429", "500", "503", "504"),
 					"percent", pick(r, "10", "50", "100"), "resource", pick(r, "", "configmaps", "secrets", "deployments", "leases", "events"))
 			},
 			begin: ruled(func(step history.Step) *rule {
 				code := number(step, "code", 500)
-				return &rule{client: step.On, percent: number(step, "percent", 50), resource: step.With["resource"],
-					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(code)} }}
-			})},
-		{name: "lose-answers", kind: "api-errors", weight: 4, words: "answers to writes of %[1]s are lost (%[3]s %%) for %[2]s",
+				return &rule{
+					client: step.On, percent: number(step, "percent", 50), resource: step.With["resource"],
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(code)} },
+				}
+			}),
+		},
+		{
+			name: "lose-answers", kind: "api-errors", weight: 4, words: "answers to writes of %[1]s are lost (%[3]s %%) for %[2]s",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r), "percent", pick(r, "20", "60")) },
 			begin: ruled(func(step history.Step) *rule {
-				return &rule{client: step.On, percent: number(step, "percent", 20), verbs: []string{"create", "update", "patch"},
-					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lose: true} }}
-			})},
-		{name: "drop-requests", kind: "api-errors", weight: 3, words: "requests of %[1]s are lost (%[3]s %%) for %[2]s",
+				return &rule{
+					client: step.On, percent: number(step, "percent", 20), verbs: []string{"create", "update", "patch"},
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lose: true} },
+				}
+			}),
+		},
+		{
+			name: "drop-requests", kind: "api-errors", weight: 3, words: "requests of %[1]s are lost (%[3]s %%) for %[2]s",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r), "percent", pick(r, "20", "60")) },
 			begin: ruled(func(step history.Step) *rule {
-				return &rule{client: step.On, percent: number(step, "percent", 20),
-					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Drop: true} }}
-			})},
-		{name: "cut-lists", kind: "api-errors", weight: 3, words: "answers to %[1]s are cut short for %[2]s",
+				return &rule{
+					client: step.On, percent: number(step, "percent", 20),
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Drop: true} },
+				}
+			}),
+		},
+		{
+			name: "cut-lists", kind: "api-errors", weight: 3, words: "answers to %[1]s are cut short for %[2]s",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r)) },
 			begin: ruled(func(step history.Step) *rule {
-				return &rule{client: step.On, percent: 50, verbs: []string{"get", "list"},
+				return &rule{
+					client: step.On, percent: 50, verbs: []string{"get", "list"},
 					fate: func(s *simulation, _ *world.Call) apiserver.Fate {
 						return apiserver.Fate{CutAfter: 1 + s.random.IntN(400)}
-					}}
-			})},
-		{name: "withdraw-rights", kind: "rights", weight: 3, words: "the rights to read %[1]s are withdrawn for %[2]s",
+					},
+				}
+			}),
+		},
+		{
+			name: "withdraw-rights", kind: "rights", weight: 3, words: "the rights to read %[1]s are withdrawn for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return history.Step{On: pick(r, "configmaps", "secrets", "deployments"), With: map[string]string{
 					"for": pick(r, "10s", "1m", "8m"), "verbs": pick(r, "list,watch", "get,list,watch", "get"),
 				}}
 			},
-			scoped: true, begin: withdraw},
-		{name: "lag", kind: "watch-held", weight: 3, words: "%[1]s starts again and reads from an API server that is behind",
+			scoped: true, begin: withdraw,
+		},
+		{
+			name: "lag", kind: "watch-held", weight: 3, words: "%[1]s starts again and reads from an API server that is behind",
 			draw: func(r *rand.Rand) history.Step {
 				return lasting(r, anyReplica(r), "by", strconv.Itoa(1+r.IntN(30)))
 			},
-			begin: lag},
+			begin: lag,
+		},
 	}
 }
 
@@ -248,8 +278,10 @@ func away(s *simulation, step history.Step) func() {
 
 // withdraw takes rights away; the API server ends the watches that it does not allow any more.
 func withdraw(s *simulation, step history.Step) func() {
-	r := &rule{percent: 100, resource: step.On, verbs: splitVerbs(step.With["verbs"]),
-		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(403)} }}
+	r := &rule{
+		percent: 100, resource: step.On, verbs: splitVerbs(step.With["verbs"]),
+		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(403)} },
+	}
 	s.faults.rules = append(s.faults.rules, r)
 	if slices.Contains(r.verbs, "watch") {
 		s.eachWatch(step.On, func(w *apiserver.Watch) { w.Break() })
@@ -260,8 +292,10 @@ func withdraw(s *simulation, step history.Step) func() {
 // lag restarts a replica that then sees an older state first: the first fault pattern of Sieve, a view back in time.
 func lag(s *simulation, step history.Step) func() {
 	behind := int64(number(step, "by", 5))
-	r := &rule{client: step.On, percent: 100, verbs: []string{"list", "watch"},
-		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lag: behind} }}
+	r := &rule{
+		client: step.On, percent: 100, verbs: []string{"list", "watch"},
+		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lag: behind} },
+	}
 	s.faults.rules = append(s.faults.rules, r)
 	back := s.leave(history.Step{On: step.On}, s.kill)
 	if back != nil {
@@ -275,142 +309,4 @@ func lag(s *simulation, step history.Step) func() {
 			}
 		}
 	}
-}
-
-// watchFaults are about running watches.
-func watchFaults() []faultKind {
-	on := func(r *rand.Rand) string { return pick(r, "configmaps", "secrets", "deployments", "statefulsets", "") }
-	at := func(r *rand.Rand) history.Step { return history.Step{On: on(r)} }
-	each := func(do func(*apiserver.Watch)) func(s *simulation, step history.Step) func() {
-		return func(s *simulation, step history.Step) func() {
-			s.eachWatch(step.On, do)
-			return nil
-		}
-	}
-	return []faultKind{
-		{name: "hold-watches", kind: "watch-held", weight: 5, scoped: true, words: "watches of %[1]s deliver nothing for %[2]s",
-			draw:  func(r *rand.Rand) history.Step { return lasting(r, on(r)) },
-			begin: hold((*apiserver.Watch).Release)},
-		{name: "fold-watches", kind: "watch-held", weight: 4, scoped: true, words: "watches of %[1]s deliver nothing for %[2]s and are then opened anew: what came in between is never seen",
-			draw:  func(r *rand.Rand) history.Step { return lasting(r, on(r)) },
-			begin: hold((*apiserver.Watch).Expire)},
-		{name: "break-watches", kind: "watch-held", weight: 3, words: "watches of %[1]s are cut", draw: at, begin: each((*apiserver.Watch).Break)},
-		{name: "close-watches", kind: "watch-held", weight: 2, words: "watches of %[1]s end", draw: at, begin: each((*apiserver.Watch).Close)},
-		{name: "expire-watches", kind: "watch-held", weight: 2, words: "watches of %[1]s end with 410 Gone", draw: at, begin: each((*apiserver.Watch).Expire)},
-		{name: "compact", kind: "watch-held", weight: 1, words: "the API server forgets all earlier versions",
-			draw: func(*rand.Rand) history.Step { return history.Step{} },
-			begin: func(s *simulation, _ history.Step) func() {
-				s.api.Compact(s.api.Version())
-				return nil
-			}},
-		{name: "hang-watches", kind: "watch-refused", weight: 3, scoped: true, words: "watches of %[1]s are cut, and new ones have no answer for %[2]s, then break",
-			draw: func(r *rand.Rand) history.Step { return lasting(r, pick(r, "configmaps", "secrets", "deployments")) },
-			begin: func(s *simulation, step history.Step) func() {
-				r := &rule{percent: 100, resource: step.On, verbs: []string{"watch"}, hold: true}
-				s.faults.rules = append(s.faults.rules, r)
-				s.eachWatch(step.On, (*apiserver.Watch).Break)
-				return func() {
-					s.faults.remove(r)
-					for _, w := range s.gate.Waiting() {
-						if r.matches(w.call) {
-							s.gate.Pass(w, apiserver.Fate{Drop: true})
-						}
-					}
-				}
-			}},
-		{name: abandon, kind: "watch-refused", weight: 1, scoped: true, words: "watches of %[1]s are cut, and those opened within %[2]s never have an answer",
-			draw: func(r *rand.Rand) history.Step { return lasting(r, pick(r, "configmaps", "secrets", "deployments")) },
-			begin: func(s *simulation, step history.Step) func() {
-				r := &rule{percent: 100, resource: step.On, verbs: []string{"watch"},
-					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Hang: true} }}
-				s.faults.rules = append(s.faults.rules, r)
-				s.eachWatch(step.On, (*apiserver.Watch).Break)
-				return func() { s.faults.remove(r) }
-			}},
-	}
-}
-
-// abandon is the fault of which nothing frees the program but itself.
-const abandon = "abandon-watches"
-
-// eachWatch does something to the program's watches of a resource; empty means all.
-func (s *simulation) eachWatch(resource string, do func(*apiserver.Watch)) {
-	for _, w := range s.api.Watches() {
-		if isProgram(w.Client) && (resource == "" || w.Key.Resource.Plural == resource) {
-			do(w)
-		}
-	}
-}
-
-// hold has watches deliver nothing until the fault is over.
-func hold(then func(*apiserver.Watch)) func(s *simulation, step history.Step) func() {
-	return func(s *simulation, step history.Step) func() {
-		var held []*apiserver.Watch
-		s.eachWatch(step.On, func(w *apiserver.Watch) {
-			w.Hold()
-			held = append(held, w)
-		})
-		return func() {
-			for _, w := range held {
-				then(w)
-			}
-		}
-	}
-}
-
-// admissionFaults are about webhooks: ours and others'.
-func admissionFaults() []faultKind {
-	counted := func(count func(f *faults) *int) func(s *simulation, step history.Step) func() {
-		return func(s *simulation, _ history.Step) func() {
-			*count(&s.faults)++
-			return func() { *count(&s.faults)-- }
-		}
-	}
-	whole := func(r *rand.Rand) history.Step { return lasting(r, "") }
-	return []faultKind{
-		{name: "webhook-away", kind: "webhook-away", weight: 4, words: "our webhook cannot be reached for %[2]s", draw: whole,
-			begin: counted(func(f *faults) *int { return &f.webhookAway })},
-		{name: "webhook-hangs", kind: "webhook-away", weight: 2, words: "our webhook does not answer for %[2]s", draw: whole,
-			begin: counted(func(f *faults) *int { return &f.webhookHangs })},
-		{name: "webhook-flaky", kind: "webhook-away", weight: 3, words: "single calls of our webhook fail (%[3]s %%) for %[2]s",
-			draw: func(r *rand.Rand) history.Step { return lasting(r, "", "percent", pick(r, "10", "50")) },
-			begin: func(s *simulation, step history.Step) func() {
-				s.faults.webhookPercent = number(step, "percent", 10)
-				return func() { s.faults.webhookPercent = 0 }
-			}},
-		{name: "foreign-webhook", kind: "namespace-webhook", weight: 4, scoped: true, words: "another validating webhook (%[3]s) is in the way of the program's writes in %[1]s for %[2]s",
-			draw: func(r *rand.Rand) history.Step {
-				return lasting(r, pick(r, "namespaces/shop", "namespaces/bank"), "mode", pick(r, "reject", "hang"))
-			},
-			begin: func(s *simulation, step history.Step) func() {
-				namespace := namespaceOf(step.On)
-				s.faults.foreign[namespace] = cmp.Or(step.With["mode"], "reject")
-				return func() { delete(s.faults.foreign, namespace) }
-			}},
-		{name: "slow-controllers", kind: "slow", weight: 2, words: "the workload controllers do nothing for %[2]s", draw: whole,
-			begin: func(s *simulation, _ history.Step) func() {
-				s.faults.slowControllers = true
-				return func() { s.faults.slowControllers = false }
-			}},
-	}
-}
-
-// faultEntries are the faults as entries of the Catalogue.
-func faultEntries() history.Catalogue {
-	var entries history.Catalogue
-	for _, k := range faultKinds() {
-		entries = append(entries, history.Entry{
-			Name: k.name, Fault: true, Weight: k.weight,
-			Draw: func(r *rand.Rand, _ []history.Step) history.Step {
-				step := k.draw(r)
-				step.Do = k.name
-				return step
-			},
-			Words: func(step history.Step) string {
-				return fmt.Sprintf(k.words+"%.0[1]s%.0[2]s%.0[3]s", cmp.Or(step.On, "all"), duration(step), parameters(step))
-			},
-			Check: checkFault,
-		})
-	}
-	return entries
 }

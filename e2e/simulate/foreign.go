@@ -19,9 +19,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// ourWebhook is the name of our webhook in its configuration.
-const ourWebhook = "mutate.pod-reloader.cs.sap.com"
-
 // webhooks returns the webhooks of the cluster: ours as the manifests configure it, and others'.
 func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 	config, err := configuration()
@@ -162,7 +159,8 @@ func (s *simulation) validator() apiserver.Webhook {
 	config := foreignConfig("validator.example.com", admissionregistrationv1.NeverReinvocationPolicy)
 	seconds := int32(10)
 	config.TimeoutSeconds = &seconds
-	return apiserver.Webhook{Config: config, Validating: true,
+	return apiserver.Webhook{
+		Config: config, Validating: true,
 		Call: func(ctx context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
 			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 			s.balancing.Lock()

@@ -92,7 +92,7 @@ func Hunt(ctx context.Context, out io.Writer, o HuntOptions) (found bool, err er
 func (h *hunt) take(ctx context.Context) (uint64, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ctx.Err() != nil || h.over || h.options.N > 0 && h.next >= uint64(h.options.N) || h.options.N == 0 && time.Since(h.started) > h.options.For { //nolint:gosec // small
+	if ctx.Err() != nil || h.over || h.options.N > 0 && h.next >= uint64(h.options.N) || h.options.N == 0 && time.Since(h.started) > h.options.For {
 		return 0, false
 	}
 	h.next++
@@ -165,7 +165,7 @@ func (h *hunt) judge(ctx context.Context, p *process, drawn history.History, res
 	short := result.Short
 	if short == nil && p != nil {
 		if closer, err := p.do(job{History: drawn, Shrink: h.options.Shrink, Want: first.Signature}); err == nil && ctx.Err() == nil && closer.Short != nil {
-			short, result = closer.Short, closer
+			short = closer.Short
 		}
 	}
 	if short == nil {

@@ -25,7 +25,7 @@ func Root() string { return filepath.Join(testdata(), "..", "..", "..") }
 // ReadPlanted reads the list of faults.
 func ReadPlanted() ([]Planted, error) {
 	name := filepath.Join(testdata(), "planted.yaml")
-	content, err := os.ReadFile(name) //nolint:gosec // a file of this folder
+	content, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read the faults to plant: %w", err)
 	}

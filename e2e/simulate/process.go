@@ -29,7 +29,7 @@ func startProcess(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self) //nolint:gosec // it is this program
+	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), workerVariable+"=1", "GOMAXPROCS=1", "GODEBUG=randseednop=0")
 	cmd.WaitDelay = time.Second
 	p := &process{cmd: cmd, errors: &tail{}}

@@ -77,7 +77,7 @@ var errHotLoop = errors.New("the program does not wait")
 func newSimulation(h history.History, certificate *certificate, o Options) (*simulation, error) {
 	s := &simulation{
 		history: h, certificate: certificate, began: time.Now(),
-		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), apart: rand.New(rand.NewPCG(h.Seed, 3)), //nolint:gosec // a seed makes a history
+		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), apart: rand.New(rand.NewPCG(h.Seed, 3)),
 		net: memnet.New(), gate: newGate(), faults: faults{foreign: map[string]string{}}, tried: map[string]int{},
 		trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},
 	}
@@ -120,7 +120,7 @@ func (s *simulation) serveAPI() error {
 	if err != nil {
 		return err
 	}
-	s.http = &http.Server{Handler: s.api, ErrorLog: quietLog()} //nolint:gosec // there is nobody outside
+	s.http = &http.Server{Handler: s.api, ErrorLog: quietLog()}
 	go func() { _ = s.http.Serve(listener) }()
 	return nil
 }

@@ -71,10 +71,12 @@ func RunWorker() {
 	Prepare()
 	debug.SetGCPercent(400) // a history is short, and there is memory
 	testing.Main(func(string, string) (bool, error) { return true, nil },
-		[]testing.InternalTest{{Name: "Worker", F: func(t *testing.T) { serve(t, os.Stdin, os.Stdout) }}}, nil, nil)
+		[]testing.InternalTest{{Name: "Worker", F: work}}, nil, nil)
 }
 
-func serve(t *testing.T, in *os.File, out *os.File) {
+func work(t *testing.T) { serve(t, os.Stdin, os.Stdout) } //nolint:thelper // it is the test
+
+func serve(t *testing.T, in, out *os.File) {
 	t.Helper()
 	certificate, err := newCertificate()
 	if err != nil {
@@ -96,7 +98,7 @@ func serve(t *testing.T, in *os.File, out *os.File) {
 // do runs a history, and shortens it if it fails.
 func do(t *testing.T, certificate *certificate, j job) outcome {
 	t.Helper()
-	mathrand.Seed(int64(j.History.Seed)) //nolint:staticcheck,gosec // the intervals that client-go draws by chance
+	mathrand.Seed(int64(j.History.Seed)) //nolint:staticcheck // the intervals that client-go draws by chance
 	started := time.Now()
 	result := Run(t, j.History, certificate, Options{Verbose: j.Verbose})
 	o := outcome{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,8 @@ func TestDrawingIsDeterministic(t *testing.T) {
 	draw := func() []history.Step {
 		return history.Draw(rand.New(rand.NewPCG(7, 7)), Catalogue(), history.DrawOptions{Steps: 300, SSA: true})
 	}
-	assert.Equal(t, draw(), draw())
+	first, second := draw(), draw()
+	assert.Equal(t, first, second)
 }
 
 func TestServerSideApplyIsDrawnOnlyOnRequest(t *testing.T) {
@@ -151,7 +153,7 @@ func TestRejectedWriteIsATypedError(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	f.reject = func(r Request) *Response {
-		if r.Method != "PATCH" {
+		if r.Method != http.MethodPatch {
 			return nil
 		}
 		answer := rejection(409, "Conflict")

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -52,11 +53,11 @@ func (f *recorder) Do(_ context.Context, r Request) (Response, error) {
 	path := parsed.Path
 	old, there := f.objects[path]
 	switch r.Method {
-	case "GET":
+	case http.MethodGet:
 		if selector := parsed.Query().Get("labelSelector"); selector != "" {
 			return f.list(path, selector), nil
 		}
-	case "POST":
+	case http.MethodPost:
 		object := f.decode(r.Body)
 		path += "/" + at(object, "metadata")["name"].(string)
 		if _, there := f.objects[path]; there {
@@ -69,7 +70,7 @@ func (f *recorder) Do(_ context.Context, r Request) (Response, error) {
 		return rejection(404, "NotFound"), nil
 	}
 	switch r.Method {
-	case "PUT":
+	case http.MethodPut:
 		object := f.decode(r.Body)
 		sent, live := at(object, "metadata"), at(old, "metadata")
 		if sent["resourceVersion"] != nil && sent["resourceVersion"] != live["resourceVersion"] {
@@ -77,9 +78,9 @@ func (f *recorder) Do(_ context.Context, r Request) (Response, error) {
 		}
 		sent["uid"] = live["uid"]
 		return f.store(path, object), nil
-	case "PATCH":
+	case http.MethodPatch:
 		return f.store(path, f.patched(path, old, r)), nil
-	case "DELETE":
+	case http.MethodDelete:
 		delete(f.objects, path)
 	}
 	return Response{Status: 200, Body: f.encode(old)}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,7 @@ func TestVerifiedReloadIsTriedAgainAfterAConflict(t *testing.T) {
 		f := newRecorder(t)
 		conflicts := 2
 		f.reject = func(r Request) *Response {
-			if r.Method != "PATCH" || conflicts == 0 {
+			if r.Method != http.MethodPatch || conflicts == 0 {
 				return nil
 			}
 			conflicts--
@@ -124,7 +125,7 @@ func TestEditBackRestoresTheOldValueOrItsAbsence(t *testing.T) {
 		before := f.encode(at(f.get("configmaps/shop/app"), "data"))
 		require.NoError(t, f.do("edit-back", "configmaps/shop/app", "key", key, "value", "B", "pause", "0s"))
 		assert.JSONEq(t, string(before), string(f.encode(at(f.get("configmaps/shop/app"), "data"))))
-		assert.Equal(t, []string{"GET", "PATCH", "PATCH"}, f.methods())
+		assert.Equal(t, []string{http.MethodGet, http.MethodPatch, http.MethodPatch}, f.methods())
 	}
 }
 
@@ -158,7 +159,7 @@ func TestUpdateIsTriedAgainAfterAConflict(t *testing.T) {
 		f := newRecorder(t)
 		conflicts := 1
 		f.reject = func(r Request) *Response {
-			if r.Method != "PUT" || conflicts == 0 {
+			if r.Method != http.MethodPut || conflicts == 0 {
 				return nil
 			}
 			conflicts--
@@ -166,7 +167,7 @@ func TestUpdateIsTriedAgainAfterAConflict(t *testing.T) {
 			return &answer
 		}
 		require.NoError(t, f.do("edit-config", "secrets/shop/db", "key", "password", "value", "new", "how", "put"))
-		assert.Equal(t, []string{"GET", "PUT", "GET", "PUT"}, f.methods())
+		assert.Equal(t, []string{http.MethodGet, http.MethodPut, http.MethodGet, http.MethodPut}, f.methods())
 		assert.Equal(t, "new", f.secretValue("secrets/shop/db", "password"))
 		assert.Equal(t, "shop", f.secretValue("secrets/shop/db", "user"))
 	})

@@ -106,7 +106,7 @@ func isText(value string) error {
 }
 
 // isDataKey accepts what may be a key of a config object's data.
-func isDataKey(value string) error {
+func isDataKey(value string) error { //nolint:gocyclo // a list of cases, each with its own reason
 	invalid := func(c rune) bool {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 		return !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'

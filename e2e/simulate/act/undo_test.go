@@ -62,7 +62,7 @@ func TestUndoOfADeploymentBringsTemplateAndAnnotationsBack(t *testing.T) {
 
 			require.NoError(t, f.do("undo", cart, "back", test.back))
 			assert.Equal(t, []string{"GET", "GET", "PATCH"}, f.methods())
-			assert.Equal(t, jsonPatch, f.requests[2].ContentType)
+			assert.Equal(t, "application/json-patch+json", f.requests[2].ContentType)
 			containers := at(f.get(cart), "spec", "template", "spec")["containers"].([]any)
 			assert.Equal(t, test.image, containers[0].(world.Object)["image"])
 			assert.Equal(t, world.Object{"app": "cart"}, at(f.get(cart), "spec", "template", "metadata", "labels"))

@@ -16,8 +16,9 @@ const (
 	listOfConfigMaps = Prefix + "configmaps"
 	listOfSecrets    = Prefix + "secrets"
 
-	// System is the namespace of pod-reloader, KeySecret the Secret there that has its digest keys.
-	System    = "pod-reloader"
+	// System is the namespace of pod-reloader.
+	System = "pod-reloader"
+	// KeySecret is the Secret in System that has its digest keys.
 	KeySecret = "pod-reloader-digest-key"
 
 	shop, bank = "shop", "bank"

@@ -110,7 +110,7 @@ func converterOf(t reflect.Type) converter {
 			return made
 		}
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // the others go through the default below
 	case reflect.String:
 		return func(v reflect.Value) any { return v.String() }
 	case reflect.Bool:

@@ -31,7 +31,7 @@ func fillIn(v reflect.Value, depth int) {
 		*p = intstr.FromString("25%")
 		return
 	case *metav1.FieldsV1:
-		p.Raw = []byte(`{"f:metadata":{}}`)
+		p.SetRawBytes([]byte(`{"f:metadata":{}}`))
 		return
 	case *runtime.RawExtension:
 		p.Raw = []byte(`{"a":[1,"b"]}`)
@@ -80,7 +80,7 @@ func TestValuesAreThoseOfTheLibrary(t *testing.T) {
 				want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 				require.NoError(t, err)
 				got := toValues(o)
-				assert.Equal(t, want, map[string]any(got))
+				assert.Equal(t, want, got)
 				encoded, err := json.Marshal(got)
 				require.NoError(t, err)
 				assert.NotEmpty(t, encoded)

@@ -112,7 +112,8 @@ func setUp(t *testing.T, cp *controlplane.ControlPlane, p plane) {
 	require.NoError(t, act.Setup(ctx, p))
 }
 
-// inModel runs a history in the simulator.
+// inModel runs a history in the simulator. What the oracle says of it is not of interest here: pods start although a required
+// object is missing, since KWOK starts them.
 func inModel(t *testing.T, h history.History) []facts {
 	t.Helper()
 	w := newWatcher()

@@ -182,7 +182,7 @@ func histories(seed uint64, n int) map[string]history.History {
 		all[fmt.Sprintf("tour %d", i+1)] = h
 	}
 	for i := range uint64(max(n, 0)) {
-		all[fmt.Sprintf("seed %d", seed+i)] = drawn(seed+i, 60)
+		all[fmt.Sprintf("seed %d", seed+i)] = drawn(seed+i, 15)
 	}
 	return all
 }

@@ -7,7 +7,7 @@ func podRevision(pod world.Object) string { return text(pod, "metadata", "labels
 
 // putStatus writes the counts from the beginning of the pass, and ends a rollout when all pods have the revision of the
 // template and are ready (completeRollingUpdate).
-func (s *statefulSet) putStatus() {
+func (s *statefulSet) putStatus() { //nolint:gocyclo // a list of cases, each with its own reason
 	var readyPods, availablePods, currents, updated int
 	for _, pod := range s.members {
 		if phaseOf(pod) == "Running" && ready(pod) {

@@ -93,7 +93,7 @@ func parse(args []string) (settings, error) {
 		return o, fmt.Errorf("-for %s: want a time", o.lasting)
 	}
 	if o.seed == 0 {
-		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000 //nolint:gosec // any number will do
+		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
 	return o, nil
 }

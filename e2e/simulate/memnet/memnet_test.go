@@ -108,7 +108,7 @@ func TestHTTPInFakeTime(t *testing.T) {
 		l, err := n.Listen("b", ":80")
 		require.NoError(t, err)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour) //nolint:forbidigo // the time is fake
 			_, _ = io.WriteString(w, strings.ToUpper(r.URL.Path))
 		}), ReadHeaderTimeout: time.Minute}
 		ended := make(chan error, 1)

@@ -130,7 +130,7 @@ func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	if len(w.open) == 0 || !w.eligible {
 		return
 	}
-	since, known := o.clear(w, now)
+	since, known := o.calmSince(w)
 	if !known {
 		return
 	}

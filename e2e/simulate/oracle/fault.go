@@ -167,9 +167,9 @@ func (o *Oracle) touches(s *span, w *workload) bool {
 	return !o.clients[scope]
 }
 
-// clear returns when the program works as usual for a workload, as far as faults are concerned, or has done so since. It is
+// calmSince returns when the program works as usual for a workload, as far as faults are concerned, or has done so since. It is
 // not known while a fault lasts.
-func (o *Oracle) clear(w *workload, now time.Time) (since time.Time, known bool) {
+func (o *Oracle) calmSince(w *workload) (since time.Time, known bool) {
 	t := &o.faults
 	if t.begun.IsZero() || !t.working() {
 		return time.Time{}, false
@@ -206,8 +206,8 @@ func (o *Oracle) overSince(w *workload) (since time.Time, known bool) {
 }
 
 // healthy reports whether nothing disturbed the program's work on a workload between two moments.
-func (o *Oracle) healthy(w *workload, from, to time.Time) bool {
-	since, known := o.clear(w, to)
+func (o *Oracle) healthy(w *workload, from time.Time) bool {
+	since, known := o.calmSince(w)
 	return known && !since.After(from)
 }
 

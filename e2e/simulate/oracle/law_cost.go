@@ -54,7 +54,7 @@ func (o *Oracle) probeRequest(call *world.Call) {
 
 // undisturbed reports whether the program has nothing else to do about a workload.
 func (o *Oracle) undisturbed(w *workload, now time.Time) bool {
-	return w.eligible && len(w.open) == 0 && w.due.since.IsZero() && o.healthy(w, now.Add(-rest), now) &&
+	return w.eligible && len(w.open) == 0 && w.due.since.IsZero() && o.healthy(w, now.Add(-rest)) &&
 		now.Sub(o.probes.disturbed) >= rest && now.Sub(w.eligibleSince) >= rest && !o.held(w)
 }
 

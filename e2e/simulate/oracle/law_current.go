@@ -16,7 +16,7 @@ func (o *Oracle) judgeCurrent(now time.Time) {
 			continue
 		}
 		o.count("pods looked at")
-		clear, known := o.clear(w, now)
+		calm, known := o.calmSince(w)
 		switch {
 		case p.stamp == nil:
 			o.count("pods excused: template not known")
@@ -26,7 +26,7 @@ func (o *Oracle) judgeCurrent(now time.Time) {
 			o.count("pods excused: rollout pending")
 		case o.held(w):
 			o.count("pods excused: held")
-		case !known || now.Sub(later(clear, w.eligibleSince)) < recovery:
+		case !known || now.Sub(later(calm, w.eligibleSince)) < recovery:
 			o.count("pods excused: fault")
 		default:
 			o.judgePod(p, now)

@@ -62,7 +62,7 @@ func (o *Oracle) judgeTime(w *workload, s *stamp, last lastReload) {
 		o.violate(s.at, broken{"explained", w.id.String(), "annotation-broken"}, "the time of the last reload is %q at %s", last.Time, o.when(s.at))
 		return
 	}
-	if o.faults.clocksWrong(s.at) || !o.healthy(w, s.arrivedAt, s.at) {
+	if o.faults.clocksWrong(s.at) || !o.healthy(w, s.arrivedAt) {
 		return
 	}
 	if at.Before(s.arrivedAt.Add(-closeTo)) || at.After(s.at.Add(closeTo)) {
@@ -71,7 +71,7 @@ func (o *Oracle) judgeTime(w *workload, s *stamp, last lastReload) {
 }
 
 // judgeChanges looks whether what is named as a cause has changed since what was known of the template before.
-func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) {
+func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) { //nolint:gocyclo // a list of cases, each with its own reason
 	if w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version {
 		return
 	}
@@ -127,7 +127,7 @@ func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
 
 // excusedFromAnnouncing reports whether an Event may rightly be missing.
 func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
-	clear, known := o.clear(w, now)
+	calm, known := o.calmSince(w)
 	switch {
 	case w.gone || !w.eligible, !known:
 		return true
@@ -135,9 +135,9 @@ func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
 		return true // it was let alone for a while
 	case w.fumbled > 0:
 		return true // the annotation that reports it may have been taken away
-	case now.Sub(later(w.story.last, clear)) < recovery:
+	case now.Sub(later(w.story.last, calm)) < recovery:
 		return true // it may still come
 	}
 	// Reloads are announced for 50 minutes; faults that last longer may hide one.
-	return clear.Sub(w.story.first) > repeat && clear.Sub(w.story.last) > repeat-longRecovery
+	return calm.Sub(w.story.first) > repeat && calm.Sub(w.story.last) > repeat-longRecovery
 }

@@ -33,12 +33,12 @@ func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration
 
 // judgeSettle compares with the changes since the stamp before. The program may have read a content that it had not heard of
 // yet, after the settle time was over, so that a late change is judged only if it is the first one.
-func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
+func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) { //nolint:gocyclo // a list of cases, each with its own reason
 	if gates.settle == 0 || w.uncertain(before) {
 		return
 	}
 	first, last := o.changesBetween(w, before.arrived, s.arrived)
-	if first.at.IsZero() || !o.healthy(w, first.at, s.at) {
+	if first.at.IsZero() || !o.healthy(w, first.at) {
 		return // a program that is blind does not know of a change from which on it should wait
 	}
 	if w.changed.After(before.at) || o.leaderSince.After(first.at) || o.faults.started.After(first.at) {
@@ -78,7 +78,7 @@ func (o *Oracle) watched(w *workload, since, now time.Time) bool {
 			return false
 		}
 	}
-	return o.healthy(w, since, now) && !o.slow.during(w.id.namespace, since, now)
+	return o.healthy(w, since) && !o.slow.during(w.id.namespace, since, now)
 }
 
 // changesBetween returns the first and the last change of what a workload lists.

@@ -30,7 +30,7 @@ func (o *Oracle) judgeKept(p *pod, c world.Commit) {
 
 // judgeHeld is the law "kept" for objects that pods require: where one was deleted, the program does not restart pods that
 // could not start then.
-func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
+func (o *Oracle) judgeHeld(w *workload, before, s *stamp) { //nolint:gocyclo // a list of cases, each with its own reason
 	if !s.program || s.marks == before.marks || o.options.ReloadMissingRequired || w.uncertain(before) || before.foreign ||
 		w.fumbled > before.version {
 		return
@@ -107,7 +107,7 @@ func (w *workload) stampAt(version int64) *stamp {
 }
 
 // causeOf returns what may have led from the stamp of a pod to a later one; empty if nothing has.
-func (o *Oracle) causeOf(p *pod, s *stamp) string {
+func (o *Oracle) causeOf(p *pod, s *stamp) string { //nolint:gocyclo // a list of cases, each with its own reason
 	w := p.workload
 	switch {
 	case s.version <= p.stamp.version:
@@ -150,7 +150,7 @@ func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 }
 
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
-func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
+func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string { //nolint:gocyclo // a list of cases, each with its own reason
 	w := p.workload
 	h := o.contents.of(w.id.namespace, r)
 	set := o.beliefs(w, p.stamp, r)
@@ -158,7 +158,7 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 		delete(set, absent) // the pods waited for it
 	}
 	window := &period{from: s.arrived, to: s.version}
-	if s.program && (s.direct || !o.healthy(w, s.arrivedAt, s.at)) {
+	if s.program && (s.direct || !o.healthy(w, s.arrivedAt)) {
 		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
 	}
 	set.addPeriod(h, window, o.version)

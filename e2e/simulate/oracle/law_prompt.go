@@ -66,11 +66,11 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.reported {
 		return
 	}
-	clear, known := o.clear(w, now)
+	calm, known := o.calmSince(w)
 	if !known {
 		return
 	}
-	from := later(w.due.since, clear)
+	from := later(w.due.since, calm)
 	from = o.excuse(w, from)
 	gates := o.slowest()
 	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack

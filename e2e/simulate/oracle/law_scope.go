@@ -11,8 +11,8 @@ const notice = 15 * time.Second
 
 // outside returns why a workload is none of the program's business; empty if it is, or may be.
 func (o *Oracle) outside(w *workload, now time.Time) string {
-	clear, known := o.clear(w, now)
-	if !known || now.Sub(later(clear, w.changed)) < notice {
+	calm, known := o.calmSince(w)
+	if !known || now.Sub(later(calm, w.changed)) < notice {
 		return ""
 	}
 	if !w.inScope {
@@ -42,8 +42,8 @@ func (o *Oracle) judgeScopeRequest(call *world.Call) {
 
 // judgeExcludedRequest is the law "scope" for requests about excluded workloads: the program asks for no reload.
 func (o *Oracle) judgeExcludedRequest(w *workload, call *world.Call) {
-	clear, known := o.clear(w, call.Arrived)
-	if !w.excluded || w.unclear || !known || call.Arrived.Sub(later(clear, w.changed)) < notice {
+	calm, known := o.calmSince(w)
+	if !w.excluded || w.unclear || !known || call.Arrived.Sub(later(calm, w.changed)) < notice {
 		return
 	}
 	if value, known := requested(call, o.options.Prefix+requestMark); known && value != nil {
@@ -52,7 +52,7 @@ func (o *Oracle) judgeExcludedRequest(w *workload, call *world.Call) {
 }
 
 // judgeScopeOf is the law "scope" for what is stored. The workload is as it was before the commit.
-func (o *Oracle) judgeScopeOf(c world.Commit) {
+func (o *Oracle) judgeScopeOf(c world.Commit) { //nolint:gocyclo // a list of cases, each with its own reason
 	w := o.workloads[idOf(c.Key)]
 	if w == nil || w.object == nil || c.New == nil || c.Call == nil {
 		return
@@ -66,8 +66,8 @@ func (o *Oracle) judgeScopeOf(c world.Commit) {
 		}
 		return
 	}
-	clear, known := o.clear(w, c.At)
-	if !known || c.At.Sub(later(clear, w.changed)) < notice || !w.excluded && len(w.refs) > 0 || w.unclear {
+	calm, known := o.calmSince(w)
+	if !known || c.At.Sub(later(calm, w.changed)) < notice || !w.excluded && len(w.refs) > 0 || w.unclear {
 		return
 	}
 	o.count("writes of excluded workloads judged")

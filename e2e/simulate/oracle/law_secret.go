@@ -28,7 +28,7 @@ func newSecretFilter() secretFilter {
 	return secretFilter{values: map[uint64][]secretValue{}, known: map[string]bool{}}
 }
 
-func hash(prefix uint64) uint16 { return uint16(prefix * 0x9e3779b97f4a7c15 >> 48) } //nolint:gosec // 16 bits remain
+func hash(prefix uint64) uint16 { return uint16(prefix * 0x9e3779b97f4a7c15 >> 48) }
 
 // commit takes note of the values of a Secret.
 func (f *secretFilter) commit(c world.Commit) {

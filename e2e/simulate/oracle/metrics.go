@@ -45,7 +45,7 @@ func (o *Oracle) Metrics(client string, families map[string]*dto.MetricFamily, a
 }
 
 // judgeMetrics is the law "explained" for the metric: it counts each reload once.
-func (o *Oracle) judgeMetrics(now time.Time) {
+func (o *Oracle) judgeMetrics(now time.Time) { //nolint:gocyclo // a list of cases, each with its own reason
 	m := &o.metrics
 	if len(m.scraped) == 0 {
 		return

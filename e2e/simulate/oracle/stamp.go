@@ -55,7 +55,7 @@ func (o *Oracle) seen(w *workload, c world.Commit) bool {
 	if !o.options.Webhook || c.Call == nil || o.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
 		return false
 	}
-	if o.healthy(w, c.Call.Arrived, c.At) {
+	if o.healthy(w, c.Call.Arrived) {
 		return true
 	}
 	// The first replicas may be ready earlier than is assumed: then their marks show it.
@@ -64,7 +64,7 @@ func (o *Oracle) seen(w *workload, c world.Commit) bool {
 }
 
 // newStamp makes the stamp of a commit that changed the template. The workload is as it is after the commit.
-func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string) *stamp {
+func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string) *stamp { //nolint:gocyclo // a list of cases, each with its own reason
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
 		visible: visible, marks: marks, refs: w.refs, call: c.Call, eligible: w.eligible,
@@ -81,7 +81,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 		from := s.arrived
 		if s.direct {
 			back := readBefore
-			if !o.healthy(w, s.arrivedAt, s.at) {
+			if !o.healthy(w, s.arrivedAt) {
 				back = readLongBefore
 			}
 			from = min(from, o.versionAt(s.arrivedAt.Add(-back)))

@@ -50,7 +50,7 @@ func run(ctx context.Context, only string, seed uint64, limit time.Duration) err
 			missed = append(missed, fmt.Errorf("%s: %w", fault.Name, err))
 			report = "NOT FOUND: " + err.Error()
 		}
-		fmt.Printf("%-45s %s\n", fault.Name, report) //nolint:forbidigo // the report
+		fmt.Printf("%-45s %s\n", fault.Name, report)
 	}
 	return errors.Join(missed...)
 }
@@ -67,7 +67,7 @@ func hunt(ctx context.Context, fault simulate.Planted, seed uint64, limit time.D
 		return "", err
 	}
 	started := time.Now()
-	cmd := exec.CommandContext(ctx, program, "-first", "-for", limit.String(), "-seed", fmt.Sprint(seed), "-out", dir) //nolint:gosec // built here
+	cmd := exec.CommandContext(ctx, program, "-first", "-for", limit.String(), "-seed", fmt.Sprint(seed), "-out", dir)
 	out, err := cmd.Output()
 	took := time.Since(started).Round(time.Second)
 	var exit *exec.ExitError
@@ -108,7 +108,7 @@ func build(ctx context.Context, fault simulate.Planted, dir string) (string, err
 		return "", err
 	}
 	program := filepath.Join(dir, "hunt")
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", program, "./e2e/simulate/hunt") //nolint:gosec // fixed
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", program, "./e2e/simulate/hunt")
 	cmd.Dir = simulate.Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build it: %w\n%s", err, out)
