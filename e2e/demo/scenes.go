@@ -146,6 +146,8 @@ func (d *demo) nothing(ctx context.Context) error {
 	for _, argv := range [][]string{
 		kubectl("label", "configmap/search", "deployment/search", "team=blue"),
 		kubectl("scale", "deployment/search", "--replicas=5"),
+		// kubectl replace reads and writes: the controller must be done with its status, or the write may be a conflict.
+		kubectl("rollout", "status", "deployment/search", "--timeout=60s"),
 		{"kubectl", "replace", "-f", "e2e/demo/manifests/search.yaml"},
 	} {
 		if _, err := d.shell.run(ctx, argv...); err != nil {

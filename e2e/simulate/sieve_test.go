@@ -14,8 +14,6 @@ import (
 // TestSieve applies the three patterns at every place of the reference histories.
 func TestSieve(t *testing.T) {
 	t.Parallel()
-	certificate, err := newCertificate()
-	require.NoError(t, err)
 	list := known(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "reference", "*.json"))
 	require.NoError(t, err)
@@ -25,7 +23,8 @@ func TestSieve(t *testing.T) {
 		require.NoError(t, err)
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			plain := Run(t, h, certificate, Options{})
+			run := runner(t)
+			plain := run(h)
 			require.Empty(t, list.Unknown(plain.Violations), "as it is, the history breaks no law")
 			require.Positive(t, plain.Writes)
 			for pattern, variants := range map[string][]history.History{
@@ -36,7 +35,7 @@ func TestSieve(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s %d", pattern, i+1), func(t *testing.T) {
-						result := Run(t, variant, certificate, Options{})
+						result := run(variant)
 						if unknown := list.Unknown(result.Violations); len(unknown) > 0 {
 							t.Error(words(variant, unknown))
 						}

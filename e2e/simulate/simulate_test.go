@@ -44,24 +44,36 @@ func words(h history.History, violations []oracle.Violation) string {
 	return b.String() + h.Words(Catalogue())
 }
 
+// runner runs histories in a process of its own, with one processor, where a seed is a history.
+func runner(t *testing.T) func(h history.History) outcome {
+	t.Helper()
+	p, err := startProcess(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(p.end)
+	return func(h history.History) outcome {
+		o, err := p.do(job{History: h})
+		require.NoError(t, err)
+		return o
+	}
+}
+
 // TestSeedsKeepTheLaws runs histories of a fixed range of seeds.
 func TestSeedsKeepTheLaws(t *testing.T) {
 	t.Parallel()
-	certificate, err := newCertificate()
-	require.NoError(t, err)
 	list := known(t)
-	for _, faults := range []bool{false, true} {
-		for seed := range uint64(fixedSeeds / thin) {
-			t.Run(fmt.Sprintf("seed %d faults %t", seed+1, faults), func(t *testing.T) {
-				t.Parallel()
+	for name, faults := range map[string]bool{"without faults": false, "with faults": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := runner(t)
+			for seed := range uint64(fixedSeeds / thin) {
 				h := Draw(seed+1, DrawOptions{Steps: 40, Faults: faults})
-				result := Run(t, h, certificate, Options{})
-				if unknown := list.Unknown(result.Violations); len(unknown) > 0 {
+				o := run(h)
+				if unknown := list.Unknown(o.Violations); len(unknown) > 0 {
 					t.Error(words(h, unknown))
 				}
-				assert.Positive(t, result.Judged["pods judged"]+result.Judged["pods replaced"], "nothing is judged: it shows nothing")
-			})
-		}
+				assert.Positive(t, o.Judged["pods judged"]+o.Judged["pods replaced"], "nothing is judged: it shows nothing")
+			}
+		})
 	}
 }
 
@@ -69,17 +81,14 @@ func TestSeedsKeepTheLaws(t *testing.T) {
 // does not, the defect is mended, and leaves both the list and the file.
 func TestKeptHistories(t *testing.T) {
 	t.Parallel()
-	certificate, err := newCertificate()
-	require.NoError(t, err)
-	list := known(t)
+	list, run := known(t), runner(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "histories", "*.json"))
 	require.NoError(t, err)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
 			h, err := history.Read(file, Catalogue())
 			require.NoError(t, err)
-			violations := Run(t, h, certificate, Options{}).Violations
+			violations := run(h).Violations
 			if unknown := list.Unknown(violations); len(unknown) > 0 {
 				t.Error(words(h, unknown))
 			}

@@ -51,6 +51,7 @@ type outcome struct {
 	Requests int              `json:"requests"`
 	Reviews  int              `json:"reviews"`
 	Hits     int              `json:"hits"`
+	Writes   int              `json:"writes"`
 	Tried    map[string]int   `json:"tried,omitempty"`
 	Judged   map[string]int   `json:"judged,omitempty"`
 	Lasted   time.Duration    `json:"lasted"`
@@ -103,7 +104,7 @@ func do(t *testing.T, certificate *certificate, j job) outcome {
 	result := Run(t, j.History, certificate, Options{Verbose: j.Verbose})
 	o := outcome{
 		Violations: result.Violations, Strayed: result.Strayed, Requests: result.Requests, Reviews: result.Reviews,
-		Hits: result.Hits, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
+		Hits: result.Hits, Writes: result.Writes, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
 		Journal: result.Journal,
 	}
 	if j.Traced {
