@@ -10,7 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 )
 
-// user is somebody's way to the API server: the HTTP client of a host of the network.
+// user sends requests to the API server from a host of the network.
 type user struct{ client *http.Client }
 
 var _ act.API = user{}

@@ -81,7 +81,7 @@ func (n *Network) forget(c *Conn, hosts ...string) {
 	}
 }
 
-// Down cuts a host off: its connections break, and nobody can connect with it.
+// Down cuts a host off: its connections break, and no connection with it can be opened.
 func (n *Network) Down(host string) {
 	n.mu.Lock()
 	n.down[host] = true
