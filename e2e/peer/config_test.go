@@ -2,15 +2,12 @@ package peer_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
 	"github.com/pod-reloader/pod-reloader/e2e/observe"
@@ -73,35 +70,6 @@ func TestListsMayHaveSpaces(t *testing.T) {
 	s.RequireChanges(w, 2, "each change is one restart")
 }
 
-// SAP's webhook reads config objects from a cache that lags behind the write before: the release gets the old hash, the
-// loop then finds it stale and rolls the workload a second time.
-func TestReleaseOfConfigAndWorkloadRollsOnce(t *testing.T) {
-	t.Parallel()
-	s := scene.New(t, shared)
-	const releases = 20
-	var workloads []observe.Workload
-	for n := range releases {
-		name := "app" + strconv.Itoa(n)
-		s.ConfigMap(name, scene.Data{"key": "1"})
-		workloads = append(workloads, s.Deployment(name, scene.Uses{ConfigMaps: []string{name}}))
-	}
-	var released []observe.Workload
-	for _, w := range workloads {
-		began := time.Now()
-		s.SetConfigMap(w.Name, "key", "2")
-		patchWorkload(s, w, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"example.com/app:2",`+
-			`"envFrom":[{"configMapRef":{"name":"`+w.Name+`"}}]}]}}}}`)
-		if time.Since(began) < settle {
-			released = append(released, w) // otherwise the configuration had settled before, and counts by itself
-		}
-	}
-	require.NotEmpty(t, released, "no release took less than %s", settle)
-	s.Settled()
-	for _, w := range released {
-		s.AssertChanges(w, 1, "configuration and image changed together: that is one rollout")
-	}
-}
-
 // SAP's webhook configuration leaves out workloads with the labels "ignored" and "disabled", but its loop does not know
 // them: it writes its dummy annotation, nobody takes it away, and the next opt-in meets it.
 func TestLabelledWorkloadsAreLeftAlone(t *testing.T) {
@@ -131,12 +99,4 @@ func TestLabelledWorkloadsAreLeftAlone(t *testing.T) {
 	for _, r := range writes.By(shared.Identity().User).In(s.Namespace).Writes() {
 		assert.True(t, strings.HasPrefix(r.Name, "witness"), "%s was written by the loop, or an Event on it: %s", r.Name, r.What())
 	}
-}
-
-// patchWorkload applies a merge patch to a workload.
-func patchWorkload(s *scene.Scene, of observe.Workload, patch string) {
-	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(scene.GroupVersionKind(of.Kind))
-	s.Merge(object, of.Name, patch)
 }

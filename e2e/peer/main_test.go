@@ -3,7 +3,6 @@ package peer_test
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/installation"
@@ -13,12 +12,9 @@ import (
 // others. The refractory gate is off, so that a restart too many shows instead of being put off.
 var shared *installation.Installation
 
-// settle is how long configuration must be quiet here.
-const settle = 300 * time.Millisecond
-
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{
-		"--refractory=0s", "--settle=" + settle.String(), "--shutdown-grace-period=500ms",
+		"--refractory=0s", "--settle=300ms", "--shutdown-grace-period=500ms",
 		fleet.Flag(),
 	}}, func(i *installation.Installation) { shared = i }))
 }

@@ -58,6 +58,33 @@ func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
 	})
 }
 
+// A→B→A before the settle time ends.
+func TestP4ContentThatComesBackWithinTheSettleTimeRestartsNothing(t *testing.T) {
+	t.Parallel()
+	s := scene.New(t, shared)
+	var workloads []observe.Workload
+	tries := 0
+	enough(t, 10, 1, func() int {
+		name := "app-" + strconv.Itoa(tries)
+		tries++
+		s.ConfigMap(name, scene.Data{"key": "A"})
+		w := s.Deployment(name, scene.Uses{ConfigMaps: []string{name}, Replicas: 1})
+		inTime := within(settle, func() {
+			s.SetConfigMap(name, "key", "B")
+			s.SetConfigMap(name, "key", "A")
+		})
+		if !inTime {
+			return 0
+		}
+		workloads = append(workloads, w)
+		return 1
+	})
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "the pods run with the content that is there")
+	}
+}
+
 // changeAll changes ConfigMaps and Secrets at the same time, and tells whether that took less than the settle time.
 func changeAll(s *scene.Scene, names []string, value string) bool {
 	s.Helper()

@@ -3,7 +3,6 @@ package sequence_test
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/installation"
@@ -13,10 +12,7 @@ import (
 // shows instead of being put off.
 var shared *installation.Installation
 
-// settle is how long configuration must be quiet here.
-const settle = 300 * time.Millisecond
-
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{"--refractory=0s", "--settle=" + settle.String()}},
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{"--refractory=0s", "--settle=300ms"}},
 		func(i *installation.Installation) { shared = i }))
 }

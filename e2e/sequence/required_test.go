@@ -1,16 +1,13 @@
 package sequence_test
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/installation/scene"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
 )
 
 // cert-manager creates the Secret of a Certificate after the Deployment that mounts it: the pods wait and start with it.
@@ -47,27 +44,4 @@ func TestRequiredSecretDeletedAndCreatedAgainRestartsNothing(t *testing.T) {
 	s.AwaitChanges(w, 1, "it is back with another content")
 	s.Settled()
 	s.RequireChanges(w, 1, "once")
-}
-
-// A→B→A before the gates open.
-func TestContentThatComesBackWithinAGateRestartsNothing(t *testing.T) {
-	t.Parallel()
-	s := scene.New(t, shared)
-	var judged []observe.Workload
-	for n := range 20 {
-		name := fmt.Sprintf("app-%d", n)
-		s.ConfigMap(name, scene.Data{"key": "A"})
-		w := s.Deployment(name, scene.Uses{ConfigMaps: []string{name}, Replicas: 1})
-		began := time.Now()
-		s.SetConfigMap(name, "key", "B")
-		s.SetConfigMap(name, "key", "A")
-		if time.Since(began) < settle {
-			judged = append(judged, w) // otherwise B was there for longer than the gate, and counts
-		}
-	}
-	require.NotEmpty(t, judged, "no two writes in a row took less than %s", settle)
-	s.Settled()
-	for _, w := range judged {
-		s.AssertChanges(w, 0, "what the pods run with is what is there")
-	}
 }
