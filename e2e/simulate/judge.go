@@ -98,6 +98,13 @@ func (j *judge) Quiet(now time.Time) {
 	j.oracle.Quiet(now)
 }
 
+// Owes asks the oracle whether the program still has something to do.
+func (j *judge) Owes() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.oracle.Owes(time.Now())
+}
+
 // Idle has the oracle judge a time in which nothing happened.
 func (j *judge) Idle(from, to time.Time) {
 	j.mu.Lock()

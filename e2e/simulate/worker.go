@@ -70,7 +70,7 @@ func Prepare() {
 // RunWorker serves jobs from the standard input until it ends. testing/synctest wants a test, so this is one.
 func RunWorker() {
 	Prepare()
-	debug.SetGCPercent(400) // a history is short, and there is memory
+	debug.SetGCPercent(1000) // a history is short, and there is memory
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "Worker", F: work}}, nil, nil)
 }

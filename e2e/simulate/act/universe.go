@@ -51,7 +51,7 @@ func plans() []plan {
 			volumes: []source{{world.ConfigMaps, "extra", true}},
 		},
 		{
-			resource: world.Deployments, name: "web", replicas: 2,
+			resource: world.Deployments, name: "web", replicas: 1,
 			configMaps: " extra ,app,extra,, late", secrets: "tls,db , tls",
 			envFrom: []source{{world.ConfigMaps, "app", true}},
 			volumes: []source{{world.Secrets, "tls", false}, {world.ConfigMaps, "extra", true}},

@@ -181,6 +181,21 @@ func (o *Oracle) Quiet(now time.Time) {
 	o.judgeMetrics(now)
 }
 
+// Owes reports whether the program still has something to do: a reload that is due, an Event of a reload, or the report that
+// it is no longer blind. Then it makes sense to wait before [Oracle.Quiet].
+func (o *Oracle) Owes(now time.Time) bool {
+	o.advance(now)
+	if o.blindness.shown && !o.recovered(now) {
+		return true
+	}
+	for _, w := range o.all {
+		if !w.gone && !w.due.since.IsZero() || o.reloadsAnnounced(w) < w.story.restarts {
+			return true
+		}
+	}
+	return false
+}
+
 // advance lets time go on.
 func (o *Oracle) advance(now time.Time) {
 	if o.born.IsZero() {
