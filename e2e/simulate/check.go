@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,31 +34,48 @@ func parameters(step history.Step) string {
 }
 
 // checkFault refuses parameters that make no sense.
-func checkFault(step history.Step) error { //nolint:gocyclo // a list of cases, each with its own reason
-	for key, value := range step.With {
-		var err error
-		switch key {
-		case "for", "by":
-			if step.Do == "lag" && key == "by" {
-				_, err = strconv.Atoi(value)
-			} else if d, failed := time.ParseDuration(value); failed != nil || d < 0 {
-				err = fmt.Errorf("%q is no duration, such as 300ms or 2m", value)
-			}
-		case "offset":
-			_, err = time.ParseDuration(value)
-		case "percent", "code":
-			if n, failed := strconv.Atoi(value); failed != nil || n < 0 || n > 599 {
-				err = fmt.Errorf("%q is no number from 0 to 599", value)
-			}
-		case "flags":
-			_, err = parse(append(baseFlags(), splitFlags(value)...))
-		case "verbs", "resource", "mode":
-		default:
-			err = fmt.Errorf("is not known; remove it")
-		}
-		if err != nil {
+func checkFault(step history.Step) error {
+	for _, key := range slices.Sorted(maps.Keys(step.With)) {
+		if err := checkParameter(step.Do, key, step.With[key]); err != nil {
 			return fmt.Errorf("with.%s: %w", key, err)
 		}
+	}
+	return nil
+}
+
+func checkParameter(fault, key, value string) error {
+	switch key {
+	case "by":
+		if fault == "lag" {
+			return checkNumber(value, 10_000)
+		}
+		return checkDuration(value)
+	case "for":
+		return checkDuration(value)
+	case "offset":
+		_, err := time.ParseDuration(value)
+		return err
+	case "percent", "code":
+		return checkNumber(value, 599)
+	case "flags":
+		_, err := parse(append(baseFlags(), splitFlags(value)...))
+		return err
+	case "verbs", "resource", "mode":
+		return nil
+	}
+	return errors.New("is not known; remove it")
+}
+
+func checkDuration(value string) error {
+	if d, err := time.ParseDuration(value); err != nil || d < 0 {
+		return fmt.Errorf("%q is no duration, such as 300ms or 2m", value)
+	}
+	return nil
+}
+
+func checkNumber(value string, most int) error {
+	if n, err := strconv.Atoi(value); err != nil || n < 0 || n > most {
+		return fmt.Errorf("%q is no number from 0 to %d", value, most)
 	}
 	return nil
 }

@@ -18,14 +18,17 @@ type DrawOptions struct {
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
-	h.Steps = history.Draw(r, Catalogue(), history.DrawOptions{Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields})
+	c := Catalogue()
+	h.Steps = history.Draw(r, c, history.DrawOptions{
+		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: swarm(r, c, h.Setup.TrackFields), Pace: pace(r),
+	})
 	return h
 }
 
 // setup draws an installation: mostly an ordinary one.
 func setup(r *rand.Rand, o DrawOptions) history.Setup {
 	s := history.Setup{Replicas: replicas(r, o), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
-	s.OtherWebhooks = []string{"", "", "before", "after", "around"}[r.IntN(5)]
+	s.OtherWebhooks = []string{"", "", "before", "after", "around", "checksum"}[r.IntN(6)]
 	switch r.IntN(9) {
 	case 0:
 		s.Flags = []string{"--settle=0s", "--refractory=0s"}
@@ -36,7 +39,7 @@ func setup(r *rand.Rand, o DrawOptions) history.Setup {
 	case 3:
 		s.Flags = []string{"--hash=revision"}
 	case 4:
-		s.Flags = []string{"--namespace-selector=team"}
+		s.Flags = []string{"--namespace-selector=team=shop"}
 	case 5:
 		s.Flags = []string{"--workers=1"}
 	}

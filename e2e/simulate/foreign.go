@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,6 +50,9 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 	if where == "after" || where == "around" {
 		all = append(all, s.injector("z-injector.example.com", "second"))
 	}
+	if where == "checksum" {
+		all = append(all, s.checksummer())
+	}
 	return append(all, s.validator()), nil
 }
 
@@ -67,6 +71,51 @@ func configuration() (admissionregistrationv1.MutatingWebhook, error) {
 }
 
 const injected = "injector.example.com/"
+
+// checksummer is a mutating webhook of others that keeps a checksum of the pod template's annotations on the workload, as
+// policy engines do. It changes what ours has stamped, so that ours is called again for the same request.
+func (s *simulation) checksummer() apiserver.Webhook {
+	return apiserver.Webhook{
+		Config: foreignConfig("z-checksum.example.com", admissionregistrationv1.IfNeededReinvocationPolicy),
+		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
+			var o world.Object
+			if err := json.Unmarshal(review.Request.Object.Raw, &o); err != nil {
+				return nil, err
+			}
+			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+			patch, err := checksum(o)
+			if err != nil {
+				return nil, err
+			}
+			if patch != nil {
+				kind := admissionv1.PatchTypeJSONPatch
+				answer.Patch, answer.PatchType = patch, &kind
+			}
+			return &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: answer}, nil
+		},
+	}
+}
+
+// checksum returns the patch that writes the checksum; nil if it is there.
+func checksum(o world.Object) ([]byte, error) {
+	template := dig(o, "spec", "template", "metadata")
+	if template == nil {
+		template = dig(o, "spec", "jobTemplate", "spec", "template", "metadata")
+	}
+	text, err := json.Marshal(template["annotations"])
+	if err != nil {
+		return nil, fmt.Errorf("encode the annotations: %w", err)
+	}
+	sum := fmt.Sprintf("%08x", crc32.ChecksumIEEE(text))
+	annotations := dig(o, "metadata", "annotations")
+	switch {
+	case annotations[injected+"checksum"] == sum:
+		return nil, nil
+	case len(annotations) == 0:
+		return fmt.Appendf(nil, `[{"op":"add","path":"/metadata/annotations","value":{%q:%q}}]`, injected+"checksum", sum), nil
+	}
+	return fmt.Appendf(nil, `[{"op":"add","path":"/metadata/annotations/%schecksum","value":%q}]`, strings.ReplaceAll(injected, "/", "~1"), sum), nil
+}
 
 // injector is a mutating webhook of others that adds an annotation to pod templates, as injectors of sidecars do.
 func (s *simulation) injector(name, key string) apiserver.Webhook {

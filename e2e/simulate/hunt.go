@@ -30,12 +30,9 @@ type HuntOptions struct {
 	Out string
 	// First ends the hunt at the first finding, which is not made shorter.
 	First bool
-	// Shrink is how many runs may be spent on making one of them shorter; 0 means shrinkRuns.
+	// Shrink is how many runs may be spent on making one of them shorter.
 	Shrink int
 }
-
-// shrinkRuns is enough to make a history of 100 steps as short as it gets, mostly.
-const shrinkRuns = 200
 
 // UsageError is about what a person asked for.
 type UsageError struct{ Err error }
@@ -67,9 +64,6 @@ func Hunt(ctx context.Context, out io.Writer, o HuntOptions) (found bool, err er
 	known, err := ReadKnown()
 	if err != nil {
 		return false, err
-	}
-	if o.Shrink == 0 {
-		o.Shrink = shrinkRuns
 	}
 	h := &hunt{options: o, known: known, started: time.Now(), out: out, told: map[string]int{}, sums: newTotals()}
 	h.sums.count("known", 0)
@@ -161,9 +155,10 @@ func (h *hunt) judge(ctx context.Context, p *process, drawn history.History, res
 		h.print("seed %d: %s again\n", drawn.Seed, first.Signature)
 		return
 	}
-	h.print("seed %d breaks the law %q\n  %s: %s\n  making it shorter …\n", drawn.Seed, first.Law, first.Subject, first.Text)
+	h.print("seed %d breaks the law %q\n  %s: %s\n", drawn.Seed, first.Law, first.Subject, first.Text)
 	short := result.Short
-	if short == nil && p != nil {
+	if short == nil && p != nil && h.options.Shrink > 0 {
+		h.print("  making it shorter …\n")
 		if closer, err := p.do(job{History: drawn, Shrink: h.options.Shrink, Want: first.Signature}); err == nil && ctx.Err() == nil && closer.Short != nil {
 			short = closer.Short
 		}

@@ -15,7 +15,9 @@ import (
 func namespaceActs() []act {
 	return []act{{
 		name: "relabel-namespace", weight: 2, on: onNamespace(),
-		with:  []parameter{required("team", isLabel, pick("elsewhere", "other")), pauseParameter()},
+		with: []parameter{
+			required("team", isLabel, pick("elsewhere", "other")), duration("pause", "0s", "100ms", "2s", "8s", "40s", "100s"),
+		},
 		words: "user labels {on} team={team} and back after {pause}",
 		do: func(ctx context.Context, c client, s step) error {
 			away := metadata("labels", world.Object{"team": s.text("team")})

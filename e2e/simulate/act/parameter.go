@@ -106,15 +106,15 @@ func isText(value string) error {
 }
 
 // isDataKey accepts what may be a key of a config object's data.
-func isDataKey(value string) error { //nolint:gocyclo // a list of cases, each with its own reason
-	invalid := func(c rune) bool {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		return !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'
-	}
-	if value == "" || len(value) > 253 || strings.ContainsFunc(value, invalid) || strings.HasPrefix(value, "..") || value == "." {
+func isDataKey(value string) error {
+	if value == "" || len(value) > 253 || strings.ContainsFunc(value, notInDataKeys) || strings.HasPrefix(value, "..") || value == "." {
 		return fmt.Errorf("%q cannot be a key of data", value)
 	}
 	return nil
+}
+
+func notInDataKeys(c rune) bool {
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", c)
 }
 
 // isLabel accepts what may be the value of a label.

@@ -7,23 +7,11 @@ func podRevision(pod world.Object) string { return text(pod, "metadata", "labels
 
 // putStatus writes the counts from the beginning of the pass, and ends a rollout when all pods have the revision of the
 // template and are ready (completeRollingUpdate).
-func (s *statefulSet) putStatus() { //nolint:gocyclo // a list of cases, each with its own reason
-	var readyPods, availablePods, currents, updated int
-	for _, pod := range s.members {
-		if phaseOf(pod) == "Running" && ready(pod) {
-			readyPods++
-		}
-		if s.available(pod) {
-			availablePods++
-		}
-		if podRevision(pod) == s.current.key.Name {
-			currents++
-		}
-		if podRevision(pod) == s.update.key.Name {
-			updated++
-		}
-	}
-	currents -= s.replaced
+func (s *statefulSet) putStatus() {
+	readyPods := s.count(func(pod world.Object) bool { return phaseOf(pod) == "Running" && ready(pod) })
+	availablePods := s.count(s.available)
+	currents := s.count(func(pod world.Object) bool { return podRevision(pod) == s.current.key.Name }) - s.replaced
+	updated := s.count(func(pod world.Object) bool { return podRevision(pod) == s.update.key.Name })
 	name := s.current.key.Name
 	if s.rolling && updated == s.replicas && readyPods == s.replicas && len(s.members) == s.replicas {
 		name, currents = s.update.key.Name, updated
@@ -42,6 +30,16 @@ func (s *statefulSet) putStatus() { //nolint:gocyclo // a list of cases, each wi
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, s.members, s.minReady)
+}
+
+func (s *statefulSet) count(fits func(world.Object) bool) int {
+	n := 0
+	for _, pod := range s.members {
+		if fits(pod) {
+			n++
+		}
+	}
+	return n
 }
 
 // truncate removes revisions that neither the status nor a pod names, beyond the history limit.

@@ -15,7 +15,21 @@ type DrawOptions struct {
 	SSA bool
 	// Weights replaces the weights of entries by name, e.g. for histories about one thing; 0 switches an entry off.
 	Weights map[string]int
+	// Pace is how fast the steps follow each other.
+	Pace Pace
 }
+
+// Pace is how fast the steps of a history follow each other.
+type Pace int
+
+const (
+	// Mixed has every kind of pause.
+	Mixed Pace = iota
+	// Quick has mostly pauses that are shorter than the gates.
+	Quick
+	// Calm has mostly pauses in which all settles, so that each step is judged by itself.
+	Calm
+)
 
 // Draw makes the steps of a random history. The same generator, catalogue and options give the same steps. Without any
 // entry to draw from there are none.
@@ -31,7 +45,7 @@ func Draw(r *rand.Rand, c Catalogue, o DrawOptions) []Step {
 	}
 	steps := make([]Step, 0, o.Steps)
 	for range o.Steps {
-		wait := drawWait(r)
+		wait := o.Pace.draw(r)
 		e := c[choose(weights, r.IntN(total))]
 		s := e.Draw(r, steps)
 		s.Do, s.Wait = e.Name, Duration(wait)
@@ -65,27 +79,27 @@ func choose(weights []int, n int) int {
 }
 
 // waits are the kinds of pause between steps: at once and within milliseconds, so that steps overlap; about the length of
-// the settle and refractory times; and long enough for all to settle.
+// the settle and refractory times; and long enough for all to settle. The weights are those of Mixed, Quick and Calm.
 var waits = []struct {
-	weight      int
+	weights     [3]int
 	least, most time.Duration
 	unit        time.Duration
 }{
-	{20, 0, 0, time.Millisecond},
-	{22, time.Millisecond, 60 * time.Millisecond, time.Millisecond},
-	{18, 100 * time.Millisecond, 900 * time.Millisecond, 10 * time.Millisecond},
-	{18, 900 * time.Millisecond, 2500 * time.Millisecond, 50 * time.Millisecond},
-	{13, 3 * time.Second, 8 * time.Second, 100 * time.Millisecond},
-	{7, 10 * time.Second, 40 * time.Second, time.Second},
-	{2, time.Minute, 6 * time.Minute, 10 * time.Second},
+	{[3]int{20, 30, 4}, 0, 0, time.Millisecond},
+	{[3]int{22, 34, 4}, time.Millisecond, 60 * time.Millisecond, time.Millisecond},
+	{[3]int{18, 22, 4}, 100 * time.Millisecond, 900 * time.Millisecond, 10 * time.Millisecond},
+	{[3]int{18, 9, 8}, 900 * time.Millisecond, 2500 * time.Millisecond, 50 * time.Millisecond},
+	{[3]int{13, 3, 30}, 3 * time.Second, 8 * time.Second, 100 * time.Millisecond},
+	{[3]int{7, 2, 44}, 10 * time.Second, 40 * time.Second, time.Second},
+	{[3]int{2, 0, 6}, time.Minute, 6 * time.Minute, 10 * time.Second},
 }
 
-func drawWait(r *rand.Rand) time.Duration {
+func (p Pace) draw(r *rand.Rand) time.Duration {
 	weights := make([]int, len(waits))
 	total := 0
 	for i, w := range waits {
-		weights[i] = w.weight
-		total += w.weight
+		weights[i] = w.weights[p]
+		total += weights[i]
 	}
 	w := waits[choose(weights, r.IntN(total))]
 	return w.least + w.unit*time.Duration(r.Int64N(int64((w.most-w.least)/w.unit)+1))

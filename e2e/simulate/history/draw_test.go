@@ -68,7 +68,7 @@ func TestWaitsOverlapAndSettle(t *testing.T) {
 	r := source(1)
 	var none, short, seconds, long, minutes int
 	for range 2000 {
-		switch wait := drawWait(r); {
+		switch wait := Mixed.draw(r); {
 		case wait == 0:
 			none++
 		case wait < time.Second:
@@ -87,4 +87,17 @@ func TestWaitsOverlapAndSettle(t *testing.T) {
 	}
 	assert.Positive(t, minutes)
 	assert.Less(t, minutes, 100)
+}
+
+func TestPaceIsThatOfTheHistory(t *testing.T) {
+	t.Parallel()
+	mean := func(p Pace) time.Duration {
+		r, sum := source(1), time.Duration(0)
+		for range 1000 {
+			sum += p.draw(r)
+		}
+		return sum / 1000
+	}
+	assert.Less(t, 2*mean(Quick), mean(Mixed))
+	assert.Less(t, 2*mean(Mixed), mean(Calm))
 }

@@ -140,9 +140,9 @@ func (s Setup) check() error {
 		return fmt.Errorf("failurePolicy: %q is not Ignore or Fail", s.FailurePolicy)
 	}
 	switch s.OtherWebhooks {
-	case "", "before", "after", "around":
+	case "", "before", "after", "around", "checksum":
 	default:
-		return fmt.Errorf("otherWebhooks: %q is not before, after or around", s.OtherWebhooks)
+		return fmt.Errorf("otherWebhooks: %q is not before, after, around or checksum", s.OtherWebhooks)
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ type Setup struct {
 	// CrashAtWrite kills the replica that makes the n-th write of the program, leases not counted, when the write is stored
 	// and not answered; 0 means never.
 	CrashAtWrite int `json:"crashAtWrite,omitempty"`
-	// OtherWebhooks says where other mutating webhooks are: "before", "after" or "around" ours; empty means nowhere.
+	// OtherWebhooks says where other mutating webhooks are: "before", "after" or "around" ours; empty means nowhere. With
+	// "checksum" there is one after ours that changes the workload whenever ours has changed the template.
 	OtherWebhooks string `json:"otherWebhooks,omitempty"`
 }
 

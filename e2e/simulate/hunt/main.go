@@ -27,6 +27,7 @@ type settings struct {
 	faults   bool
 	lasting  time.Duration
 	workers  int
+	shrink   int
 	replay   string
 	out      string
 	report   bool
@@ -76,6 +77,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
 	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
+	set.IntVar(&o.shrink, "shrink", 200, "how many `runs` may be spent on making a failing history shorter")
 	set.BoolVar(&o.verbose, "v", false, "with -replay: print everything that happens")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -89,6 +91,8 @@ func parse(args []string) (settings, error) {
 		return o, fmt.Errorf("-steps %d: want 1 to 10000", o.steps)
 	case o.workers < 1:
 		return o, fmt.Errorf("-workers %d: want at least 1", o.workers)
+	case o.shrink < 0:
+		return o, fmt.Errorf("-shrink %d: want a number of runs, or 0", o.shrink)
 	case o.lasting <= 0:
 		return o, fmt.Errorf("-for %s: want a time", o.lasting)
 	}
@@ -104,6 +108,6 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 	}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
 		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults},
-		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first,
+		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink,
 	})
 }

@@ -11,7 +11,7 @@ type period struct {
 	from, to int64
 	// open means that the program may not have had a chance yet to look: the period goes on.
 	open bool
-	// waits means that only a write of the program shows that it has looked.
+	// waits means that a write of the program shows that it has looked, or minutes in which it does not say that it cannot.
 	waits bool
 	// opened is when the period began.
 	opened time.Time
@@ -137,7 +137,7 @@ func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	since = later(since, w.eligibleSince)
 	kept := w.open[:0]
 	for _, p := range w.open {
-		if p.waits || now.Sub(later(since, p.opened)) < chance {
+		if since := later(since, p.opened); now.Sub(since) < chance || p.waits && (now.Sub(since) < longRecovery || o.events.warned[w.uid].After(p.opened)) {
 			kept = append(kept, p)
 			continue
 		}

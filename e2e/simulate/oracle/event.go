@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sort"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -26,12 +27,13 @@ type events struct {
 	reloaded map[string]announcement
 	// bodies has the Events as they are stored, by namespace and name.
 	bodies map[string]world.Object
-	// warnings has when the program wrote Warnings.
+	// warnings has when the program wrote Warnings, warned when it last wrote one about an object, by uid.
 	warnings []moment
+	warned   map[string]time.Time
 }
 
 func newEvents() events {
-	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}}
+	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}}
 }
 
 // subjectOf returns what an Event is about, in either of the two APIs.
@@ -49,6 +51,7 @@ func (o *Oracle) commitEvent(c world.Commit) {
 	}
 	if text(c.New, "type") == "Warning" {
 		o.events.warnings = append(o.events.warnings, moment{c.At, c.Version})
+		o.events.warned[text(subjectOf(c.New), "uid")] = c.At
 	}
 	name := c.Key.Namespace + "/" + c.Key.Name
 	o.events.bodies[name] = c.New

@@ -184,13 +184,18 @@ func (o *Oracle) calmSince(w *workload) (since time.Time, known bool) {
 
 // overSince returns since when no fault disturbs the program's work on a workload. It is not known while one lasts.
 func (o *Oracle) overSince(w *workload) (since time.Time, known bool) {
+	return o.overSinceBut(w, "")
+}
+
+// overSinceBut is overSince but for faults of one kind.
+func (o *Oracle) overSinceBut(w *workload, kind string) (since time.Time, known bool) {
 	t := &o.faults
 	if !t.started.IsZero() {
 		since = t.started.Add(recovery)
 	}
 	for _, s := range t.spans {
 		switch {
-		case !o.touches(s, w):
+		case s.kind == kind, !o.touches(s, w):
 		case s.outage():
 			since = later(since, s.from.Add(recovery))
 			if !s.open {
@@ -209,6 +214,16 @@ func (o *Oracle) overSince(w *workload) (since time.Time, known bool) {
 func (o *Oracle) healthy(w *workload, from time.Time) bool {
 	since, known := o.calmSince(w)
 	return known && !since.After(from)
+}
+
+// answering reports whether nothing disturbed the webhook's answers about a workload since a moment. It reads what is live:
+// watches that deliver nothing do not matter, as long as the digest keys stay the same.
+func (o *Oracle) answering(w *workload, from time.Time) bool {
+	if w.keyChanged > 0 || o.faults.led.IsZero() || !o.faults.working() {
+		return false
+	}
+	since, known := o.overSinceBut(w, "watch-held")
+	return known && !later(since, o.faults.led.Add(afterElection)).After(from)
 }
 
 // clocksWrong reports whether a clock was wrong shortly before a moment.

@@ -23,7 +23,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"only labelled": {options: hooked, want: "kept/program", because: "labels are no content", happens: func(s *scene) {
+		"only labelled": {options: hooked, want: "kept/program/touched", because: "labels are no content", happens: func(s *scene) {
 			s.begin()
 			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
 			s.write(user, "update", configMap("app"), labelled)
@@ -31,7 +31,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"changed and back": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+		"changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.set(configMap("extra"), "1")
@@ -39,7 +39,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"deleted and created with equal content": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(2 * time.Second)
@@ -48,7 +48,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"required one created that the pods waited for": {options: hooked, want: "kept/program", because: "they started with it", happens: func(s *scene) {
+		"required one created that the pods waited for": {options: hooked, want: "kept/program/touched", because: "they started with it", happens: func(s *scene) {
 			s.set(configMap("extra"), "1")
 			s.set(configMap("app"), "1")
 			s.remove(user, configMap("app"))
@@ -200,7 +200,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"release while excluded, label removed": {options: hooked, want: "kept/program", because: "the pods of the release had it all", happens: func(s *scene) {
+		"release while excluded, label removed": {options: hooked, want: "kept/program/excluded", because: "the pods of the release had it all", happens: func(s *scene) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.set(configMap("app"), "2")
@@ -227,7 +227,7 @@ func TestKept(t *testing.T) {
 			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"config-hash", "x") })
 			s.rollout(cart)
 		}},
-		"PUT that forgot the marks while excluded": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *scene) {
+		"PUT that forgot the marks while excluded": {options: hooked, want: "kept/update/excluded", because: "the webhook must restore them", happens: func(s *scene) {
 			s.begin()
 			labelled := edited(manifest(cart, "one"), func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.sends("update", cart, labelled, "")
@@ -290,9 +290,12 @@ func TestKeptNamesTheRequest(t *testing.T) {
 		"patch-json-patch": {Verb: "patch", ContentType: "application/json-patch+json"},
 		"patch-strategic":  {Verb: "patch", ContentType: "application/strategic-merge-patch+json"},
 		"patch-merge":      {Verb: "patch", ContentType: "application/merge-patch+json"},
-		"controller":       nil,
+		"verified-reload": {
+			Verb: "patch", ContentType: "application/merge-patch+json", Body: []byte(`{"metadata":{"annotations":{"` + prefix + `config-hash":"00"}}}`),
+		},
+		"controller": nil,
 	} {
-		if got := by(&stamp{call: call}); got != want {
+		if got := New(Options{}).by(&stamp{call: call}); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

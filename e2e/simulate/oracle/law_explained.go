@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +17,26 @@ type story struct {
 	// last is when the last of them was made, first when the first one was.
 	first, last time.Time
 	lastVersion int64
+	// noted is when the annotation was written last; overtaken means that it was soon written again, returned that an earlier
+	// one came back.
+	noted               time.Time
+	overtaken, returned bool
 }
 
 // lastReload is the annotation, as far as it is judged.
 type lastReload struct {
 	Time    string
-	Changes []struct{ Ref, Type string }
+	Changes []reloadCause
+}
+
+// reloadCause is a change that the annotation names.
+type reloadCause struct{ Ref, Type string }
+
+// of returns the config object that changed; false for what is not known.
+func (c reloadCause) of() (ref, bool) {
+	kind, name, ok := strings.Cut(c.Ref, "/")
+	r := ref{kind + "s", name}
+	return r, ok && isConfig(r.plural) && slices.Contains([]string{"created", "modified", "deleted"}, c.Type)
 }
 
 // judgeStory is the law "explained" for the annotation: it is looked at when a template has changed.
@@ -71,7 +86,7 @@ func (o *Oracle) judgeTime(w *workload, s *stamp, last lastReload) {
 }
 
 // judgeChanges looks whether what is named as a cause has changed since what was known of the template before.
-func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) {
 	if w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version {
 		return
 	}
@@ -80,12 +95,8 @@ func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) { 
 		since = min(since, p.from)
 	}
 	for _, change := range last.Changes {
-		kind, name, ok := strings.Cut(change.Ref, "/")
-		r := ref{kind + "s", name}
-		if !ok || !isConfig(r.plural) || change.Type != "created" && change.Type != "modified" && change.Type != "deleted" {
-			continue
-		}
-		if _, listed := w.tracked[r]; !listed {
+		r, ok := change.of()
+		if _, listed := w.tracked[r]; !ok || !listed {
 			continue
 		}
 		o.count("causes judged")
@@ -106,21 +117,23 @@ func (o *Oracle) noteStory(w *workload, c world.Commit) {
 	if w.story.announced == nil {
 		w.story.announced = map[string]bool{}
 	}
-	w.story.announced[value] = true
+	w.story.returned = w.story.returned || w.story.announced[value]
+	w.story.overtaken = w.story.overtaken || c.At.Sub(w.story.noted) < soon
+	w.story.announced[value], w.story.noted = true, c.At
 }
 
 // judgeStoryAtQuiet is the law "explained" for Events.
 func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
 	reloads, events := w.story.restarts, o.reloadsAnnounced(w)
 	if most := max(len(w.story.announced), reloads); events > most {
-		o.violate(now, broken{"explained", w.id.String(), "event-doubled"}, "%d Events report reloads, but only %d were made", events, most)
+		o.violate(now, broken{"explained", w.id.String(), "event-doubled" + o.doubledUnder(w)}, "%d Events report reloads, but only %d were made", events, most)
 	}
 	if reloads == 0 || o.excusedFromAnnouncing(w, now) {
 		return
 	}
 	o.count("Events judged")
 	if events < reloads {
-		o.violate(now, broken{"explained", w.id.String(), "event-missing"}, "the program restarted it %d times, the last time at %s, but only %d Events say so",
+		o.violate(now, broken{"explained", w.id.String(), "event-missing" + o.missedUnder(w)}, "the program restarted it %d times, the last time at %s, but only %d Events say so",
 			reloads, o.when(w.story.last), events)
 	}
 }

@@ -26,34 +26,41 @@ func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration
 	}
 	o.count("refractory judged")
 	if gap := s.at.Sub(before.arrivedAt); gap < almost(refractory) {
-		o.violate(s.at, broken{"gates", w.id.String(), "refractory"},
+		o.violate(s.at, broken{"gates", w.id.String(), "refractory" + w.restartedUnder(before)},
 			"the program restarted it at %s and at %s, %s apart: at least %s are promised", o.when(before.at), o.when(s.at), gap, refractory)
 	}
 }
 
 // judgeSettle compares with the changes since the stamp before. The program may have read a content that it had not heard of
 // yet, after the settle time was over, so that a late change is judged only if it is the first one.
-func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	if gates.settle == 0 || w.uncertain(before) {
 		return
 	}
 	first, last := o.changesBetween(w, before.arrived, s.arrived)
-	if first.at.IsZero() || !o.healthy(w, first.at) {
-		return // a program that is blind does not know of a change from which on it should wait
-	}
-	if w.changed.After(before.at) || o.leaderSince.After(first.at) || o.faults.started.After(first.at) {
+	if first.at.IsZero() || !o.heardOf(w, before, first) {
 		return
 	}
 	o.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
-	early := sinceFirst < almost(gates.settle) ||
-		sinceLast >= max(gates.settle/2, slowAfter) && sinceLast < almost(gates.settle) && o.watched(w, first.at, s.arrivedAt)
-	if !early || s.arrivedAt.Sub(o.firstTouch(w, before.arrived, first.at)) >= almost(gates.settleMax) {
+	tooSoon := sinceFirst < almost(gates.settle) || amongChanges(sinceLast, gates) && o.watched(w, first.at, s.arrivedAt)
+	if !tooSoon || s.arrivedAt.Sub(o.firstTouch(w, before.arrived, first.at)) >= almost(gates.settleMax) {
 		return
 	}
 	o.violate(s.at, broken{"gates", w.id.String(), "settle"},
 		"the program asked for a restart at %s, %s after the last and %s after the first change: settle is %s, settle-max %s",
 		o.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
+}
+
+// heardOf reports whether the leader knew of the first change when it happened: a program that is blind does not know of a
+// change from which on it should wait.
+func (o *Oracle) heardOf(w *workload, before *stamp, first edit) bool {
+	return o.healthy(w, first.at) && !w.changed.After(before.at) && !o.leaderSince.After(first.at) && !o.faults.started.After(first.at)
+}
+
+// amongChanges reports whether a change was so long ago that the program had heard of it, and so short that it should wait.
+func amongChanges(sinceLast time.Duration, gates timing) bool {
+	return sinceLast >= max(gates.settle/2, slowAfter) && sinceLast < almost(gates.settle)
 }
 
 // firstTouch returns when one of the listed objects was written first after a version, at the latest at the given time. A write

@@ -57,13 +57,13 @@ func (o *Oracle) Idle(from, to time.Time) {
 		subject := idOf(call.Key).String()
 		switch call.Verb {
 		case "get":
-			o.violate(call.Arrived, broken{"idle", subject, "read"}, "%s read it at %s, although nothing had changed since %s",
+			o.violate(call.Arrived, broken{"idle", subject, "read" + o.busyUnder()}, "%s read it at %s, although nothing had changed since %s",
 				call.Client, o.when(call.Arrived), o.when(from))
 		case "list":
 			o.violate(call.Arrived, broken{"idle", subject, "list"}, "%s listed %s at %s, although nothing had changed since %s",
 				call.Client, call.Path, o.when(call.Arrived), o.when(from))
 		default:
-			o.violate(call.Arrived, broken{"idle", subject, call.Verb}, "%s sent a %s at %s, although nothing had changed since %s: %.300s",
+			o.violate(call.Arrived, broken{"idle", subject, call.Verb + o.busyUnder()}, "%s sent a %s at %s, although nothing had changed since %s: %.300s",
 				call.Client, call.Verb, o.when(call.Arrived), o.when(from), call.Body)
 		}
 	}

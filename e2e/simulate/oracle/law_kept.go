@@ -23,43 +23,68 @@ func (o *Oracle) judgeKept(p *pod, c world.Commit) {
 	}
 	s := w.stampAt(o.decided(c))
 	o.count("pods replaced without cause")
-	o.violate(c.At, broken{"kept", w.id.String(), by(s)},
+	o.violate(c.At, broken{"kept", w.id.String(), o.by(s) + o.replacedUnder(p, s)},
 		"pod %s was replaced at %s because of the template of %s (version %d), but it had the same template and the same contents since %s",
 		p.id.name, o.when(c.At), o.when(s.at), s.version, o.when(p.startedAt))
 }
 
 // judgeHeld is the law "kept" for objects that pods require: where one was deleted, the program does not restart pods that
 // could not start then.
-func (o *Oracle) judgeHeld(w *workload, before, s *stamp) { //nolint:gocyclo // a list of cases, each with its own reason
-	if !s.program || s.marks == before.marks || o.options.ReloadMissingRequired || w.uncertain(before) || before.foreign ||
-		w.fumbled > before.version {
+func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
+	byProgram := s.program || w.onlyMarked(before, s)
+	if s.marks == before.marks || o.options.ReloadMissingRequired || w.unclearSince(before) || !byProgram {
 		return
 	}
-	window := &period{from: s.arrived, to: s.version}
-	if s.direct {
-		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	how := "missing-required"
+	if !s.program {
+		how += "/" + o.by(s)
 	}
 	for _, r := range w.refs {
 		if w.needs[r] != required || w.tracked[r] > before.version || o.beliefs(w, before, r)[absent] {
 			continue
 		}
 		o.count("required objects judged")
-		set := believed{}
-		set.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
-		if content, alone := set.only(); alone && content == absent {
-			o.violate(s.at, broken{"kept", w.id.String(), "missing-required"},
+		if o.missingFor(w, s, r) {
+			o.violate(s.at, broken{"kept", w.id.String(), how},
 				"the program restarted it at %s although %s is missing, which its pods require: they cannot start", o.when(s.at), r)
 		}
 	}
 }
 
+// unclearSince reports whether it is not clear what the program could know since a stamp.
+func (w *workload) unclearSince(s *stamp) bool {
+	return w.uncertain(s) || s.foreign || w.fumbled > s.version
+}
+
+// missingFor reports whether an object was absent all the time in which the program may have read it for a stamp.
+func (o *Oracle) missingFor(w *workload, s *stamp, r ref) bool {
+	window := &period{from: s.arrived, to: s.version}
+	if s.direct {
+		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	}
+	set := believed{}
+	set.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+	content, alone := set.only()
+	return alone && content == absent
+}
+
+// onlyMarked reports whether a user's request that the webhook saw left the template and the lists as they were, so that the
+// program alone has changed it.
+func (w *workload) onlyMarked(before, s *stamp) bool {
+	return s.seen && s.eligible && before.eligible && !s.handmade && s.visible == before.visible && before.marks != "" &&
+		w.relisted <= before.version
+}
+
 // by says who made a stamp, and by which kind of request.
-func by(s *stamp) string {
+func (o *Oracle) by(s *stamp) string {
 	switch {
 	case s.program:
 		return "program"
 	case s.call == nil:
 		return "controller"
+	}
+	if value, known := requested(s.call, o.options.Prefix+requestMark); known && value != nil && !isDirect(s.call) {
+		return "verified-reload"
 	}
 	how := s.call.Verb
 	for _, kind := range []string{"apply", "strategic", "merge", "json-patch"} {
@@ -107,28 +132,20 @@ func (w *workload) stampAt(version int64) *stamp {
 }
 
 // causeOf returns what may have led from the stamp of a pod to a later one; empty if nothing has.
-func (o *Oracle) causeOf(p *pod, s *stamp) string { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) causeOf(p *pod, s *stamp) string {
 	w := p.workload
+	if excuse := editCause(p, s); excuse != "" {
+		return excuse
+	}
 	switch {
-	case s.version <= p.stamp.version:
-		return "earlier template"
-	case !s.program && !s.seen:
-		return "webhook away"
-	case w.relisted > p.stamp.version:
-		return "lists edited"
-	case p.stamp.foreign || s.foreign || s.handmade:
-		return "marks edited"
-	case !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program):
-		return "" // out of its care the program restarts nothing, whatever the contents
+	case outOfCare(p, s):
+		return "" // the program restarts nothing then, whatever the contents
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
 		return "not looked after"
 	case w.uncertain(p.stamp):
 		return "not known yet"
-	}
-	for _, a := range w.adoptions {
-		if a.lost && a.version > p.stamp.version {
-			return "key lost"
-		}
+	case w.lostKeySince(p.stamp):
+		return "key lost"
 	}
 	for _, r := range w.refs {
 		if excuse := o.contentCause(p, s, r); excuse != "" {
@@ -136,6 +153,31 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string { //nolint:gocyclo // a list o
 		}
 	}
 	return ""
+}
+
+// editCause returns what users did that may have led from the stamp of a pod to a later one.
+func editCause(p *pod, s *stamp) string {
+	switch {
+	case s.version <= p.stamp.version:
+		return "earlier template"
+	case !s.program && !s.seen:
+		return "webhook away"
+	case p.workload.relisted > p.stamp.version:
+		return "lists edited"
+	case p.stamp.foreign || s.foreign || s.handmade:
+		return "marks edited"
+	}
+	return ""
+}
+
+// outOfCare reports whether the webhook saw a stamp of a workload that is excluded or opted out, but in scope.
+func outOfCare(p *pod, s *stamp) bool {
+	return !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program)
+}
+
+// lostKeySince reports whether a digest key was lost after a stamp.
+func (w *workload) lostKeySince(s *stamp) bool {
+	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && a.version > s.version })
 }
 
 // keptOutside reports whether a time in which the workload was not looked after makes no difference: the webhook saw the stamp,
@@ -150,9 +192,26 @@ func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 }
 
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
-func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
+	h := o.contents.of(p.workload.id.namespace, r)
+	if content, alone := o.contentsBetween(p, s, r).only(); !alone || content != h.at(p.started) {
+		return "content changed"
+	}
+	if len(h.within(p.stamp.version, s.version)) > 0 {
+		if limit := changedBackLimit(p, s, r, h); limit != "" {
+			return limit
+		}
+	}
+	if o.options.Revision && h.touchedWithin(p.stamp.arrived, s.version) {
+		return "version changed"
+	}
+	return ""
+}
+
+// contentsBetween returns the contents of an object that the program may have compared: what it may take for that of a pod,
+// and what it may have read for a later stamp.
+func (o *Oracle) contentsBetween(p *pod, s *stamp, r ref) believed {
 	w := p.workload
-	h := o.contents.of(w.id.namespace, r)
 	set := o.beliefs(w, p.stamp, r)
 	if w.needs[r] == required && w.fumbled <= p.stamp.version && len(set) > 1 {
 		delete(set, absent) // the pods waited for it
@@ -161,20 +220,20 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string { //nolint:gocyclo
 	if s.program && (s.direct || !o.healthy(w, s.arrivedAt)) {
 		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
 	}
-	set.addPeriod(h, window, o.version)
-	content, alone := set.only()
-	changed := len(h.within(p.stamp.version, s.version)) > 0
+	set.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+	return set
+}
+
+// changedBackLimit returns the documented limit by which a content that changed and came back may replace a pod.
+func changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
+	w := p.workload
 	switch {
-	case !alone || content != h.at(p.started):
-		return "content changed"
-	case changed && w.keyChanged > p.stamp.version:
+	case w.keyChanged > p.stamp.version:
 		return "content and key changed"
-	case changed && p.stamp.marks == "":
-		return "content changed and first stamp" // a documented limit
-	case changed && w.needs[r] != optional && hadAbsence(h, p.stamp.version, s.version) && w.hasBetween(p.stamp, s):
-		return "release while a required object was missing" // a documented limit
-	case o.options.Revision && h.touchedWithin(p.stamp.arrived, s.version):
-		return "version changed"
+	case p.stamp.marks == "":
+		return "content changed and first stamp"
+	case w.needs[r] != optional && hadAbsence(h, p.stamp.version, s.version) && w.hasBetween(p.stamp, s):
+		return "release while a required object was missing"
 	}
 	return ""
 }

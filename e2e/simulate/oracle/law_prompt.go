@@ -78,10 +78,7 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 		return
 	}
 	w.due.reported = true
-	signature := w.due.how
-	if from.After(w.due.since) {
-		signature += "/after-fault"
-	}
+	signature := w.due.how + o.lateUnder(w, from, now)
 	o.violate(now, broken{"prompt", w.id.String(), signature}, "%s %s at %s, but the pod template is the one of %s; the reload was due until %s",
 		w.due.of, w.due.how, o.when(w.due.since), o.when(w.last().at), o.when(from.Add(bound)))
 }

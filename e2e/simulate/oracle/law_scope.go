@@ -35,6 +35,7 @@ func (o *Oracle) judgeScopeRequest(call *world.Call) {
 	}
 	o.count("writes of the program")
 	o.judgeExcludedRequest(w, call)
+	o.judgeLeader(w, call)
 	if why := o.outside(w, call.Arrived); why != "" {
 		o.violate(call.Arrived, broken{"scope", w.id.String(), "request"}, "the program sent a %s at %s, but the workload %s", call.Verb, o.when(call.Arrived), why)
 	}
@@ -52,20 +53,31 @@ func (o *Oracle) judgeExcludedRequest(w *workload, call *world.Call) {
 }
 
 // judgeScopeOf is the law "scope" for what is stored. The workload is as it was before the commit.
-func (o *Oracle) judgeScopeOf(c world.Commit) { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) judgeScopeOf(c world.Commit) {
 	w := o.workloads[idOf(c.Key)]
-	if w == nil || w.object == nil || c.New == nil || c.Call == nil {
+	switch {
+	case w == nil || w.object == nil || c.New == nil || c.Call == nil:
+	case o.options.Program(c.Call.Client):
+		o.judgeScopeOfLoop(w, c)
+	default:
+		o.judgeScopeOfWebhook(w, c)
+	}
+}
+
+// judgeScopeOfWebhook judges a user's write of a workload that is and stays out of scope.
+func (o *Oracle) judgeScopeOfWebhook(w *workload, c world.Commit) {
+	if c.Sent == nil || c.Call.Subresource != "" || w.inScope || o.scopeOf(c.New, w) || o.outside(w, c.At) == "" {
 		return
 	}
+	if o.marksOfAll(c.Sent) != o.marksOfAll(c.New) {
+		o.violate(c.At, broken{"scope", w.id.String(), "webhook"}, "it is out of scope, but the webhook changed annotations in the %s at %s",
+			c.Call.Verb, o.when(c.At))
+	}
+}
+
+// judgeScopeOfLoop judges a write of the program to a workload that is excluded or opted out.
+func (o *Oracle) judgeScopeOfLoop(w *workload, c world.Commit) {
 	prefix := o.options.Prefix
-	if !o.options.Program(c.Call.Client) {
-		if c.Sent != nil && c.Call.Subresource == "" && !w.inScope && o.outside(w, c.At) != "" && o.scopeOf(c.New, w) == w.inScope &&
-			o.marksOfAll(c.Sent) != o.marksOfAll(c.New) {
-			o.violate(c.At, broken{"scope", w.id.String(), "webhook"}, "it is out of scope, but the webhook changed annotations in the %s at %s",
-				c.Call.Verb, o.when(c.At))
-		}
-		return
-	}
 	calm, known := o.calmSince(w)
 	if !known || c.At.Sub(later(calm, w.changed)) < notice || !w.excluded && len(w.refs) > 0 || w.unclear {
 		return

@@ -95,22 +95,43 @@ func (o *Oracle) judgeRejection(r world.Reply) {
 	if r.Webhook != o.options.WebhookName || !isWriteVerb(r.Call.Verb) || r.Failure == nil && r.Status < 300 {
 		return
 	}
-	w := o.workloads[idOf(r.Call.Key)]
-	if r.Failure != nil && strings.Contains(r.Failure.Message, "failed calling webhook") && !o.faults.never() {
-		o.count("rejections excused: webhook away and failurePolicy Fail")
-		return
-	}
-	if (r.Status == http.StatusConflict || r.Status == http.StatusServiceUnavailable) && o.asksForReload(r.Call, w) {
-		o.count("rejections excused: verified reload")
-		return
-	}
-	subject := idOf(r.Call.Key).String()
 	message := ""
 	if r.Failure != nil {
 		message = r.Failure.Message
 	}
-	o.violate(r.At, broken{"unharmed", subject, "rejected"}, "the %s of %s at %s failed because of %s: status %d, %s",
+	if strings.Contains(message, "failed calling webhook") && !o.faults.never() {
+		o.count("rejections excused: webhook away and failurePolicy Fail")
+		return
+	}
+	w := o.workloads[idOf(r.Call.Key)]
+	how := "rejected"
+	if (r.Status == http.StatusConflict || r.Status == http.StatusServiceUnavailable) && o.asksForReload(r.Call, w) {
+		if !changesTemplate(r.Call, w) {
+			o.count("rejections excused: verified reload")
+			return
+		}
+		how += "/with-template"
+	}
+	subject := idOf(r.Call.Key).String()
+	o.violate(r.At, broken{"unharmed", subject, how}, "the %s of %s at %s failed because of %s: status %d, %s",
 		r.Call.Verb, r.Call.Client, o.when(r.Call.Arrived), r.Webhook, r.Status, message)
+}
+
+// changesTemplate reports whether a request changes the pod template, too: then it is a rollback or another write that brings
+// an old request for a reload along, and asks for nothing.
+func changesTemplate(call *world.Call, w *workload) bool {
+	if w == nil || call.Verb == "create" {
+		return false
+	}
+	if call.Verb == "patch" {
+		return isDirect(call)
+	}
+	body := world.Object{}
+	if err := yaml.Unmarshal(call.Body, &body); err != nil {
+		return false
+	}
+	sent := section(body, templatePath(w.id.plural)...)
+	return !equal(section(sent, "spec", "containers"), section(w.template, "spec", "containers"))
 }
 
 func isWriteVerb(verb string) bool {

@@ -1,7 +1,8 @@
 package oracle
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,43 +46,53 @@ func (o *Oracle) Metrics(client string, families map[string]*dto.MetricFamily, a
 }
 
 // judgeMetrics is the law "explained" for the metric: it counts each reload once.
-func (o *Oracle) judgeMetrics(now time.Time) { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) judgeMetrics(now time.Time) {
 	m := &o.metrics
 	if len(m.scraped) == 0 {
 		return
 	}
 	least, most := 0, 0
-	excused := false
-	var last time.Time
 	for _, w := range o.all {
 		least += w.story.restarts
 		most += max(len(w.story.announced), w.story.restarts)
-		excused = excused || w.story.restarts > 0 && o.excusedFromAnnouncing(w, now)
-		last = later(last, w.story.last)
 	}
-	clients := make([]string, 0, len(m.scraped))
-	for client := range m.scraped {
-		clients = append(clients, client)
-	}
-	sort.Strings(clients)
+	clients := slices.Sorted(maps.Keys(m.scraped))
 	sum := 0.0
 	for _, client := range clients {
 		sum += m.reloads[client] + m.before[client]
-		excused = excused || m.scraped[client].Sub(last) < recovery
-	}
-	for client, up := range o.faults.up {
-		_, scraped := m.scraped[client]
-		excused = excused || up && !scraped
 	}
 	o.count("metrics judged")
 	if sum > float64(most) {
-		o.violate(now, broken{"explained", reloadsMetric, "metric-doubled"}, "the replicas %s count %v reloads, but only %d were made",
+		o.violate(now, broken{"explained", reloadsMetric, "metric-doubled" + o.doubledUnder(o.all...)}, "the replicas %s count %v reloads, but only %d were made",
 			strings.Join(clients, ", "), sum, most)
 	}
-	if !excused && !m.crashed && sum < float64(least) {
-		o.violate(now, broken{"explained", reloadsMetric, "metric-missing"}, "the replicas %s count %v reloads, but %d were made",
+	if sum < float64(least) && !m.crashed && !o.excusedFromCounting(now) {
+		o.violate(now, broken{"explained", reloadsMetric, "metric-missing" + o.missedUnder(o.all...)}, "the replicas %s count %v reloads, but %d were made",
 			strings.Join(clients, ", "), sum, least)
 	}
+}
+
+// excusedFromCounting reports whether a reload may rightly not be counted, or not yet, or by a replica that was not scraped.
+func (o *Oracle) excusedFromCounting(now time.Time) bool {
+	m := &o.metrics
+	var last time.Time
+	for _, w := range o.all {
+		last = later(last, w.story.last)
+		if w.story.restarts > 0 && o.excusedFromAnnouncing(w, now) {
+			return true
+		}
+	}
+	for _, at := range m.scraped {
+		if at.Sub(last) < recovery {
+			return true
+		}
+	}
+	for client, up := range o.faults.up {
+		if _, scraped := m.scraped[client]; up && !scraped {
+			return true
+		}
+	}
+	return false
 }
 
 // gauge returns the lowest value of a gauge.

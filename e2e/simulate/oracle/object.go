@@ -3,6 +3,7 @@ package oracle
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -80,7 +81,7 @@ func one(a, b world.Object) bool {
 
 // equal compares JSON values. Numbers are compared by value, whatever their type. A field that is absent, null, or an empty
 // object or list is the same.
-func equal(a, b any) bool { //nolint:gocyclo // a list of cases, each with its own reason
+func equal(a, b any) bool {
 	if empty(a) || empty(b) {
 		return empty(a) && empty(b)
 	}
@@ -90,15 +91,7 @@ func equal(a, b any) bool { //nolint:gocyclo // a list of cases, each with its o
 		return ok && (one(x, y) || equalFields(x, y))
 	case []any:
 		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equal(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(x, y, equal)
 	case string, bool:
 		return a == b
 	}

@@ -98,7 +98,7 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"constant change, no reload": {options: hooked, want: "prompt/modified", because: "settle-max and refractory are the most", happens: func(s *scene) {
+		"constant change, no reload": {options: hooked, want: "prompt/modified/constant-change", because: "settle-max and refractory are the most", happens: func(s *scene) {
 			s.begin()
 			for i := range 60 {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -197,7 +197,7 @@ func TestPromptUnderFaults(t *testing.T) {
 		"only replica":        {options: hooked, because: "no replica works", happens: lasting("down", replica)},
 		"only replica frozen": {options: hooked, because: "no replica works", happens: lasting("frozen", "replica-0")},
 		"other namespace": {
-			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
+			options: hooked, want: "prompt/modified/neighbour", because: "faults elsewhere are no excuse",
 			happens: func(s *scene) { s.space("bank", nil); lasting("namespace-webhook", "bank")(s) },
 		},
 		"other object": {

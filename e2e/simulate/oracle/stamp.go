@@ -55,7 +55,7 @@ func (o *Oracle) seen(w *workload, c world.Commit) bool {
 	if !o.options.Webhook || c.Call == nil || o.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
 		return false
 	}
-	if o.healthy(w, c.Call.Arrived) {
+	if o.healthy(w, c.Call.Arrived) || o.answering(w, c.Call.Arrived) {
 		return true
 	}
 	// The first replicas may be ready earlier than is assumed: then their marks show it.
@@ -64,7 +64,7 @@ func (o *Oracle) seen(w *workload, c world.Commit) bool {
 }
 
 // newStamp makes the stamp of a commit that changed the template. The workload is as it is after the commit.
-func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string) *stamp { //nolint:gocyclo // a list of cases, each with its own reason
+func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string) *stamp {
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
 		visible: visible, marks: marks, refs: w.refs, call: c.Call, eligible: w.eligible,
@@ -77,16 +77,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	}
 	switch {
 	case s.program:
-		s.direct = !o.options.Webhook || isDirect(c.Call)
-		from := s.arrived
-		if s.direct {
-			back := readBefore
-			if !o.healthy(w, s.arrivedAt) {
-				back = readLongBefore
-			}
-			from = min(from, o.versionAt(s.arrivedAt.Add(-back)))
-		}
-		s.periods = []*period{{from: from, to: s.version}}
+		o.readByProgram(w, s)
 	case o.seen(w, c) && (w.eligible || w.excluded):
 		s.seen = true
 		s.periods = []*period{{from: s.arrived, to: s.version}}
@@ -95,15 +86,25 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 		}
 	default:
 		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
-		if previous != nil {
-			s.add(previous.periods)
-			s.foreign = marks != "" && (marks != previous.marks || previous.foreign)
-			o.inheritFrom(w, s)
-		}
+		inherit(w, s)
 	}
 	o.noteOldKey(w, s)
 	s.handmade = !s.program && (o.isHandmade(w, c) || !w.eligible && o.setsMarks(w, c))
 	return s
+}
+
+// readByProgram notes when the program may have read the contents of its own stamp.
+func (o *Oracle) readByProgram(w *workload, s *stamp) {
+	s.direct = !o.options.Webhook || isDirect(s.call)
+	from := s.arrived
+	if s.direct {
+		back := readBefore
+		if !o.healthy(w, s.arrivedAt) {
+			back = readLongBefore
+		}
+		from = min(from, o.versionAt(s.arrivedAt.Add(-back)))
+	}
+	s.periods = []*period{{from: from, to: s.version}}
 }
 
 // learn takes note of the annotations that the program writes on templates.
@@ -163,8 +164,15 @@ func (o *Oracle) noteOldKey(w *workload, s *stamp) {
 	}
 }
 
-// inheritFrom adds what was believed of earlier stamps that had the same marks: they may mean what they meant then.
-func (o *Oracle) inheritFrom(w *workload, s *stamp) {
+// inherit adds what was believed of the stamp before, and of earlier stamps that had the same marks, to one that the webhook
+// may not have seen: marks may mean what they meant then.
+func inherit(w *workload, s *stamp) {
+	previous := w.last()
+	if previous == nil {
+		return
+	}
+	s.add(previous.periods)
+	s.foreign = s.marks != "" && (s.marks != previous.marks || previous.foreign)
 	if s.marks == "" {
 		return
 	}

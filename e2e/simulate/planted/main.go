@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
@@ -40,53 +41,70 @@ func run(ctx context.Context, only string, seed uint64, limit time.Duration) err
 	if err != nil {
 		return err
 	}
-	var missed []error
+	fmt.Printf(row, "", "FAULT", "LAW", "SEED", "TIME")
+	var missed []string
 	for _, fault := range faults {
 		if !expression.MatchString(fault.Name) {
 			continue
 		}
-		report, err := hunt(ctx, fault, seed, limit)
+		f, err := hunt(ctx, fault, seed, limit)
 		if err != nil {
-			missed = append(missed, fmt.Errorf("%s: %w", fault.Name, err))
-			report = "NOT FOUND: " + err.Error()
+			return fmt.Errorf("%s: %w", fault.Name, err)
 		}
-		fmt.Printf("%-45s %s\n", fault.Name, report)
+		if f.law == "" {
+			missed = append(missed, fault.Name)
+			fmt.Printf(row, "missed", fault.Name, "", "", f.took)
+			continue
+		}
+		fmt.Printf(row, "found", fault.Name, f.law, f.seed, f.took)
 	}
-	return errors.Join(missed...)
+	if len(missed) > 0 {
+		return fmt.Errorf("%d faults are not found in %s each: %s", len(missed), limit, strings.Join(missed, ", "))
+	}
+	return nil
+}
+
+// row is the form of a line of the table.
+const row = "%-6s  %-40s  %-35s  %9s  %s\n"
+
+// finding is what the hunter reports about a fault: the signature of the law that is broken, empty if none is.
+type finding struct {
+	law, seed string
+	took      time.Duration
 }
 
 // hunt builds the hunter with a fault in it, and returns what it finds.
-func hunt(ctx context.Context, fault simulate.Planted, seed uint64, limit time.Duration) (string, error) {
+func hunt(ctx context.Context, fault simulate.Planted, seed uint64, limit time.Duration) (finding, error) {
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
-		return "", err
+		return finding{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program, err := build(ctx, fault, dir)
 	if err != nil {
-		return "", err
+		return finding{}, err
 	}
 	started := time.Now()
 	cmd := exec.CommandContext(ctx, program, "-first", "-for", limit.String(), "-seed", fmt.Sprint(seed), "-out", dir)
 	out, err := cmd.Output()
-	took := time.Since(started).Round(time.Second)
+	f := finding{took: time.Since(started).Round(time.Second)}
 	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return "", fmt.Errorf("no law is broken in %s", took)
-	case !errors.As(err, &exit):
-		return "", err
+	if err == nil || !errors.As(err, &exit) {
+		return f, err
 	}
-	return fmt.Sprintf("found in %s: %s", took, firstLine(out)), nil
+	if f.law, f.seed, err = parse(out); err != nil {
+		return f, fmt.Errorf("%w\n%s%s", err, out, exit.Stderr)
+	}
+	return f, nil
 }
 
-func firstLine(out []byte) string {
-	for i, b := range out {
-		if b == '\n' {
-			return string(out[:i])
-		}
+// parse reads the first finding in what a hunt prints.
+func parse(out []byte) (law, seed string, err error) {
+	found := regexp.MustCompile(`(?m)^(\S+) by seed (\d+):`).FindSubmatch(out)
+	if found == nil {
+		return "", "", errors.New("the hunt failed without a finding")
 	}
-	return string(out)
+	return string(found[1]), string(found[2]), nil
 }
 
 // build compiles the hunter; the file with the fault lies over that of the tree.

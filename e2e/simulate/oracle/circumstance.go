@@ -1,0 +1,140 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+)
+
+// The circumstances of a violation are part of its signature, so that what is known to be broken in some circumstances hides
+// nothing else.
+
+// replacedUnder returns the circumstances in which a pod was replaced without cause.
+func (o *Oracle) replacedUnder(p *pod, s *stamp) string {
+	w := p.workload
+	switch {
+	case w.excluded || !s.eligible || !p.stamp.eligible:
+		return "/excluded"
+	case o.touchedBetween(w, p.stamp, s):
+		return "/touched"
+	}
+	return ""
+}
+
+// restartedUnder returns the circumstances in which the program restarted a workload again after a stamp.
+func (w *workload) restartedUnder(before *stamp) string {
+	if w.ineligibleAt > before.version {
+		return "/excluded"
+	}
+	return ""
+}
+
+// touchedBetween reports whether a listed object was written between two stamps, although its content is the same.
+func (o *Oracle) touchedBetween(w *workload, first, last *stamp) bool {
+	for _, r := range w.refs {
+		if o.contents.of(w.id.namespace, r).touchedWithin(first.arrived, last.version) {
+			return true
+		}
+	}
+	return false
+}
+
+// lateUnder returns the circumstances in which a reload was late.
+func (o *Oracle) lateUnder(w *workload, from, now time.Time) string {
+	switch {
+	case o.changingConstantly(w, w.due.since, now):
+		return "/constant-change"
+	case o.blindWithin(w, now):
+		return "/blind"
+	case o.neighbourHindered(w, now):
+		return "/neighbour"
+	case from.After(w.due.since):
+		return "/after-fault"
+	}
+	return ""
+}
+
+// restless is how often an object is written at least that changes constantly, in settle times.
+const restless = 2
+
+// changingConstantly reports whether what a workload lists was written again and again between two moments.
+func (o *Oracle) changingConstantly(w *workload, from, to time.Time) bool {
+	pause := restless * max(o.slowest().settle, time.Second)
+	for _, r := range w.refs {
+		h := o.contents.of(w.id.namespace, r)
+		if h == nil {
+			continue
+		}
+		last := from
+		for _, touch := range h.touched {
+			if touch.at.After(last) {
+				if touch.at.Sub(last) > pause {
+					break
+				}
+				last = touch.at
+			}
+		}
+		if to.Sub(last) <= pause || last.Sub(from) > to.Sub(from)/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// blindWithin reports whether reading or watching was refused not long ago.
+func (o *Oracle) blindWithin(w *workload, now time.Time) bool {
+	for _, s := range o.faults.spans {
+		if (s.kind == "rights" || s.kind == "watch-refused") && o.touches(s, w) && (s.open || now.Sub(s.to) < 2*longRecovery) {
+			return true
+		}
+	}
+	return false
+}
+
+// neighbourHindered reports whether a webhook of others is, or was until recently, in the way in another namespace.
+func (o *Oracle) neighbourHindered(w *workload, now time.Time) bool {
+	for _, s := range o.faults.spans {
+		if s.kind == "namespace-webhook" && !o.touches(s, w) && (s.open || now.Sub(s.to) < recovery) {
+			return true
+		}
+	}
+	return false
+}
+
+// soon is how soon after a reload the next one may hide it.
+const soon = 10 * time.Second
+
+// missedUnder returns the circumstances in which the Event of a reload is missing.
+func (o *Oracle) missedUnder(workloads ...*workload) string {
+	if !o.faults.never() {
+		return "/after-fault"
+	}
+	for _, w := range workloads {
+		if w.story.overtaken {
+			return "/overtaken"
+		}
+	}
+	return ""
+}
+
+// doubledUnder returns the circumstances in which a reload is reported twice.
+func (o *Oracle) doubledUnder(workloads ...*workload) string {
+	for _, w := range workloads {
+		if w.story.returned || w.fumbled > 0 {
+			return "/marks-back"
+		}
+	}
+	if !o.faults.never() {
+		return "/after-fault"
+	}
+	return ""
+}
+
+// busyUnder returns the circumstances in which the program works although nothing changes.
+func (o *Oracle) busyUnder() string {
+	for _, w := range o.all {
+		if slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost }) {
+			return "/key-lost"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package simulate
+
+import (
+	"math/rand/v2"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// swarm draws the weights of one history (Groce et al., "Swarm testing", ISSTA '12): some entries are left out and some come
+// often, so that acts follow each other that would rarely meet among all of them, and the oracle is not always busy excusing
+// some fault.
+func swarm(r *rand.Rand, c history.Catalogue, ssa bool) map[string]int {
+	weights := make(map[string]int, len(c))
+	acts := 0
+	for _, e := range c {
+		if e.Fault {
+			continue
+		}
+		weight := e.Weight
+		if ssa {
+			weight += e.WeightSSA
+		}
+		weights[e.Name] = unit * weight * factor(r)
+		acts += weights[e.Name]
+	}
+	if least := unit * editWeight; weights[editConfig] < least { // without edits there is nothing to judge
+		acts += least - weights[editConfig]
+		weights[editConfig] = least
+	}
+	share(r, c, weights, acts)
+	return weights
+}
+
+const (
+	// unit keeps small shares of faults apart.
+	unit = 100
+	// editConfig is the act that every history has, with at least this weight.
+	editConfig, editWeight = "edit-config", 20
+)
+
+// factor is how much more often an act is drawn.
+func factor(r *rand.Rand) int { return []int{0, 0, 1, 1, 1, 5, 20}[r.IntN(7)] }
+
+// share sets the weights of faults: none, or some kinds, as a part of all steps.
+func share(r *rand.Rand, c history.Catalogue, weights map[string]int, acts int) {
+	percent := []int{0, 3, 8, 15, 30}[r.IntN(5)]
+	chance := []int{8, 25, 60, 100}[r.IntN(4)] // of each kind to be in it, in percent
+	total := 0
+	for _, e := range c {
+		if !e.Fault {
+			continue
+		}
+		weights[e.Name] = 0
+		if r.IntN(100) < chance && (e.Name != abandon || r.IntN(10) == 0) {
+			weights[e.Name] = e.Weight
+			total += e.Weight
+		}
+	}
+	for _, e := range c {
+		if e.Fault && total > 0 {
+			weights[e.Name] = weights[e.Name] * acts * percent / (100 - percent) / total
+		}
+	}
+}
+
+// pace draws how fast the steps follow each other.
+func pace(r *rand.Rand) history.Pace {
+	return []history.Pace{history.Mixed, history.Mixed, history.Quick, history.Calm, history.Calm}[r.IntN(5)]
+}
