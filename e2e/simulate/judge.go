@@ -105,6 +105,13 @@ func (j *judge) Owes() bool {
 	return j.oracle.Owes(time.Now())
 }
 
+// looping asks the oracle whether the program was found in a hot loop.
+func (j *judge) looping() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.oracle.Looping()
+}
+
 // Idle has the oracle judge a time in which nothing happened.
 func (j *judge) Idle(from, to time.Time) {
 	j.mu.Lock()

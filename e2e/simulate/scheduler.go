@@ -104,6 +104,10 @@ func (s *simulation) decide() bool {
 		s.broken = errHotLoop
 		return false
 	}
+	if s.oracle.looping() && !s.closing {
+		s.broken = errHotLoop
+		return false
+	}
 	chosen := s.trace.choose(choices, s.random)
 	chosen.do()
 	time.Sleep(latency) //nolint:forbidigo // the time is fake

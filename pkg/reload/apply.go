@@ -57,6 +57,7 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 		return l.done(ctx, s, verdict, result.LastReload, request.Generation+1)
 	case poke.Unseen:
 		log.FromContext(ctx).Info("No webhook looked at the write; stamping directly", "workload", s.key)
+		s.stored = true
 		return l.stamp(ctx, s, verdict)
 	case poke.Current, poke.Stale, poke.Conflict:
 		return l.retry(ctx, s, l.unmoved(s, in, result.Outcome, err))
@@ -211,6 +212,7 @@ func (l *loop) adopt(ctx context.Context, s subject, in policy.Input, verdict po
 		return l.retry(ctx, s, failedWrite("BaselineFailed", err))
 	}
 	if answer.Annotations[l.opts.Reader.Keys.ConfigBaseline] != baseline.String() {
+		s.stored = true
 		// It may see another state for a moment, but not for long.
 		passing := l.backoff.soon.NumRequeues(s.key) < persistent
 		return l.retry(ctx, s, trouble{reason: "BaselineFailed", soon: passing, quiet: true, err: errors.New("the webhook did not accept the baseline: it sees another state or has another digest key")})

@@ -26,6 +26,8 @@ type subject struct {
 	problems []annotation.Problem
 	// events are the arrivals of the config events that the treatment takes into account.
 	events arrivals
+	// stored is set if the API server has stored a write of this treatment that does not end it.
+	stored bool
 }
 
 func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
@@ -102,6 +104,9 @@ func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 	if verdict := policy.Decide(in); len(reads) == 0 && verdict.Action == policy.Nothing && len(verdict.Adopt) == 0 {
 		l.warn(s, reasonHeld, "")
 		return l.purge(ctx, s)
+	}
+	if wait := l.memory.Deferred(s.key, l.now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}
 	}
 	if wait := l.postpone(ctx, s, in); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}

@@ -37,6 +37,8 @@ type note struct {
 	wroteAt time.Time
 	// stamped is the generation that our last reload gave the workload.
 	stamped int64
+	// retryAt is when an attempt may be repeated that stored something of ours and failed then, failedAt when it failed.
+	retryAt, failedAt time.Time
 	// adopted are the foreign keys whose Record was taken over already.
 	adopted map[digest.KeyID]bool
 }
@@ -142,7 +144,7 @@ func (m *memory) Due(key Key, since time.Time) {
 
 // Done notes that no reload is due.
 func (m *memory) Done(key Key) {
-	m.recall(key, func(n *note) { n.due = time.Time{} })
+	m.recall(key, func(n *note) { n.due, n.retryAt = time.Time{}, time.Time{} })
 }
 
 // OldestDue returns when the oldest reload that is still due became due, and how many are.
@@ -172,6 +174,23 @@ func (m *memory) Behind(key Key, generation int64, now time.Time) bool {
 	behind := false
 	m.recall(key, func(n *note) { behind = generation < n.wrote && now.Sub(n.wroteAt) < behindAtMost })
 	return behind
+}
+
+// Defer notes that an attempt failed after a write of ours was stored: the watch event of that write is no reason to try again
+// before retryAt.
+func (m *memory) Defer(key Key, now, retryAt time.Time) {
+	m.with(key, func(n *note) { n.failedAt, n.retryAt = now, retryAt })
+}
+
+// Deferred returns how long to wait before the next attempt. A config event that came since the failure ends the wait.
+func (m *memory) Deferred(key Key, now time.Time) time.Duration {
+	var wait time.Duration
+	m.recall(key, func(n *note) {
+		if !n.last.After(n.failedAt) {
+			wait = max(n.retryAt.Sub(now), 0)
+		}
+	})
+	return wait
 }
 
 // Stamped notes the generation that a reload of ours gave the workload.

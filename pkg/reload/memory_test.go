@@ -158,6 +158,21 @@ func TestMemoryKnowsTheOldestDueReload(t *testing.T) {
 	assert.Equal(t, t0.Add(time.Minute), oldest)
 }
 
+func TestMemoryDefersUntilTheRetryOrAConfigEvent(t *testing.T) {
+	t.Parallel()
+	key, start := Key{Name: "cart"}, time.Now()
+	m := newMemory(time.Second)
+	m.Changed(key, start)
+	m.Defer(key, start.Add(time.Second), start.Add(3*time.Second))
+	assert.Equal(t, 2*time.Second, m.Deferred(key, start.Add(time.Second)), "the own write is no reason to try earlier")
+	assert.Zero(t, m.Deferred(key, start.Add(3*time.Second)), "the pause is over")
+	m.Changed(key, start.Add(2*time.Second))
+	assert.Zero(t, m.Deferred(key, start.Add(2*time.Second)), "the configuration has changed since")
+	m.Defer(key, start.Add(4*time.Second), start.Add(9*time.Second))
+	m.Done(web)
+	assert.Zero(t, m.Deferred(key, start.Add(5*time.Second)), "nothing is due any more")
+}
+
 func TestMemoryIsBehindUntilTheCacheShowsOurWrite(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}

@@ -36,6 +36,9 @@ func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result
 		wait = l.backoff.soon
 	}
 	after := wait.When(s.key)
+	if s.stored {
+		l.memory.Defer(s.key, l.now(), l.now().Add(after))
+	}
 	l.metrics.failed(t.reason)
 	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", t.reason, "error", t.err.Error(), "after", after)
 	news := !t.quiet || l.backoff.soon.NumRequeues(s.key) > persistent

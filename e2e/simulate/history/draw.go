@@ -90,8 +90,8 @@ var waits = []struct {
 	{[3]int{18, 22, 4}, 100 * time.Millisecond, 900 * time.Millisecond, 10 * time.Millisecond},
 	{[3]int{18, 9, 8}, 900 * time.Millisecond, 2500 * time.Millisecond, 50 * time.Millisecond},
 	{[3]int{13, 3, 30}, 3 * time.Second, 8 * time.Second, 100 * time.Millisecond},
-	{[3]int{7, 2, 44}, 10 * time.Second, 40 * time.Second, time.Second},
-	{[3]int{2, 0, 6}, time.Minute, 6 * time.Minute, 10 * time.Second},
+	{[3]int{7, 2, 34}, 10 * time.Second, 30 * time.Second, time.Second},
+	{[3]int{1, 0, 1}, time.Minute, 6 * time.Minute, 10 * time.Second},
 }
 
 func (p Pace) draw(r *rand.Rand) time.Duration {

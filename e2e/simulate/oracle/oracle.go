@@ -71,6 +71,8 @@ type Oracle struct {
 	// learned has the annotations that the program writes on templates.
 	learned   map[string]bool
 	secrets   secretFilter
+	writes    writes
+	looping   bool
 	blindness blindness
 
 	violations []Violation
@@ -85,7 +87,7 @@ func New(options Options) *Oracle {
 		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
-		learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
+		writes: writes{}, learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
 	}
 	return o
 }
