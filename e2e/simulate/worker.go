@@ -71,8 +71,17 @@ func Prepare() {
 func RunWorker() {
 	Prepare()
 	debug.SetGCPercent(1000) // a history is short, and there is memory
+	go endWith(os.Getppid())
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "Worker", F: work}}, nil, nil)
+}
+
+// endWith ends the process soon after its parent: a hunt that is killed cannot end its workers.
+func endWith(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(time.Second) //nolint:forbidigo // the time is real here, outside of the bubble
+	}
+	os.Exit(1)
 }
 
 func work(t *testing.T) { serve(t, os.Stdin, os.Stdout) } //nolint:thelper // it is the test

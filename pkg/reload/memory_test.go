@@ -169,7 +169,7 @@ func TestMemoryDefersUntilTheRetryOrAConfigEvent(t *testing.T) {
 	m.Changed(key, start.Add(2*time.Second))
 	assert.Zero(t, m.Deferred(key, start.Add(2*time.Second)), "the configuration has changed since")
 	m.Defer(key, start.Add(4*time.Second), start.Add(9*time.Second))
-	m.Done(web)
+	m.Done(key)
 	assert.Zero(t, m.Deferred(key, start.Add(5*time.Second)), "nothing is due any more")
 }
 
