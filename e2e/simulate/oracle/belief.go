@@ -125,6 +125,15 @@ func (w *workload) uncertain(s *stamp) bool {
 // chance is how long the program surely needs at most to look at a workload, once it works as usual.
 const chance = 20 * time.Second
 
+// readoption is how long the program may take to write a workload again after a digest key was lost.
+const readoption = 2 * time.Minute
+
+// saysBlind reports whether marks made with a lost key came back, and a Warning Event says so: two installations must not
+// fight about a workload.
+func (o *Oracle) saysBlind(w *workload, p *period) bool {
+	return w.last() != nil && w.last().foreign && o.events.warned[w.uid].After(p.opened)
+}
+
 // closePeriods ends the periods in which the program may not have looked at a workload yet.
 func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	if len(w.open) == 0 || !w.eligible {
@@ -137,7 +146,8 @@ func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	since = later(since, w.eligibleSince)
 	kept := w.open[:0]
 	for _, p := range w.open {
-		if since := later(since, p.opened); now.Sub(since) < chance || p.waits && (now.Sub(since) < longRecovery || o.events.warned[w.uid].After(p.opened)) {
+		since := later(since, p.opened)
+		if now.Sub(since) < chance || p.waits && (now.Sub(since) < readoption || o.saysBlind(w, p)) {
 			kept = append(kept, p)
 			continue
 		}

@@ -8,6 +8,9 @@ import (
 // The circumstances of a violation are part of its signature, so that what is known to be broken in some circumstances hides
 // nothing else.
 
+// keyLost is the circumstance that a digest key was lost.
+const keyLost = "/key-lost"
+
 // replacedUnder returns the circumstances in which a pod was replaced without cause.
 func (o *Oracle) replacedUnder(p *pod, s *stamp) string {
 	w := p.workload
@@ -40,8 +43,13 @@ func (o *Oracle) touchedBetween(w *workload, first, last *stamp) bool {
 
 // lateUnder returns the circumstances in which a reload was late.
 func (o *Oracle) lateUnder(w *workload, from, now time.Time) string {
+	restless := o.restless(w, w.due.since, now)
 	switch {
-	case o.changingConstantly(w, w.due.since, now):
+	case w.lostKeySince(w.last()):
+		return keyLost
+	case restless > 0 && restless < hammering:
+		return "/hammered"
+	case restless > 0:
 		return "/constant-change"
 	case o.blindWithin(w, now):
 		return "/blind"
@@ -53,31 +61,36 @@ func (o *Oracle) lateUnder(w *workload, from, now time.Time) string {
 	return ""
 }
 
-// restless is how often an object is written at least that changes constantly, in settle times.
-const restless = 2
+// hammering is the time between two writes of an object below which hardly a request is answered before the next write.
+const hammering = 150 * time.Millisecond
 
-// changingConstantly reports whether what a workload lists was written again and again between two moments.
-func (o *Oracle) changingConstantly(w *workload, from, to time.Time) bool {
-	pause := restless * max(o.slowest().settle, time.Second)
+// restless returns how much time is between two writes of an object that a workload lists and that was written all the time
+// between two moments; zero if there is none.
+func (o *Oracle) restless(w *workload, from, to time.Time) time.Duration {
+	pause := 2 * max(o.slowest().settle, time.Second)
 	for _, r := range w.refs {
-		h := o.contents.of(w.id.namespace, r)
-		if h == nil {
-			continue
-		}
-		last := from
-		for _, touch := range h.touched {
-			if touch.at.After(last) {
-				if touch.at.Sub(last) > pause {
-					break
-				}
-				last = touch.at
+		if h := o.contents.of(w.id.namespace, r); h != nil {
+			if n, last := h.touchesFrom(from, pause); n > 0 && last.Sub(from) > to.Sub(from)/2 {
+				return last.Sub(from) / time.Duration(n)
 			}
 		}
-		if to.Sub(last) <= pause || last.Sub(from) > to.Sub(from)/2 {
-			return true
-		}
 	}
-	return false
+	return 0
+}
+
+// touchesFrom counts the writes after a moment until there is a pause, and returns when the last of them was.
+func (h *history) touchesFrom(from time.Time, pause time.Duration) (n int, last time.Time) {
+	last = from
+	for _, touch := range h.touched {
+		if !touch.at.After(last) {
+			continue
+		}
+		if touch.at.Sub(last) > pause {
+			break
+		}
+		n, last = n+1, touch.at
+	}
+	return n, last
 }
 
 // blindWithin reports whether reading or watching was refused not long ago.
@@ -133,7 +146,7 @@ func (o *Oracle) doubledUnder(workloads ...*workload) string {
 func (o *Oracle) busyUnder() string {
 	for _, w := range o.all {
 		if slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost }) {
-			return "/key-lost"
+			return keyLost
 		}
 	}
 	return ""

@@ -163,6 +163,11 @@ func TestUnharmed(t *testing.T) {
 			options: hooked, want: "unharmed/rejected", because: "rollout undo asks for nothing",
 			happens: rejected(`[{"op":"replace","path":"/spec/template","value":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}}]`, 409, ours),
 		},
+		"old request that a rollback brings back": {
+			options: hooked, want: "unharmed/rejected/with-template", because: "rollout undo asks for nothing",
+			happens: rejected(`[{"op":"replace","path":"/spec/template","value":{}},
+				{"op":"replace","path":"/metadata/annotations","value":{"pod-reloader.cs.sap.com/config-hash":"00"}}]`, 409, ours),
+		},
 		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *scene) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})

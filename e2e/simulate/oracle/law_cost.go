@@ -10,6 +10,8 @@ import (
 // requests counts the program's requests about one workload.
 type requests struct {
 	patches, failed int
+	// recent has when the last ones arrived.
+	recent []time.Time
 	// allowed is how many more there may be: first sight, and what else may make the program write or ask in vain.
 	allowed int
 }

@@ -49,19 +49,23 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 			o.count("pods excused: adopted or changed back")
 			continue
 		}
-		signature := "modified"
+		how := "modified"
 		switch {
 		case content == absent:
-			signature = "deleted"
+			how = "deleted"
 		case h.at(p.started) == absent:
-			signature = "created"
+			how = "created"
 		}
+		signature := how
 		if p.stamp != w.last() {
 			signature += "/undone"
 		}
+		if w.lostKeySince(p.stamp) {
+			signature += keyLost
+		}
 		o.violate(now, broken{"current", w.id.String(), signature},
 			"pod %s, started at %s (version %d), runs with an old content of %s, which was %s at %s (version %d)",
-			p.id.name, o.when(p.startedAt), p.started, r, strings.TrimSuffix(signature, "/undone"), o.when(last.at), last.version)
+			p.id.name, o.when(p.startedAt), p.started, r, how, o.when(last.at), last.version)
 		return
 	}
 }

@@ -6,33 +6,27 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
+// hastily many writes of one workload in a short time mean that the program does not wait between its attempts. Attempts that
+// are repeated ever more rarely, and some users who write at the same time, make less than half of them.
 const (
-	// burst is how many writes of one workload a replica may send within spell. A client that waits between its attempts, from
-	// 25 ms on and each time twice as long, sends eight.
-	burst = 30
-	spell = time.Second
+	hastily   = 60
+	shortTime = 5 * time.Second
 )
 
-// writes has when each replica last wrote a workload.
-type writes map[[2]string][]time.Time
-
-// judgeHotLoop is the law "hot-loop": a replica waits between its attempts at a workload, also where each of its own writes
-// wakes it up.
-func (o *Oracle) judgeHotLoop(w *workload, call *world.Call) {
+// judgeRate is the law "hot-loop": the program waits between its attempts to write a workload, also where each of its own
+// writes wakes it up.
+func (o *Oracle) judgeRate(w *workload, call *world.Call) {
 	if o.timingOf(call.Client).refractory == 0 {
 		return // each change of its configuration may restart it at once
 	}
-	key := [2]string{call.Client, w.id.String()}
-	times := append(o.writes[key], call.Arrived)
-	if len(times) <= burst {
-		o.writes[key] = times
-		return
+	recent := append(w.requests.recent, call.Arrived)
+	if len(recent) > hastily {
+		recent = recent[1:]
 	}
-	times = times[1:]
-	o.writes[key] = times
-	if lasted := times[burst-1].Sub(times[0]); lasted < spell {
-		o.violate(call.Arrived, broken{"hot-loop", w.id.String(), call.Verb}, "%s wrote it %d times within %s, until %s",
-			call.Client, burst, lasted.Round(time.Millisecond), o.when(call.Arrived))
+	w.requests.recent = recent
+	if took := call.Arrived.Sub(recent[0]); len(recent) == hastily && took < shortTime {
+		o.violate(call.Arrived, broken{"hot-loop", w.id.String(), call.Verb}, "the program sent %d writes of it in the %s before %s",
+			hastily, took, o.when(call.Arrived))
 		o.looping = true
 	}
 }

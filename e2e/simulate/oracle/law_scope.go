@@ -36,7 +36,7 @@ func (o *Oracle) judgeScopeRequest(call *world.Call) {
 	o.count("writes of the program")
 	o.judgeExcludedRequest(w, call)
 	o.judgeLeader(w, call)
-	o.judgeHotLoop(w, call)
+	o.judgeRate(w, call)
 	if why := o.outside(w, call.Arrived); why != "" {
 		o.violate(call.Arrived, broken{"scope", w.id.String(), "request"}, "the program sent a %s at %s, but the workload %s", call.Verb, o.when(call.Arrived), why)
 	}

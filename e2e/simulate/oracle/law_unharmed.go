@@ -111,6 +111,9 @@ func (o *Oracle) judgeRejection(r world.Reply) {
 			return
 		}
 		how += "/with-template"
+		if o.isBound(r.Call) {
+			how += "/bound"
+		}
 	}
 	subject := idOf(r.Call.Key).String()
 	o.violate(r.At, broken{"unharmed", subject, how}, "the %s of %s at %s failed because of %s: status %d, %s",
@@ -154,6 +157,12 @@ func (o *Oracle) asksForReload(call *world.Call, w *workload) bool {
 	}
 	before := valueOf(annotationsOf(w.object), name)
 	return before == nil || *before != *value
+}
+
+// isBound reports whether a request for a reload says for which generation of the workload it was made.
+func (o *Oracle) isBound(call *world.Call) bool {
+	value, _ := requested(call, o.options.Prefix+requestMark)
+	return value != nil && strings.Contains(*value, "@")
 }
 
 // requested returns the value that a request gives an annotation of the workload; nil if it gives none.

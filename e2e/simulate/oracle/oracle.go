@@ -71,7 +71,6 @@ type Oracle struct {
 	// learned has the annotations that the program writes on templates.
 	learned   map[string]bool
 	secrets   secretFilter
-	writes    writes
 	looping   bool
 	blindness blindness
 
@@ -87,7 +86,7 @@ func New(options Options) *Oracle {
 		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
-		writes: writes{}, learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
+		learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
 	}
 	return o
 }

@@ -1,0 +1,200 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// changed is begin, and a change of app that the program has had time to notice.
+func (s *scene) changed() {
+	s.begin()
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+}
+
+func TestLateReloadNamesTheCircumstances(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	writes := func(n int, every time.Duration) func(*scene) {
+		return func(s *scene) {
+			s.begin()
+			for i := range n {
+				s.set(configMap("app"), string(rune('A'+i)))
+				s.wait(every)
+			}
+			s.tick()
+		}
+	}
+	runLaw(t, "prompt", map[string]lawCase{
+		"written faster than requests are answered": {
+			options: hooked, want: "prompt/modified/hammered", because: "settle-max bounds the wait", happens: writes(300, 100*time.Millisecond),
+		},
+		"written all the time": {
+			options: hooked, want: "prompt/modified/constant-change", because: "settle-max bounds the wait", happens: writes(60, 400*time.Millisecond),
+		},
+		"written now and then": {options: hooked, want: "prompt/modified", because: "the settle time is over", happens: writes(8, 3*time.Second)},
+		"after a denial": {options: hooked, want: "prompt/modified/blind", because: "the backoff is over", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("rights", "configmaps", 30*time.Second)
+			s.wait(8 * time.Minute)
+			s.tick()
+		}},
+		"key lost": {options: hooked, want: "prompt/modified/key-lost", because: "the workload was there for long enough to be adopted", happens: func(s *scene) {
+			s.begin()
+			s.keys("one")
+			s.keys("two")
+			s.wait(10 * time.Minute)
+			s.tick()
+			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"marks of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *scene) {
+			s.begin()
+			s.keys("one")
+			s.keys("two")
+			s.wait(5 * time.Minute)
+			s.sends("update", cart, manifest(cart, "two"), "b")
+			s.sends("update", cart, manifest(cart, "one"), "a")
+			s.wait(time.Minute)
+			s.event(cart, "blind", "Warning", "ForeignDigestKey")
+			s.wait(10 * time.Minute)
+			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+	})
+}
+
+func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "explained", map[string]lawCase{
+		"not reported after a fault": {options: hooked, want: "explained/event-missing/after-fault", because: "there is no Event", happens: func(s *scene) {
+			s.fault("api-errors", "", time.Second)
+			s.wait(5 * time.Minute)
+			s.changed()
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"reloaded again soon": {options: hooked, want: "explained/event-missing/overtaken", because: "there is one Event for two", happens: func(s *scene) {
+			s.changed()
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.set(configMap("app"), "3")
+			s.wait(6 * time.Second)
+			s.reload(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"an old annotation came back": {options: hooked, want: "explained/event-doubled/marks-back", because: "it was reported before", happens: func(s *scene) {
+			s.changed()
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			before := text(annotationsOf(s.objects[cart]), prefix+reloadMark)
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadMark, "") })
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadMark, before) })
+			s.announce(cart)
+			s.quiet()
+		}},
+	})
+}
+
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	const other = "replica-1.1"
+	write := func(s *scene) { s.request(other, "patch", cart, []byte(`{"metadata":{"labels":{}}}`)) }
+	takeOver := func(s *scene) {
+		s.write(other, "update", world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"},
+			world.Object{"spec": world.Object{"holderIdentity": other}})
+	}
+	runLaw(t, "leader", map[string]lawCase{
+		"the leader writes":      {options: hooked, because: "it holds the lease", happens: func(s *scene) { s.begin(); takeOver(s); s.wait(2 * time.Minute); write(s) }},
+		"another replica writes": {options: hooked, want: "leader/patch", because: "it does not hold the lease", happens: func(s *scene) { s.begin(); write(s) }},
+		"the former leader writes": {options: hooked, because: "the request was under way", happens: func(s *scene) {
+			s.begin()
+			takeOver(s)
+			s.request(replica, "patch", cart, []byte(`{"metadata":{"labels":{}}}`))
+		}},
+		"another replica writes after a fault": {options: hooked, because: "the lease may have run out", happens: func(s *scene) {
+			s.begin()
+			s.fault("api-away", "replica-0", time.Second)
+			write(s)
+		}},
+	})
+}
+
+func TestKeptByTheWebhook(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	held := func(s *scene, do func()) {
+		s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "configmaps", Begin: true})
+		do()
+		s.wait(time.Second)
+		s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "configmaps"})
+		s.wait(2 * time.Minute)
+	}
+	runLaw(t, "kept", map[string]lawCase{
+		"PUT while a required object is missing": {
+			options: hooked, want: "kept/missing-required/update", because: "the pods could not start", happens: func(s *scene) {
+				s.begin()
+				s.remove(user, configMap("app"))
+				s.wait(time.Second)
+				s.sends("update", cart, manifest(cart, "one"), "b")
+			},
+		},
+		"release while a required object is missing": {options: hooked, because: "the user asked for it", happens: func(s *scene) {
+			s.begin()
+			s.remove(user, configMap("app"))
+			s.wait(time.Second)
+			s.sends("update", cart, manifest(cart, "two"), "b")
+		}},
+		"release while watches are held, restarted again": {
+			options: hooked, want: "kept/program", because: "the webhook reads what is live", happens: func(s *scene) {
+				s.begin()
+				held(s, func() {
+					s.set(configMap("app"), "2")
+					s.sends("update", cart, manifest(cart, "two"), "b")
+					s.rollout(cart)
+				})
+				s.reload(cart, "c")
+				s.rollout(cart)
+			},
+		},
+		"release while the API server is away, restarted again": {options: hooked, because: "the webhook could not read", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "api-away", Begin: true})
+			s.set(configMap("app"), "2")
+			s.sends("update", cart, manifest(cart, "two"), "a")
+			s.rollout(cart)
+			s.oracle.Fault(Fault{At: s.now, Kind: "api-away"})
+			s.wait(time.Second)
+			s.reload(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+		}},
+	})
+}
+
+func TestHotLoop(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	attempts := func(n int, every time.Duration) func(*scene) {
+		return func(s *scene) {
+			s.begin()
+			for range n {
+				s.request(replica, "patch", cart, []byte(`{}`))
+				s.wait(every)
+			}
+		}
+	}
+	runLaw(t, "hot-loop", map[string]lawCase{
+		"no pause": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
+		"pauses":   {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
+		"a burst":  {options: hooked, because: "the state moves on", happens: attempts(40, 10*time.Millisecond)},
+	})
+}
