@@ -36,6 +36,8 @@ func setDefaults(o object) {
 		defaultJob(&o.Spec)
 	case *batchv1.CronJob:
 		defaultCronJob(&o.Spec)
+	case *rollout:
+		defaultPodSpec(&o.Spec.Template.Spec)
 	}
 }
 

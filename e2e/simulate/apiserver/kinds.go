@@ -51,6 +51,9 @@ type kind struct {
 	spec, status func(object) message
 	// guarded kinds must be updated with a resourceVersion.
 	guarded bool
+	// custom resources are decoded without Go types by kube-apiserver: they know no strategic merge patch. The model keeps no
+	// managed fields of them.
+	custom bool
 	// putCreates means that PUT creates what is missing.
 	putCreates bool
 	// twin is the other API group that serves the same objects.
@@ -81,7 +84,8 @@ func kinds() []*kind {
 	for _, r := range world.Resources() {
 		k := define(r, constructors[r])
 		k.spec, k.status = specs[r], statuses[r]
-		k.guarded = r == world.Leases
+		k.custom = r == world.Rollouts
+		k.guarded = r == world.Leases || k.custom
 		k.putCreates = r == world.Leases || r == world.Events || r == world.CoreEvents
 		all = append(all, k)
 	}
@@ -119,6 +123,7 @@ var constructors = map[world.Resource]func() object{
 	world.ControllerRevisions: func() object { return &appsv1.ControllerRevision{} },
 	world.CronJobs:            func() object { return &batchv1.CronJob{} },
 	world.Jobs:                func() object { return &batchv1.Job{} },
+	world.Rollouts:            func() object { return &rollout{} },
 }
 
 // specs has the kinds with a generation.
@@ -130,6 +135,7 @@ var specs = map[world.Resource]func(object) message{
 	world.ReplicaSets:  func(o object) message { return &o.(*appsv1.ReplicaSet).Spec },
 	world.CronJobs:     func(o object) message { return &o.(*batchv1.CronJob).Spec },
 	world.Jobs:         func(o object) message { return &o.(*batchv1.Job).Spec },
+	world.Rollouts:     func(o object) message { return &o.(*rollout).Spec },
 }
 
 var statuses = map[world.Resource]func(object) message{
@@ -140,6 +146,7 @@ var statuses = map[world.Resource]func(object) message{
 	world.ReplicaSets:  func(o object) message { return &o.(*appsv1.ReplicaSet).Status },
 	world.CronJobs:     func(o object) message { return &o.(*batchv1.CronJob).Status },
 	world.Jobs:         func(o object) message { return &o.(*batchv1.Job).Status },
+	world.Rollouts:     func(o object) message { return &o.(*rollout).Status },
 }
 
 // template returns the pod template of a workload, or nil.
@@ -157,6 +164,8 @@ func template(o object) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	case *batchv1.CronJob:
 		return &o.Spec.JobTemplate.Spec.Template
+	case *rollout:
+		return &o.Spec.Template
 	}
 	return nil
 }

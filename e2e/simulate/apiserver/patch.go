@@ -20,7 +20,7 @@ type applied func(q *request, old *item) (object, error)
 
 // patch answers a PATCH.
 func (s *Server) patch(q *request) (answer, error) {
-	if q.call.ContentType == string(types.ApplyYAMLPatchType) && s.tracker != nil {
+	if q.call.ContentType == string(types.ApplyYAMLPatchType) && s.tracker != nil && !q.kind.custom {
 		return s.apply(q)
 	}
 	decode, ok := map[types.PatchType]func(body []byte) (applied, error){
@@ -28,6 +28,9 @@ func (s *Server) patch(q *request) (answer, error) {
 	}[types.PatchType(q.call.ContentType)]
 	if !ok {
 		return answer{}, unsupportedPatch()
+	}
+	if q.kind.custom && q.call.ContentType == string(types.StrategicMergePatchType) {
+		return answer{}, unsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType))
 	}
 	if s.store.get(q.kind, q.at, 0) == nil {
 		return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name) // whatever the patch is

@@ -122,6 +122,7 @@ func (s *Server) request(ctx context.Context, r *http.Request) *request {
 		return q
 	}
 	q.route = found
+	q.media.protobuf = q.media.protobuf && (!found.kind.custom || q.media.partial)
 	q.call.Key = keyOf(found.kind, found.at)
 	q.call.Subresource = found.subresource
 	watch := q.query.Get("watch")

@@ -39,6 +39,8 @@ func prepareCreate(k *kind, o object) {
 	case *batchv1.Job:
 		selectJob(o)
 		o.Status = batchv1.JobStatus{}
+	case *rollout:
+		o.Status = appsv1.DeploymentStatus{}
 	}
 }
 
@@ -116,6 +118,8 @@ func copyStatus(next, old object) {
 		o.Status = old.(*batchv1.CronJob).Status
 	case *batchv1.Job:
 		o.Status = old.(*batchv1.Job).Status
+	case *rollout:
+		o.Status = old.(*rollout).Status
 	}
 }
 
@@ -154,5 +158,7 @@ func copySpec(next, old object) {
 		o.Spec = old.(*batchv1.CronJob).Spec
 	case *batchv1.Job:
 		o.Spec = old.(*batchv1.Job).Spec
+	case *rollout:
+		o.Spec = old.(*rollout).Spec
 	}
 }

@@ -48,6 +48,9 @@ func newTracker(all []*kind) (*tracker, error) {
 	schemas := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	t := &tracker{managers: map[scope]*managedfields.FieldManager{}}
 	for _, k := range all {
+		if k.custom {
+			continue
+		}
 		for _, sub := range []string{"", "status"} {
 			if sub != "" && !k.Status {
 				continue
@@ -83,7 +86,7 @@ func reset(k *kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 // trackUpdate notes which fields the request changes. It runs before admission, as in kube-apiserver: what webhooks change
 // belongs to no manager. Without a tracker objects have no managed fields.
 func (s *Server) trackUpdate(q *request, old, next object) {
-	if s.tracker == nil {
+	if s.tracker == nil || q.kind.custom {
 		metaOf(next).ManagedFields = nil
 		return
 	}

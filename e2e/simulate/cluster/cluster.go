@@ -133,7 +133,7 @@ func (c *Cluster) reconcile(key world.Key) {
 		return
 	}
 	switch key.Resource {
-	case world.Deployments:
+	case world.Deployments, world.Rollouts:
 		c.syncDeployment(key, object)
 	case world.ReplicaSets:
 		c.syncReplicaSet(key, object)

@@ -43,7 +43,7 @@ func (c *Cluster) note(key world.Key, object world.Object) {
 		c.noteCreated(key, after)
 	}
 	switch key.Resource {
-	case world.Deployments, world.StatefulSets:
+	case world.Deployments, world.StatefulSets, world.Rollouts:
 		c.queue.add(piece{reconcile, key}) // a new status may let the history be cleaned up
 	case world.ReplicaSets, world.DaemonSets, world.Jobs, world.CronJobs:
 		// Nothing but a change of the spec or of a dependent gives these controllers work: a write of the status does not.
@@ -116,7 +116,7 @@ func (c *Cluster) markController(uid string) {
 		return
 	}
 	switch key := c.index.alive[uid]; key.Resource {
-	case world.Deployments, world.ReplicaSets, world.StatefulSets, world.DaemonSets, world.Jobs, world.CronJobs:
+	case world.Deployments, world.ReplicaSets, world.StatefulSets, world.DaemonSets, world.Jobs, world.CronJobs, world.Rollouts:
 		c.queue.add(piece{reconcile, key})
 	}
 }

@@ -70,7 +70,7 @@ func (k *kit) sleep(d time.Duration) {
 var resources = map[string]world.Resource{
 	"Deployment": world.Deployments, "StatefulSet": world.StatefulSets, "DaemonSet": world.DaemonSets, "CronJob": world.CronJobs,
 	"Job": world.Jobs, "ConfigMap": world.ConfigMaps, "Secret": world.Secrets, "Pod": world.Pods, "Namespace": world.Namespaces,
-	"ReplicaSet": world.ReplicaSets, "ControllerRevision": world.ControllerRevisions,
+	"ReplicaSet": world.ReplicaSets, "ControllerRevision": world.ControllerRevisions, "Rollout": world.Rollouts,
 }
 
 // apply creates or replaces an object of the namespace shop, keeping the status and the annotations of controllers.

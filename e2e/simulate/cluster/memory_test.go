@@ -155,6 +155,9 @@ func (m *memory) write(key world.Key, object world.Object, call *world.Call) (wo
 
 // retyped converts an object to the API's own type and back.
 func retyped(resource world.Resource, object world.Object) world.Object {
+	if resource == world.Rollouts {
+		return decoded(object) // it has no type
+	}
 	into, err := scheme.Scheme.New(schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Kind})
 	if err == nil {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)

@@ -43,13 +43,15 @@ var (
 	ControllerRevisions = Resource{"apps", "v1", "controllerrevisions", "ControllerRevision", true, false}
 	CronJobs            = Resource{"batch", "v1", "cronjobs", "CronJob", true, true}
 	Jobs                = Resource{"batch", "v1", "jobs", "Job", true, true}
+	// Rollouts are a custom resource: a kind of workload that the program knows only from its configuration.
+	Rollouts = Resource{"argoproj.io", "v1alpha1", "rollouts", "Rollout", true, true}
 )
 
 // Resources returns all of them.
 func Resources() []Resource {
 	return []Resource{
 		ConfigMaps, Secrets, Pods, Namespaces, CoreEvents, Events, Leases, Deployments, StatefulSets, DaemonSets, ReplicaSets,
-		ControllerRevisions, CronJobs, Jobs,
+		ControllerRevisions, CronJobs, Jobs, Rollouts,
 	}
 }
 
