@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"slices"
 
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
@@ -12,24 +14,47 @@ type DrawOptions struct {
 	Steps int
 	// Faults tells that faults are among the steps.
 	Faults bool
+	// Flags are those of the installation; empty draws some.
+	Flags []string
+	// BuiltinKinds leaves out the workload of a custom kind, which only some API servers serve.
+	BuiltinKinds bool
 }
 
 // Draw makes the history of a seed.
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
+	if len(o.Flags) > 0 {
+		h.Setup.Flags = o.Flags
+	}
 	c := Catalogue()
+	weights := swarm(r, c, h.Setup.TrackFields)
+	for _, name := range pointless(h.Setup, o) {
+		weights[name] = 0
+	}
 	h.Steps = history.Draw(r, c, history.DrawOptions{
-		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: swarm(r, c, h.Setup.TrackFields), Pace: pace(r),
+		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: weights, Pace: pace(r),
 	})
 	return h
+}
+
+// pointless returns the acts that would be about nothing in this installation.
+func pointless(s history.Setup, o DrawOptions) []string {
+	var acts []string
+	if o.BuiltinKinds || !slices.Contains(s.Flags, customKind) && !slices.Contains(s.Flags, configMapFlag) {
+		acts = append(acts, act.CreateRollout)
+	}
+	if !slices.Contains(s.Flags, configMapFlag) {
+		acts = append(acts, act.WriteConfiguration, act.DeleteConfiguration)
+	}
+	return acts
 }
 
 // setup draws an installation: mostly an ordinary one.
 func setup(r *rand.Rand, o DrawOptions) history.Setup {
 	s := history.Setup{Replicas: replicas(r, o), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
 	s.OtherWebhooks = []string{"", "", "before", "after", "around", "checksum"}[r.IntN(6)]
-	switch r.IntN(9) {
+	switch r.IntN(12) {
 	case 0:
 		s.Flags = []string{"--settle=0s", "--refractory=0s"}
 	case 1:
@@ -42,6 +67,12 @@ func setup(r *rand.Rand, o DrawOptions) history.Setup {
 		s.Flags = []string{"--namespace-selector=team=shop"}
 	case 5:
 		s.Flags = []string{"--workers=1"}
+	case 6:
+		s.Flags = []string{customKind}
+	case 7:
+		s.Flags = []string{configMapFlag}
+	case 8:
+		s.Flags = []string{configMapFlag, customKind}
 	}
 	if o.Faults && r.IntN(8) == 0 {
 		s.FailurePolicy = "Fail"

@@ -2,8 +2,10 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
@@ -43,7 +45,7 @@ func findFault(name string) (faultKind, bool) {
 
 // faultKinds are all faults that a history can have.
 func faultKinds() []faultKind {
-	return slices.Concat(processFaults(), requestFaults(), watchFaults(), admissionFaults())
+	return slices.Concat(processFaults(), requestFaults(), watchFaults(), admissionFaults(), installationFaults())
 }
 
 const defaultFor = 5 * time.Second
@@ -102,7 +104,7 @@ func processFaults() []faultKind {
 			},
 			begin: func(s *simulation, step history.Step) func() {
 				if at := s.slot(step.On); at != nil {
-					at.flags = splitFlags(step.With["flags"])
+					at.flags = append(selection(s.flags), splitFlags(step.With["flags"])...)
 				}
 				return s.leave(step, s.terminate)
 			},
@@ -209,7 +211,12 @@ func requestFaults() []faultKind {
 				code := number(step, "code", 500)
 				return &rule{
 					client: step.On, percent: number(step, "percent", 50), resource: step.With["resource"],
-					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(code)} },
+					fate: func(_ *simulation, call *world.Call) apiserver.Fate {
+						if code == http.StatusGone && !strings.Contains(call.Path, "resourceVersion=") {
+							return apiserver.Fate{} // only a version can be gone; client-go asks again at once, without one
+						}
+						return apiserver.Fate{Refuse: refusal(code)}
+					},
 				}
 			}),
 		},

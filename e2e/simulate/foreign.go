@@ -13,7 +13,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
@@ -30,15 +29,8 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 		policy := admissionregistrationv1.FailurePolicyType(s.history.Setup.FailurePolicy)
 		config.FailurePolicy = &policy
 	}
-	for _, flag := range s.history.Setup.Flags {
-		if selector, ok := strings.CutPrefix(flag, "--namespace-selector="); ok { // as the installation renders it
-			parsed, err := metav1.ParseToLabelSelector(selector)
-			if err != nil {
-				return nil, fmt.Errorf("setup.flags: %w", err)
-			}
-			config.NamespaceSelector.MatchExpressions = append(config.NamespaceSelector.MatchExpressions, parsed.MatchExpressions...)
-			config.NamespaceSelector.MatchLabels = parsed.MatchLabels
-		}
+	if err := render(&config, s.flags); err != nil {
+		return nil, err
 	}
 	ours := apiserver.Webhook{Config: config, Call: s.callWebhook}
 	var all []apiserver.Webhook

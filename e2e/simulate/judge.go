@@ -30,9 +30,7 @@ func newJudge(s *simulation, o options.Options) *judge {
 		Settle: o.Reload.Settle, SettleMax: o.Reload.SettleMax, Refractory: o.Reload.Refractory,
 		Webhook: o.Webhook.Enabled, ReloadMissingRequired: o.Reload.ReloadMissingRequired, Revision: o.Reload.Revision,
 		Program: isProgram, Foreign: withoutForeign,
-		InScope: func(namespace string, namespaceLabels, objectLabels map[string]string) bool {
-			return o.Selection.Scope.Namespace(namespace, namespaceLabels) && o.Selection.Scope.Object(namespace, objectLabels)
-		},
+		InScope: scopeOf(o).InScope, CustomKind: scopeOf(o).CustomKind, Configuration: configurationOf(o),
 	})}
 }
 
@@ -82,6 +80,13 @@ func (j *judge) Timing(name string, o options.Reload) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.oracle.Timing(name, o.Settle, o.SettleMax, o.Refractory)
+}
+
+// Rescope takes in which workloads the flags select from now on.
+func (j *judge) Rescope(scope oracle.Scope) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oracle.Rescope(time.Now(), scope)
 }
 
 // Metrics takes in what a replica counts.

@@ -49,6 +49,7 @@ type replica struct {
 	name     string
 	slot     *slot
 	options  options.Options
+	flags    []string
 	registry *prometheus.Registry
 	stop     context.CancelFunc
 	ended    chan error
@@ -92,7 +93,7 @@ func (s *simulation) start(at *slot) error {
 	name := at.name + "." + strconv.Itoa(at.starts)
 	ctx, stop := context.WithCancel(context.Background())
 	r := &replica{
-		name: name, slot: at, options: o, registry: prometheus.NewRegistry(), stop: stop,
+		name: name, slot: at, options: o, flags: at.flags, registry: prometheus.NewRegistry(), stop: stop,
 		ended: make(chan error, 1), started: time.Now(),
 	}
 	r.client = s.webhookClient(r)

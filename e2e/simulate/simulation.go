@@ -45,6 +45,8 @@ type simulation struct {
 	balancing sync.Mutex
 	balance   *rand.Rand
 
+	// flags are those of the installation: what a replica is started with, but for what a fault changes of it.
+	flags      []string
 	slots      []*slot
 	replicas   []*replica
 	timers     []timer
@@ -85,6 +87,7 @@ func newSimulation(h history.History, certificate *certificate, o Options) (*sim
 	if err != nil {
 		return nil, fmt.Errorf("setup.flags: %w", err)
 	}
+	s.flags = h.Setup.Flags
 	s.user = user{s.plainClient(userHost)}
 	s.oracle = newJudge(s, settings)
 	webhooks, err := s.webhooks()

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -30,11 +31,7 @@ func (c client) apply(ctx context.Context, key world.Key, manifest world.Object)
 		return err
 	}
 	last, _ := annotationsOf(live)[corev1.LastAppliedConfigAnnotation].(string)
-	patch, err := threeWay([]byte(last), modified, live, key.Resource)
-	if err != nil || patch == nil {
-		return err
-	}
-	return c.patch(ctx, key, applyManager, change{strategicPatch, patch})
+	return c.mergeThreeWays(ctx, key, applyManager, states{[]byte(last), modified, live})
 }
 
 // createApplied creates an object as "kubectl apply" does.
@@ -68,29 +65,46 @@ func replaced(object world.Object, field string, value any) world.Object {
 	return fresh
 }
 
-// threeWay returns the strategic merge patch from live to modified that removes what only original has; nil if there is
-// nothing to do.
-func threeWay(original []byte, modified, live world.Object, r world.Resource) ([]byte, error) {
-	target, err := json.Marshal(modified)
+// states are what a three-way merge goes by: what was applied last, what is wanted, and what is stored.
+type states struct {
+	original       []byte
+	modified, live world.Object
+}
+
+// mergeThreeWays sends the patch from live to modified that removes what only original has; none if there is nothing to do.
+func (c client) mergeThreeWays(ctx context.Context, key world.Key, manager string, s states) error {
+	target, err := json.Marshal(s.modified)
 	if err != nil {
-		return nil, fmt.Errorf("encode the manifest: %w", err)
+		return fmt.Errorf("encode the manifest: %w", err)
 	}
-	current, err := json.Marshal(live)
+	current, err := json.Marshal(s.live)
 	if err != nil {
-		return nil, fmt.Errorf("encode the live object: %w", err)
+		return fmt.Errorf("encode the live object: %w", err)
 	}
+	p := change{mediaType: strategicPatch}
+	var patch []byte
+	if key.Resource == world.Rollouts { // kubectl and Helm have no schema of a custom resource
+		p.mediaType = mergePatch
+		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(s.original, target, current)
+	} else {
+		patch, err = strategicThreeWay(s.original, target, current, key.Resource)
+	}
+	if err != nil {
+		return fmt.Errorf("merge three ways: %w", err)
+	}
+	if string(patch) == "{}" {
+		return nil
+	}
+	p.body = patch
+	return c.patch(ctx, key, manager, p)
+}
+
+func strategicThreeWay(original, target, current []byte, r world.Resource) ([]byte, error) {
 	schema, err := strategicpatch.NewPatchMetaFromStruct(typed(r))
 	if err != nil {
 		return nil, fmt.Errorf("read the schema of %s: %w", r.Plural, err)
 	}
-	patch, err := strategicpatch.CreateThreeWayMergePatch(original, target, current, schema, true)
-	if err != nil {
-		return nil, fmt.Errorf("merge three ways: %w", err)
-	}
-	if string(patch) == "{}" {
-		return nil, nil
-	}
-	return patch, nil
+	return strategicpatch.CreateThreeWayMergePatch(original, target, current, schema, true)
 }
 
 // typed returns the Go type that has the merge keys of a resource.

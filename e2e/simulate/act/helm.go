@@ -139,11 +139,7 @@ func (c client) helmApply(ctx context.Context, release, key world.Key, old, mani
 	if err != nil {
 		return fmt.Errorf("encode the old manifest: %w", err)
 	}
-	patch, err := threeWay(original, target, live, key.Resource)
-	if err != nil || patch == nil {
-		return err
-	}
-	return c.patch(ctx, key, helmManager, change{strategicPatch, patch})
+	return c.mergeThreeWays(ctx, key, helmManager, states{original, target, live})
 }
 
 func releaseKey(workload world.Key, revision int) world.Key {

@@ -109,6 +109,10 @@ func (p plan) spec(key world.Key, template world.Object) world.Object {
 			"selector": selector, "template": template, "revisionHistoryLimit": int64(10),
 			"updateStrategy": rolling(world.Object{"maxUnavailable": int64(1), "maxSurge": int64(0)}),
 		}
+	case world.Rollouts:
+		return world.Object{
+			"replicas": p.replicas, "selector": selector, "template": template, "revisionHistoryLimit": int64(10),
+		}
 	}
 	return world.Object{
 		"replicas": p.replicas, "selector": selector, "template": template,

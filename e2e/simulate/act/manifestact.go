@@ -36,7 +36,7 @@ func manifestActs() []act {
 			do:    replaceWorkload,
 		},
 		{
-			name: "ssa-workload", weightSSA: 8, on: anyWorkload,
+			name: "ssa-workload", weightSSA: 8, on: onWorkload(builtinResources()...),
 			with:  append([]parameter{versionParameter(), oneOf("force", "true", "false")}, listParameters(8)...),
 			words: "Argo CD applies version {version} of {on} on the server (force: {force})[, configmaps {configmaps|q}][, secrets {secrets|q}]",
 			do: func(ctx context.Context, c client, s step) error {
@@ -109,7 +109,7 @@ func (c client) replace(ctx context.Context, s step, drop func(string) bool, edi
 		manifest = clean(s.key.Resource, manifest, drop)
 	}
 	edit(manifest)
-	if s.flag("pinned") {
+	if s.flag("pinned") || s.key.Resource == world.Rollouts { // kubectl fills it in where the API wants one
 		at(manifest, "metadata")["resourceVersion"] = at(live, "metadata")["resourceVersion"]
 	}
 	return c.put(ctx, s.key, "kubectl-replace", manifest)

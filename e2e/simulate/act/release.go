@@ -32,7 +32,7 @@ func releaseActs() []act {
 			},
 		},
 		{
-			name: "release-broken", weight: 4, on: onWorkload(world.Deployments, world.StatefulSets, world.DaemonSets),
+			name: "release-broken", weight: 4, on: onWorkload(world.Deployments, world.StatefulSets, world.DaemonSets, world.Rollouts),
 			words: "user sets the image of {on} to one that cannot start",
 			do:    func(ctx context.Context, c client, s step) error { return c.setImage(ctx, s.key, brokenImage) },
 		},
@@ -54,8 +54,7 @@ func (c client) setImage(ctx context.Context, key world.Key, image string) error
 	if err != nil {
 		return err
 	}
-	body := containerPatch(key.Resource, container, world.Object{"image": image})
-	return c.patch(ctx, key, "kubectl-set", change{strategicPatch, body})
+	return c.setInContainer(ctx, key, container, world.Object{"image": image})
 }
 
 func (c client) setVersion(ctx context.Context, key world.Key, version int) error {
@@ -70,6 +69,14 @@ func (c client) setVersion(ctx context.Context, key world.Key, version int) erro
 func containerName(key world.Key) (string, error) {
 	p, err := planOf(key)
 	return p.name, err
+}
+
+// setInContainer changes fields of one container, as kubectl does.
+func (c client) setInContainer(ctx context.Context, key world.Key, container string, fields world.Object) error {
+	if key.Resource == world.Rollouts {
+		return c.editRollout(ctx, key, container, fields)
+	}
+	return c.patch(ctx, key, "kubectl-set", change{strategicPatch, containerPatch(key.Resource, container, fields)})
 }
 
 // containerPatch is the patch that kubectl makes of a change to one container.

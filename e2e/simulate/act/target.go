@@ -79,7 +79,7 @@ func parseTenant(on string, resources []world.Resource) (world.Key, error) {
 	return key, err
 }
 
-// onWorkload is a workload of one of some resources, or a copy that was made before.
+// onWorkload is a workload of one of some resources, or one that was made before.
 func onWorkload(resources ...world.Resource) target {
 	var choices []string
 	for _, key := range universe() {
@@ -93,8 +93,8 @@ func onWorkload(resources ...world.Resource) target {
 	return target{
 		parse: func(on string) (world.Key, error) { return parseWorkload(on, resources) },
 		draw: func(r *rand.Rand, before []history.Step) string {
-			if copies := copiesMade(before, resources); len(copies) > 0 && r.IntN(4) == 0 {
-				return copies[r.IntN(len(copies))]
+			if made := workloadsMade(before, resources); len(made) > 0 && r.IntN(4) == 0 {
+				return made[r.IntN(len(made))]
 			}
 			return choices[r.IntN(len(choices))]
 		},
@@ -132,17 +132,22 @@ func mostlyAfter(t target, names ...string) target {
 	return t
 }
 
-func copiesMade(before []history.Step, resources []world.Resource) []string {
-	var copies []string
+// workloadsMade returns those that earlier steps made and Setup did not.
+func workloadsMade(before []history.Step, resources []world.Resource) []string {
+	var made []string
 	for _, s := range before {
-		if s.Do != copyWorkload {
-			continue
+		on := ""
+		switch s.Do {
+		case copyWorkload:
+			on = s.With["to"]
+		case CreateRollout:
+			on = s.On
 		}
-		if _, err := parseWorkload(s.With["to"], resources); err == nil {
-			copies = append(copies, s.With["to"])
+		if _, err := parseWorkload(on, resources); err == nil {
+			made = append(made, on)
 		}
 	}
-	return copies
+	return made
 }
 
 func parseWorkload(on string, resources []world.Resource) (world.Key, error) {

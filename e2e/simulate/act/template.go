@@ -22,7 +22,7 @@ func templateActs() []act {
 			do:    setEnv,
 		},
 		{
-			name: "scale", weight: 5, on: onWorkload(world.Deployments, world.StatefulSets),
+			name: "scale", weight: 5, on: onWorkload(world.Deployments, world.StatefulSets, world.Rollouts),
 			with:  []parameter{number("replicas", 0, 20, "1", "2", "3", "4", "6", "0")},
 			words: "user scales {on} to {replicas} replicas",
 			do: func(ctx context.Context, c client, s step) error {
@@ -88,8 +88,7 @@ func setEnv(ctx context.Context, c client, s step) error {
 		return err
 	}
 	env := world.Object{"env": []any{world.Object{"name": "NOTE", "value": s.text("value")}}}
-	body := containerPatch(s.key.Resource, container, env)
-	return c.patch(ctx, s.key, "kubectl-set", change{strategicPatch, body})
+	return c.setInContainer(ctx, s.key, container, env)
 }
 
 func setPaused(value any) func(context.Context, client, step) error {

@@ -19,7 +19,7 @@ import (
 func undoActs() []act {
 	return []act{{
 		name: "undo", weight: 8,
-		on: mostlyAfter(onWorkload(world.Deployments, world.StatefulSets, world.DaemonSets),
+		on: mostlyAfter(onWorkload(world.Deployments, world.StatefulSets, world.DaemonSets, world.Rollouts),
 			"release", "release-broken", "config-and-release", "apply-workload"),
 		with:  []parameter{number("back", 1, 9, "1", "1", "1", "2", "3")},
 		words: "user rolls {on} back by {back} revisions with kubectl rollout undo",
@@ -28,8 +28,11 @@ func undoActs() []act {
 			if err != nil {
 				return err
 			}
-			if s.key.Resource == world.Deployments {
+			switch s.key.Resource {
+			case world.Deployments:
 				return undoDeployment(ctx, c, s, live)
+			case world.Rollouts:
+				return undoRollout(ctx, c, s, live)
 			}
 			return undoSet(ctx, c, s, live)
 		},

@@ -82,7 +82,7 @@ const copySuffix = "-copy"
 // planOf returns the plan of a workload or of its copy, in whatever namespace.
 func planOf(key world.Key) (plan, error) {
 	base := strings.TrimSuffix(key.Name, copySuffix)
-	for _, p := range plans() {
+	for _, p := range append(plans(), rolloutPlan()) {
 		if p.resource == key.Resource && p.name == base {
 			return p, nil
 		}
@@ -172,6 +172,9 @@ func isConfig(key world.Key) bool { return slices.Contains(configResources(), ke
 
 func configResources() []world.Resource { return []world.Resource{world.ConfigMaps, world.Secrets} }
 
-func workloadResources() []world.Resource {
+// builtinResources are the kinds of workloads that every API server has.
+func builtinResources() []world.Resource {
 	return []world.Resource{world.Deployments, world.StatefulSets, world.DaemonSets, world.CronJobs}
 }
+
+func workloadResources() []world.Resource { return append(builtinResources(), world.Rollouts) }

@@ -26,7 +26,7 @@ func verifiedActs() []act {
 			},
 		},
 		{
-			name: "ssa-verified-reload", weightSSA: 4, on: anyWorkload, with: []parameter{attempts, bound},
+			name: "ssa-verified-reload", weightSSA: 4, on: onWorkload(builtinResources()...), with: []parameter{attempts, bound},
 			words: "a client asks by server-side apply for a verified reload of {on}, at most {attempts} times (bound: {bound})",
 			do: func(ctx context.Context, c client, s step) error {
 				return c.verifiedReload(ctx, s, c.applyDummy)

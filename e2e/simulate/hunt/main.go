@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
@@ -25,6 +26,7 @@ type settings struct {
 	seed     uint64
 	n, steps int
 	faults   bool
+	flags    []string
 	lasting  time.Duration
 	workers  int
 	shrink   int
@@ -71,6 +73,10 @@ func parse(args []string) (settings, error) {
 	set.IntVar(&o.n, "n", 0, "how many histories; 0 goes by -for")
 	set.IntVar(&o.steps, "steps", 100, "steps of a history")
 	set.BoolVar(&o.faults, "faults", true, "let faults happen")
+	set.Func("flags", "start the program with these `flags`, separated by blanks, instead of drawn ones", func(text string) error {
+		o.flags = strings.Fields(text)
+		return nil
+	})
 	set.DurationVar(&o.lasting, "for", 2*time.Minute, "how long to go on, unless -n says how many")
 	set.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many processes run histories at the same time")
 	set.StringVar(&o.replay, "replay", "", "run the history in this `file` instead")
@@ -107,7 +113,7 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
 	}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
-		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults},
+		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags},
 		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink,
 	})
 }

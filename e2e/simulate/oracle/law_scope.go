@@ -12,7 +12,7 @@ const notice = 15 * time.Second
 // outside returns why a workload is none of the program's business; empty if it is, or may be.
 func (o *Oracle) outside(w *workload, now time.Time) string {
 	calm, known := o.calmSince(w)
-	if !known || now.Sub(later(calm, w.changed)) < notice {
+	if !known || w.unclear || now.Sub(later(calm, w.changed)) < notice {
 		return ""
 	}
 	if !w.inScope {
@@ -99,5 +99,5 @@ func (o *Oracle) scopeOf(object world.Object, w *workload) bool {
 	if space := o.namespaces[w.id.namespace]; space != nil {
 		labels = space.labels
 	}
-	return o.options.InScope(w.id.namespace, labels, texts(labelsOf(object)))
+	return o.scope.serves(w.id.plural) && o.scope.inScope(w.id.namespace, labels, texts(labelsOf(object)))
 }

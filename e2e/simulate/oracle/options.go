@@ -23,6 +23,10 @@ type Options struct {
 	KeySecret world.Key
 	// InScope reports whether the flags select a workload; default is everything outside of kube-system.
 	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool
+	// CustomKind is true if the flags name the custom kind of workloads: rollouts.argoproj.io with its template at spec.template.
+	CustomKind bool
+	// Configuration is the ConfigMap with the structured configuration that the flags name; none by default.
+	Configuration world.Key
 	// Program reports whether a client is a replica of the program; default are names that begin with "replica-".
 	Program func(client string) bool
 	// Foreign removes what other webhooks add to a workload; default is nothing. It returns a copy if it changes something.

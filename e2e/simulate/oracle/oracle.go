@@ -49,6 +49,7 @@ type Oracle struct {
 	born     time.Time
 	nextTick time.Time
 
+	scope      scope
 	contents   contents
 	namespaces map[string]*space
 	// workloads are those that exist, all every one that ever did, in the order of creation.
@@ -86,7 +87,7 @@ func New(options Options) *Oracle {
 		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
-		learned: map[string]bool{}, reported: map[string]bool{}, counters: map[string]int{},
+		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},
 	}
 	return o
 }
@@ -226,6 +227,9 @@ func (o *Oracle) tick(now time.Time) {
 func (o *Oracle) commitConfig(c world.Commit) {
 	key := idOf(c.Key)
 	o.secrets.commit(c)
+	if c.Key == o.options.Configuration {
+		o.commitConfiguration(c)
+	}
 	if o.isKeySecret(c.Key) {
 		o.commitKey(c)
 	}

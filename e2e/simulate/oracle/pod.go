@@ -37,7 +37,7 @@ func (o *Oracle) commitReplicaSet(c world.Commit) {
 	if _, known := o.sets[uidOf(c.New)]; known {
 		return
 	}
-	if kind, owner := controllerOf(c.New); kind == "Deployment" {
+	if kind, owner := controllerOf(c.New); kind == "Deployment" || kind == "Rollout" {
 		o.noteSet(uidOf(c.New), owner, section(c.New, "spec", "template"))
 	}
 }

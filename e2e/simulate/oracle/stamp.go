@@ -55,6 +55,9 @@ func (o *Oracle) seen(w *workload, c world.Commit) bool {
 	if !o.options.Webhook || c.Call == nil || o.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
 		return false
 	}
+	if !w.rescoped.IsZero() && c.Call.Arrived.Sub(w.rescoped) < notice {
+		return false // a replica may go by the scope of before
+	}
 	if o.healthy(w, c.Call.Arrived) || o.answering(w, c.Call.Arrived) {
 		return true
 	}
@@ -78,7 +81,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	switch {
 	case s.program:
 		o.readByProgram(w, s)
-	case o.seen(w, c) && (w.eligible || w.excluded):
+	case o.seen(w, c) && (w.eligible || w.excluded && w.inScope):
 		s.seen = true
 		s.periods = []*period{{from: s.arrived, to: s.version}}
 		if previous != nil && o.missesRequired(w, s) {

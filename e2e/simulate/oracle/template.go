@@ -9,7 +9,7 @@ import (
 // templatePath returns where a kind of workload has its pod template; nil for what is no workload.
 func templatePath(plural string) []string {
 	switch plural {
-	case "deployments", "statefulsets", "daemonsets":
+	case "deployments", "statefulsets", "daemonsets", rollouts:
 		return []string{"spec", "template"}
 	case "cronjobs":
 		return []string{"spec", "jobTemplate", "spec", "template"}

@@ -20,15 +20,16 @@ type workload struct {
 	needs map[ref]need
 	// excluded means that a label takes it out; inScope is what the flags say.
 	excluded, inScope bool
-	// unclear means that something is on it that the oracle does not know enough of.
-	unclear bool
+	// unclear means that something is on it that the oracle does not know enough of, or that it is not known whether it is in
+	// scope; beyond is the first of these alone.
+	unclear, beyond bool
 	// eligible means that the program must look after it: it lists objects, is in scope and not excluded.
 	eligible      bool
 	eligibleSince time.Time
 	// ineligibleAt is the last version at which it was not eligible.
 	ineligibleAt int64
-	// changed is when lists, labels or scope changed last.
-	changed time.Time
+	// changed is when lists, labels or scope changed last; rescoped is when the scope did, after its creation.
+	changed, rescoped time.Time
 
 	template  world.Object
 	templates []world.Object
@@ -132,6 +133,8 @@ func (o *Oracle) pluralOf(object world.Object) string {
 		return "daemonsets"
 	case "CronJob":
 		return "cronjobs"
+	case "Rollout":
+		return rollouts
 	}
 	return "deployments"
 }
@@ -145,25 +148,30 @@ func (o *Oracle) readTraits(w *workload, c world.Commit, created bool) {
 	}
 	labels := labelsOf(c.New)
 	w.excluded = text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	w.unclear = len(refs) > 1000 || hasOtherDialect(annotations)
+	w.beyond = len(refs) > 1000 || hasOtherDialect(annotations)
 	o.readScope(w, c.At, c.Version)
 }
 
 // readScope decides whether the program must look after a workload.
 func (o *Oracle) readScope(w *workload, at time.Time, version int64) {
 	space := o.namespaces[w.id.namespace]
-	var labels map[string]string
-	ending := false
-	if space != nil {
-		labels, ending = space.labels, space.ending
-	}
-	w.inScope = o.options.InScope(w.id.namespace, labels, texts(labelsOf(w.object)))
-	was := w.eligible
+	ending := space != nil && space.ending
+	was := *w
+	w.inScope = o.scopeOf(w.object, w)
+	w.unclear = w.beyond || o.scope.unclear(w.id.plural)
 	w.eligible = len(w.refs) > 0 && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
 	if !w.eligible {
 		w.ineligibleAt = version
 	}
-	if was != w.eligible {
+	w.noteScope(was, at)
+}
+
+// noteScope takes note of the time at which scope or traits changed.
+func (w *workload) noteScope(was workload, at time.Time) {
+	if len(w.stamps) > 0 && (was.inScope != w.inScope || was.unclear != w.unclear) {
+		w.changed, w.rescoped = at, at
+	}
+	if was.eligible != w.eligible {
 		w.changed = at
 		if w.eligible {
 			w.eligibleSince = at

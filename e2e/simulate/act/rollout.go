@@ -1,0 +1,103 @@
+package act
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// CreateRollout names the act that makes a Rollout. Only after it other acts are done to one: target.go looks for it among the
+// earlier steps, so that histories without one need no API server that serves the kind.
+const CreateRollout = "create-rollout"
+
+// Rollout is the workload of the custom kind.
+const Rollout = "rollouts/shop/pay"
+
+// rolloutPlan is that of the Rollout.
+func rolloutPlan() plan {
+	return plan{
+		resource: world.Rollouts, name: "pay", replicas: 2,
+		configMaps: "app, extra", secrets: "db",
+		envFrom: []source{{world.ConfigMaps, "app", false}},
+		volumes: []source{{world.Secrets, "db", true}, {world.ConfigMaps, "extra", true}},
+	}
+}
+
+func rolloutActs() []act {
+	rollout := onWorkload(world.Rollouts)
+	rollout.draw = func(*rand.Rand, []history.Step) string { return Rollout }
+	return []act{{
+		name: CreateRollout, weight: 4, on: rollout,
+		words: "user creates {on}, a workload of a custom kind",
+		do: func(ctx context.Context, c client, s step) error {
+			manifest, err := workloadManifest(s.key, firstVersion)
+			if err != nil {
+				return err
+			}
+			err = c.createApplied(ctx, s.key, manifest)
+			if rejectedFor(err, "AlreadyExists") {
+				return skip("%s exists", s.key)
+			}
+			return err
+		},
+	}}
+}
+
+// editRollout changes fields of a container by reading and writing the Rollout: a custom resource knows no strategic merge.
+func (c client) editRollout(ctx context.Context, key world.Key, container string, fields world.Object) error {
+	path := append(templatePath(key.Resource), "spec")
+	return c.update(ctx, key, "kubectl-argo-rollouts", func(object world.Object) error {
+		containers, _ := at(object, path...)["containers"].([]any)
+		for _, item := range containers {
+			if one, ok := item.(world.Object); ok && one["name"] == container {
+				maps.Copy(one, mergedEnv(one, fields))
+				return nil
+			}
+		}
+		return skip("%s has no container %s", key, container)
+	})
+}
+
+// mergedEnv returns the fields, with environment variables merged into those of the container.
+func mergedEnv(container, fields world.Object) world.Object {
+	set, ok := fields["env"].([]any)
+	if !ok {
+		return fields
+	}
+	have, _ := container["env"].([]any)
+	var env []any
+	for _, item := range have {
+		if old, ok := item.(world.Object); ok && !hasVariable(set, old["name"]) {
+			env = append(env, old)
+		}
+	}
+	return replaced(fields, "env", append(env, set...))
+}
+
+func hasVariable(env []any, name any) bool {
+	for _, item := range env {
+		if variable, ok := item.(world.Object); ok && variable["name"] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// undoRollout is "kubectl argo rollouts undo": it brings the template of an earlier ReplicaSet back, and no annotations.
+func undoRollout(ctx context.Context, c client, s step, live world.Object) error {
+	old, err := c.earlier(ctx, s, live, world.ReplicaSets)
+	if err != nil {
+		return err
+	}
+	template := withoutHashLabel(at(old, "spec", "template"))
+	if reflect.DeepEqual(template, withoutHashLabel(at(live, "spec", "template"))) {
+		return skip("%s has the template of that revision already", s.key)
+	}
+	return c.patch(ctx, s.key, "kubectl-argo-rollouts", change{jsonPatch, []any{
+		world.Object{"op": "replace", "path": "/spec/template", "value": template},
+	}})
+}

@@ -1,0 +1,85 @@
+package act
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// container returns the one container of the Rollout.
+func (f *recorder) container() world.Object {
+	containers := at(f.get(Rollout), "spec", "template", "spec")["containers"].([]any)
+	require.Len(f.t, containers, 1)
+	return containers[0].(world.Object)
+}
+
+func TestActsOnARolloutNeedOne(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	require.ErrorIs(t, f.do("release", Rollout, "version", "2"), ErrSkipped)
+	require.NoError(t, f.do(CreateRollout, Rollout))
+	require.ErrorIs(t, f.do(CreateRollout, Rollout), ErrSkipped, "it is there")
+	require.NoError(t, f.do("release", Rollout, "version", "2"))
+	assert.Equal(t, "example.com/pay:2", f.container()["image"])
+}
+
+func TestRolloutIsDrawnOnlyAfterItsCreation(t *testing.T) {
+	t.Parallel()
+	made, after := false, 0
+	for _, s := range history.Draw(rand.New(rand.NewPCG(3, 3)), Catalogue(), history.DrawOptions{Steps: 2000}) {
+		made = made || s.Do == CreateRollout
+		if strings.HasPrefix(s.On, "rollouts/") {
+			assert.True(t, made, s.Do)
+			after++
+		}
+	}
+	assert.Greater(t, after, 20)
+}
+
+func TestCustomResourceGetsNoStrategicMergePatch(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	require.NoError(t, f.do(CreateRollout, Rollout))
+	require.NoError(t, f.do("set-env-template", Rollout, "value", "a"))
+	require.NoError(t, f.do("set-env-template", Rollout, "value", "b"))
+	assert.ElementsMatch(t, []any{
+		world.Object{"name": "VERSION", "value": "1"}, world.Object{"name": "NOTE", "value": "b"},
+	}, f.container()["env"])
+	require.NoError(t, f.do("apply-workload", Rollout, "version", "3"))
+	assert.Equal(t, "example.com/pay:3", f.container()["image"])
+	require.NoError(t, f.do("helm-upgrade", Rollout, "version", "4"))
+	require.NoError(t, f.do("replace-workload", Rollout, "version", "5"))
+	last := f.requests[len(f.requests)-1]
+	assert.Contains(t, string(last.Body), "resourceVersion", "the API wants one")
+	for _, r := range f.requests {
+		assert.NotEqual(t, strategicPatch, r.ContentType, r.Path)
+	}
+}
+
+func TestUndoOfARolloutBringsTheTemplateOnly(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	require.NoError(t, f.do(CreateRollout, Rollout))
+	live := f.get(Rollout)
+	for n, revision := range []string{"1", "2"} {
+		template := f.decode(f.encode(at(live, "spec", "template")))
+		at(template, "metadata", "labels")["pod-template-hash"] = revision
+		at(template, "metadata", "annotations")[Prefix+"config-hash"] = revision
+		f.put("replicasets/shop/pay-"+revision, world.Object{
+			"metadata": owned(live, "pay", world.Object{revisionAnnotation: revision, listOfConfigMaps: "old"}),
+			"spec":     world.Object{"replicas": n, "template": template},
+		})
+	}
+	before := annotationsOf(live)
+	require.NoError(t, f.do("undo", Rollout, "back", "1"))
+	after := f.get(Rollout)
+	assert.Equal(t, before, annotationsOf(after))
+	assert.Equal(t, "1", annotationsOf(at(after, "spec", "template"))[Prefix+"config-hash"])
+	assert.NotContains(t, at(after, "spec", "template", "metadata", "labels"), "pod-template-hash")
+}

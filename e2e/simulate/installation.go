@@ -1,0 +1,170 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+const (
+	// customKind makes the program look after Rollouts.
+	customKind = "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template"
+	// configMapFlag names the ConfigMap that the acts on the configuration write.
+	configMapFlag = "--config=configmap:" + act.System + "/" + act.Configuration
+)
+
+// isScope reports whether a flag says which workloads are looked after.
+func isScope(flag string) bool {
+	name, _, _ := strings.Cut(flag, "=")
+	return slices.Contains([]string{"--namespaces", "--namespace-selector", "--object-selector", "--workload-kinds"}, name)
+}
+
+// selection returns the flags that all replicas must have in common.
+func selection(flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return !isScope(flag) && flag != configMapFlag })
+}
+
+// scopeOf returns what the flags select.
+func scopeOf(o options.Options) oracle.Scope {
+	kind, custom := o.Selection.Kinds.Get(schema.GroupVersionKind{
+		Group: world.Rollouts.Group, Version: world.Rollouts.Version, Kind: world.Rollouts.Kind,
+	})
+	return oracle.Scope{
+		InScope: func(namespace string, namespaceLabels, objectLabels map[string]string) bool {
+			return o.Selection.Scope.Namespace(namespace, namespaceLabels) && o.Selection.Scope.Object(namespace, objectLabels)
+		},
+		CustomKind: custom && slices.Equal(kind.Template, []string{"spec", "template"}),
+		Clear:      true,
+	}
+}
+
+// configurationOf returns the ConfigMap with the structured configuration; none if it is elsewhere or nowhere.
+func configurationOf(o options.Options) world.Key {
+	location := o.Selection.Configuration
+	if location.Name == "" {
+		return world.Key{}
+	}
+	return world.Key{Resource: world.ConfigMaps, Namespace: location.Namespace, Name: location.Name}
+}
+
+// render puts the flags into the configuration of the webhook, as the chart does. The rule for the custom kind is there if
+// anything may name it.
+func render(config *admissionregistrationv1.MutatingWebhook, flags []string) error {
+	custom := false
+	for _, flag := range flags {
+		name, value, _ := strings.Cut(flag, "=")
+		switch name {
+		case "--namespaces":
+			names := &config.NamespaceSelector.MatchExpressions[0]
+			names.Operator, names.Values = metav1.LabelSelectorOpIn, strings.Split(value, ",")
+		case "--namespace-selector":
+			parsed, err := metav1.ParseToLabelSelector(value)
+			if err != nil {
+				return fmt.Errorf("setup.flags: %w", err)
+			}
+			config.NamespaceSelector.MatchExpressions = append(config.NamespaceSelector.MatchExpressions, parsed.MatchExpressions...)
+			config.NamespaceSelector.MatchLabels = parsed.MatchLabels
+		case "--workload-kinds", "--config":
+			custom = true
+		}
+	}
+	if custom {
+		rule := *config.Rules[0].DeepCopy()
+		rule.APIGroups, rule.APIVersions = []string{world.Rollouts.Group}, []string{world.Rollouts.Version}
+		rule.Resources = []string{world.Rollouts.Plural}
+		config.Rules = append(config.Rules, rule)
+	}
+	return nil
+}
+
+// installationFaults are changes of the whole installation.
+func installationFaults() []faultKind {
+	return []faultKind{{
+		name: "reconfigure", kind: "upgrade", weight: 2,
+		words: "the installation is upgraded: one replica after the other starts with another scope (%[3]s)",
+		draw: func(r *rand.Rand) history.Step {
+			return history.Step{With: map[string]string{"for": "30s", "flags": pick(r, scopeSets()...)}}
+		},
+		begin: reconfigure,
+	}}
+}
+
+// scopeSets are scopes that an installation may change to. Each flag set replaces the scope of before.
+func scopeSets() []string {
+	return []string{
+		"", "", customKind, "--namespaces=shop", "--namespaces=shop,bank", "--namespace-selector=team=shop",
+		"--namespace-selector=team", "--object-selector=note!=b", "--object-selector=version!=3",
+	}
+}
+
+// betweenReplicas is the time from the end of one replica to that of the next.
+const betweenReplicas = 4 * time.Second
+
+// reconfigure renders the webhook's configuration anew and restarts all replicas, one after the other. Until the last one of
+// before has ended it is not clear which scope is in force.
+func reconfigure(s *simulation, step history.Step) func() {
+	s.flags = withScope(s.flags, splitFlags(step.With["flags"]))
+	scope := s.scope()
+	scope.Clear = false
+	s.oracle.Rescope(scope)
+	if err := s.setWebhooks(); err != nil {
+		s.broken = err
+	}
+	for i, at := range s.slots {
+		at.flags = withScope(at.flags, splitFlags(step.With["flags"]))
+		s.after(time.Duration(i)*betweenReplicas, func() {
+			if at.wanted && at.current != nil {
+				s.terminate(at.current)
+			}
+		})
+	}
+	return s.agree
+}
+
+// withScope replaces the flags about scope.
+func withScope(flags, scope []string) []string {
+	return append(slices.DeleteFunc(slices.Clone(flags), isScope), scope...)
+}
+
+// scope is that of the installation.
+func (s *simulation) scope() oracle.Scope {
+	settings, err := parse(append(baseFlags(), s.flags...))
+	if err != nil {
+		s.broken = err
+	}
+	return scopeOf(settings)
+}
+
+// agree waits until every process that runs has the scope of the installation, and says so to the oracle.
+func (s *simulation) agree() {
+	for _, at := range s.slots {
+		if r := at.current; r != nil && !slices.Equal(selection(r.flags), selection(at.flags)) {
+			if !r.leaving && !r.killed {
+				s.terminate(r)
+			}
+			s.after(time.Second, s.agree)
+			return
+		}
+	}
+	s.oracle.Rescope(s.scope())
+}
+
+func (s *simulation) setWebhooks() error {
+	all, err := s.webhooks()
+	if err != nil {
+		return err
+	}
+	return s.api.SetWebhooks(all)
+}

@@ -1,0 +1,121 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// rollouts are the workloads of the custom kind.
+const rollouts = "rollouts"
+
+// Scope is what an installation is told to look after by its flags.
+type Scope struct {
+	// InScope reports whether the flags select a workload.
+	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool
+	// CustomKind is true if the flags name the custom kind.
+	CustomKind bool
+	// Clear is false while the replicas, or the webhook's configuration, do not agree.
+	Clear bool
+}
+
+// scope is what the program has to look after now.
+type scope struct {
+	flags Scope
+	// named is whether the last valid configuration names the custom kind; known means that there was one.
+	named, known bool
+	// invalid means that the configuration of now is not valid, or missing; foreign that it has another template path.
+	invalid, foreign bool
+}
+
+func newScope(o Options) scope {
+	return scope{flags: Scope{InScope: o.InScope, CustomKind: o.CustomKind, Clear: true}}
+}
+
+// inScope reports whether the flags select a workload.
+func (s *scope) inScope(namespace string, namespaceLabels, objectLabels map[string]string) bool {
+	return s.flags.InScope(namespace, namespaceLabels, objectLabels)
+}
+
+// serves reports whether workloads of a resource are looked after. What the configuration names comes to what the flags name.
+func (s *scope) serves(plural string) bool {
+	return plural != rollouts || s.flags.CustomKind || s.named
+}
+
+// unclear reports whether it is not known if workloads of a resource are looked after. A replica that starts while the
+// configuration is not valid goes by the flags alone, the others by the last valid one.
+func (s *scope) unclear(plural string) bool {
+	if !s.flags.Clear {
+		return true
+	}
+	return plural == rollouts && (s.foreign || s.invalid && s.known && s.named != s.flags.CustomKind)
+}
+
+// Rescope takes note of other flags.
+func (o *Oracle) Rescope(at time.Time, s Scope) {
+	o.advance(at)
+	o.scope.flags = s
+	o.count("scope changes")
+	o.rereadScopes(at, o.version)
+}
+
+// rereadScopes decides anew which workloads the program must look after.
+func (o *Oracle) rereadScopes(at time.Time, version int64) {
+	o.probes.disturbed = at
+	for _, w := range o.all {
+		if !w.gone {
+			w.requests.allowed++
+			o.readScope(w, at, version)
+			o.judgeDue(w, at)
+		}
+	}
+}
+
+// configuration is what the structured configuration may say.
+type configuration struct {
+	APIVersion    string           `json:"apiVersion"`
+	Kind          string           `json:"kind"`
+	WorkloadKinds []configuredKind `json:"workloadKinds"`
+}
+
+type configuredKind struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Template   string `json:"template"`
+}
+
+func (k configuredKind) wrong() bool {
+	return k.APIVersion == "" || k.Kind == "" || k.Template != "spec" && !strings.HasPrefix(k.Template, "spec.")
+}
+
+// commitConfiguration takes note of a change of the structured configuration.
+func (o *Oracle) commitConfiguration(c world.Commit) {
+	config, valid := readConfiguration(c.New)
+	s := &o.scope
+	s.invalid = !valid
+	if valid {
+		s.known, s.named, s.foreign = true, false, false
+		for _, kind := range config.WorkloadKinds {
+			if kind.Kind == world.Rollouts.Kind && strings.HasPrefix(kind.APIVersion, world.Rollouts.Group+"/") {
+				s.named, s.foreign = true, kind.Template != "spec.template" || kind.APIVersion != world.Rollouts.APIVersion()
+			}
+		}
+		o.count("configurations applied")
+	} else {
+		o.count("configurations rejected")
+	}
+	o.rereadScopes(c.At, c.Version)
+}
+
+// readConfiguration reads the configuration in a ConfigMap.
+func readConfiguration(object world.Object) (c configuration, valid bool) {
+	content := text(section(object, "data"), "config.yaml")
+	if content == "" || yaml.UnmarshalStrict([]byte(content), &c) != nil {
+		return c, false
+	}
+	return c, !slices.ContainsFunc(c.WorkloadKinds, configuredKind.wrong) && c.APIVersion == "pod-reloader.io/v1alpha1" && c.Kind == "Configuration"
+}
