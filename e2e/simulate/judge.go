@@ -82,6 +82,14 @@ func (j *judge) Timing(name string, o options.Reload) {
 	j.oracle.Timing(name, o.Settle, o.SettleMax, o.Refractory)
 }
 
+// Refused takes in what a controller wanted to store and the API server refused as invalid.
+func (j *judge) Refused(key world.Key, object world.Object) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.note("%s is refused as invalid", key)
+	j.oracle.Refused(time.Now(), key, object)
+}
+
 // Rescope takes in which workloads the flags select from now on.
 func (j *judge) Rescope(scope oracle.Scope) {
 	j.mu.Lock()

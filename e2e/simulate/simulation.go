@@ -113,7 +113,7 @@ func newSimulation(h history.History, certificate *certificate, o Options) (*sim
 	if err != nil {
 		return nil, fmt.Errorf("make the API server: %w", err)
 	}
-	s.cluster = cluster.New(store{s.api}, cluster.Options{StartBlocked: o.StartBlocked})
+	s.cluster = cluster.New(store{s.api}, cluster.Options{StartBlocked: o.StartBlocked, Refused: s.oracle.Refused})
 	return s, nil
 }
 

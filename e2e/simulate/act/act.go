@@ -37,7 +37,7 @@ type step struct {
 // all has every act. It is never changed.
 var all = slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
-	listActs(), excludeActs(), markActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(),
+	listActs(), excludeActs(), markActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
 )
 
 // Catalogue has all acts. Those that need server-side apply have only a WeightSSA.

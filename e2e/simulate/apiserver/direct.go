@@ -5,13 +5,16 @@ import (
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // The methods here are for the models of controllers and for the oracle. They need no request, call no webhook and meet no
-// fault; commits have no Call.
+// fault; commits have no Call. Of what is stored so only the size of the annotations is validated: controllers copy those of
+// users.
 
 // Get returns an object, which is shared.
 func (s *Server) Get(key world.Key) (world.Object, bool) {
@@ -124,6 +127,9 @@ func direct(k *kind, key world.Key, o world.Object, old *item, prepare func(*kin
 	}
 	if old != nil {
 		meta.ResourceVersion = old.meta().ResourceVersion
+	}
+	if err := apivalidation.ValidateAnnotationsSize(meta.Annotations); err != nil {
+		return nil, invalid(k, next, field.ErrorList{field.TooLong(metadataPath.Child("annotations"), "", apivalidation.TotalAnnotationSizeLimitB)})
 	}
 	return newItem(k, next, old), nil
 }

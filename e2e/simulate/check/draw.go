@@ -64,6 +64,8 @@ func tame(parameter, value string) string {
 		}
 	case "gap", "every":
 		return "0s"
+	case "for":
+		return "0s"
 	case "times":
 		return "1"
 	case "n":

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
@@ -27,6 +29,9 @@ type Store interface {
 type Options struct {
 	// StartBlocked starts pods although an object that they require is missing, as KWOK does. A broken image still does not start.
 	StartBlocked bool
+	// Refused is called with an object that the store refuses as invalid; nil does nothing. A controller works on it again
+	// when something that it depends on changes; the few attempts that real ones make before that are left out.
+	Refused func(key world.Key, object world.Object)
 }
 
 // nodes are the nodes of the cluster.
@@ -40,8 +45,8 @@ type Cluster struct {
 
 	// suffixes counts the names that were made up for each owner; only Work uses it.
 	suffixes map[string]int
-	// failed means that a write of the current pass was rejected; only Work uses it.
-	failed bool
+	// failed means that a write of the current pass was rejected, refused that it was invalid; only Work uses them.
+	failed, refused bool
 
 	mu     sync.Mutex
 	queue  queue
@@ -109,7 +114,7 @@ func (c *Cluster) Work(name string) {
 	if !ok {
 		return
 	}
-	c.failed = false
+	c.failed, c.refused = false, false
 	switch {
 	case p.verb == collect:
 		c.collect(p.key)
@@ -151,12 +156,12 @@ func (c *Cluster) reconcile(key world.Key) {
 // put stores an object and returns what is stored, or nil if that was rejected.
 func (c *Cluster) put(key world.Key, object world.Object) world.Object {
 	stored, err := c.store.Store(key, object)
-	return c.written(key, stored, err)
+	return c.written(key, object, stored, err)
 }
 
 func (c *Cluster) putStatus(key world.Key, object world.Object) {
 	stored, err := c.store.StoreStatus(key, object)
-	c.written(key, stored, err)
+	c.written(key, object, stored, err)
 }
 
 func (c *Cluster) remove(key world.Key) {
@@ -164,8 +169,15 @@ func (c *Cluster) remove(key world.Key) {
 	c.reread(key)
 }
 
-func (c *Cluster) written(key world.Key, stored world.Object, err error) world.Object {
-	if err != nil {
+func (c *Cluster) written(key world.Key, wanted, stored world.Object, err error) world.Object {
+	switch {
+	case apierrors.IsInvalid(err):
+		c.refused = true
+		if c.options.Refused != nil {
+			c.options.Refused(key, wanted)
+		}
+		return nil
+	case err != nil:
 		c.failed = true
 		return nil
 	}

@@ -49,6 +49,9 @@ func (c *Cluster) syncDeployment(key world.Key, object world.Object) {
 	if d.fresh != nil {
 		d.annotateFresh()
 	}
+	if c.refused {
+		return // the real controller does not go on either
+	}
 	switch {
 	case d.paused:
 		d.scale()

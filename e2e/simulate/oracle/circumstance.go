@@ -125,6 +125,9 @@ func (o *Oracle) missedUnder(workloads ...*workload) string {
 		if w.story.overtaken {
 			return "/overtaken"
 		}
+		if w.story.cramped {
+			return "/no-space"
+		}
 	}
 	return ""
 }

@@ -21,7 +21,12 @@ type story struct {
 	// one came back.
 	noted               time.Time
 	overtaken, returned bool
+	// cramped means that there was no space for it.
+	cramped bool
 }
+
+// storyNeeds is how many bytes the annotation that explains a restart may need, what the program keeps besides included.
+const storyNeeds = 32 << 10
 
 // lastReload is the annotation, as far as it is judged.
 type lastReload struct {
@@ -53,6 +58,11 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	name := o.options.Prefix + reloadMark
 	value := text(annotationsOf(c.New), name)
 	if value == text(annotationsOf(c.Old), name) {
+		if annotationLimit-o.sizeOfOthers(annotationsOf(c.New)) < storyNeeds {
+			o.count("restarts excused: no space for an annotation")
+			w.story.cramped = true
+			return
+		}
 		if w.fumbled <= before.version && !before.foreign {
 			o.violate(c.At, broken{"explained", w.id.String(), "annotation-missing"},
 				"the program changed the template at %s (version %d) without a new %s", o.when(c.At), c.Version, name)

@@ -165,6 +165,7 @@ func (o *Oracle) Reply(r world.Reply) {
 		return
 	}
 	o.judgeRejection(r)
+	o.judgeTooLong(r)
 	o.judgeProbe(r)
 }
 

@@ -148,7 +148,7 @@ func (o *Oracle) readTraits(w *workload, c world.Commit, created bool) {
 	}
 	labels := labelsOf(c.New)
 	w.excluded = text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	w.beyond = len(refs) > 1000 || hasOtherDialect(annotations)
+	w.beyond = len(refs) > mostRefs || hasOtherDialect(annotations)
 	o.readScope(w, c.At, c.Version)
 }
 
@@ -194,23 +194,33 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 			continue
 		}
 		w.tracked[r] = c.Version
-		if created {
-			continue
-		}
-		from := c.Version
-		if c.Call != nil {
-			from = c.Call.ArrivedVersion
-		}
-		a := w.adopt(c.Version, from, c.At, r)
-		if o.seen(w, c) && w.inScope && !w.excluded {
-			a.period.open, a.period.to = false, c.Version
-			w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
+		if !created && len(refs) <= mostRefs {
+			o.adoptListed(w, r, c)
 		}
 	}
 	if !created {
 		w.relisted = c.Version
 	}
+	if len(refs) > mostRefs {
+		w.adopt(c.Version, c.Version, c.At, ref{})
+	}
 }
+
+// adoptListed notes that what is newly listed is taken as it is found.
+func (o *Oracle) adoptListed(w *workload, r ref, c world.Commit) {
+	from := c.Version
+	if c.Call != nil {
+		from = c.Call.ArrivedVersion
+	}
+	a := w.adopt(c.Version, from, c.At, r)
+	if o.seen(w, c) && w.inScope && !w.excluded {
+		a.period.open, a.period.to = false, c.Version
+		w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
+	}
+}
+
+// mostRefs is how many objects a workload may list. Of more, the oracle does not know which of them are left out.
+const mostRefs = 1000
 
 // hasOtherDialect reports whether there are annotations of the second dialect, which the oracle does not know.
 func hasOtherDialect(annotations world.Object) bool {

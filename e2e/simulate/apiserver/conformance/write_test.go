@@ -183,6 +183,29 @@ func TestValidation(t *testing.T) {
 	})
 }
 
+// TestAnnotationLimit goes to the last byte that annotations of an object, and of a pod template, may have.
+func TestAnnotationLimit(t *testing.T) {
+	t.Parallel()
+	w := deployments + "/w"
+	fill := func(bytes int) string {
+		return `{"metadata":{"annotations":{"bulk":"` + strings.Repeat("x", bytes-len("bulk")) + `"}}}`
+	}
+	const limit, have = 262144, len("a1")
+	steps := []step{post(deployments, workload("Deployment", selector))}
+	for _, contentType := range []string{merge, strategic} {
+		steps = append(steps,
+			patch(w, contentType, fill(limit-have+1)), patch(w, contentType, fill(limit-have)),
+			patch(w, contentType, `{"metadata":{"annotations":{"one":"more"}}}`), patch(w, contentType, `{"metadata":{"labels":{"l":"2"}}}`),
+			patch(w, contentType, `{"spec":{"template":`+fill(limit+1)+`}}`), patch(w, contentType, `{"spec":{"template":`+fill(limit)+`}}`),
+			patch(w, contentType, `{"metadata":{"annotations":{"bulk":null}},"spec":{"template":{"metadata":{"annotations":{"bulk":null}}}}}`),
+		)
+	}
+	play(t, append(steps,
+		patch(w, operation, `[{"op":"add","path":"/metadata/annotations/bulk","value":"`+strings.Repeat("x", limit-have-len("bulk")+1)+`"}]`),
+		patch(w, operation, `[{"op":"add","path":"/metadata/annotations/bulk","value":"`+strings.Repeat("x", limit-have-len("bulk"))+`"}]`),
+	))
+}
+
 func TestListsAndSelectors(t *testing.T) {
 	t.Parallel()
 	play(t, []step{

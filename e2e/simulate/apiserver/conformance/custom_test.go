@@ -1,0 +1,64 @@
+package conformance_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// definition is that of the custom resource of the model; it keeps every field.
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rollouts.argoproj.io}
+spec:
+  group: argoproj.io
+  scope: Namespaced
+  names: {kind: Rollout, listKind: RolloutList, plural: rollouts, singular: rollout}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+const rollouts = "/apis/argoproj.io/v1alpha1/namespaces/NS/rollouts"
+
+// noDefaults is how the objects differ: the model sets the defaults of pods in the template, and keeps no managed fields.
+const noDefaults = "the model has defaults and no managed fields"
+
+func TestCustomResource(t *testing.T) {
+	t.Parallel()
+	sides, _ := servers(t)
+	crd := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(definition), &crd.Object))
+	if err := cluster.Client().Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		code, _ := sides[1].do(t, get(rollouts))
+		return code == http.StatusOK
+	}, 20*time.Second, 100*time.Millisecond)
+	w := rollouts + "/w"
+	body := `{"apiVersion":"argoproj.io/v1alpha1",` + strings.TrimPrefix(workload("Rollout", `"replicas":1,`+selector), "{")
+	unpinned := strings.Replace(body, `"replicas":1`, `"replicas":2`, 1)
+	for n, s := range []step{
+		differs(noDefaults, post(rollouts, body)), post(rollouts, body), put(w, unpinned),
+		differs(noDefaults, put(w, strings.Replace(unpinned, `"name":"w"`, `"name":"w","resourceVersion":"$last.rv"`, 1))),
+		put(w, strings.Replace(body, `"name":"w"`, `"name":"w","resourceVersion":"$last.rv"`, 1)),
+		patch(w, strategic, `{}`), differs(noDefaults, patch(w, merge, `{"metadata":{"annotations":{"a":"2"}}}`)),
+		differs(noDefaults, patch(w+"/status", merge, `{"status":{"replicas":2}}`)),
+		patch(w, merge, `{"metadata":{"annotations":{"b":"`+strings.Repeat("x", 262144)+`"}}}`),
+		differs(noDefaults, patch(w, operation, `[{"op":"replace","path":"/spec/replicas","value":3}]`)), get(rollouts + "/none"),
+	} {
+		compare(t, sides, n, s)
+	}
+}

@@ -1,0 +1,95 @@
+package oracle
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// tooLong is a user's write that the API server refuses.
+func (s *scene) tooLong(contentType string, body world.Object) {
+	encoded, err := json.Marshal(body)
+	require.NoError(s.t, err)
+	call := s.call(user, "patch", cart, encoded)
+	call.ContentType = contentType
+	if contentType == "application/json" {
+		call.Verb = "update"
+	}
+	s.oracle.Request(call)
+	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusUnprocessableEntity, Failure: &metav1.Status{
+		Code: http.StatusUnprocessableEntity, Message: `Deployment.apps "cart" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes`,
+	}})
+}
+
+// bulky is a body with an annotation of some bytes, on the workload.
+func bulky(bytes int) world.Object {
+	return world.Object{"metadata": world.Object{"annotations": world.Object{"b": strings.Repeat("x", bytes-1)}}}
+}
+
+func TestAnnotationsTooLong(t *testing.T) {
+	t.Parallel()
+	const merge, strategic = "application/merge-patch+json", "application/strategic-merge-patch+json"
+	lists := len(prefix+"configmaps") + len(" app,extra,, app")
+	hooked := Options{Webhook: true}
+	write := func(contentType string, body world.Object) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			s.tooLong(contentType, body)
+		}
+	}
+	runLaw(t, "unharmed", map[string]lawCase{
+		"fits without marks":             {options: hooked, want: "unharmed/too-long", because: "the program's own made it too long", happens: write(merge, bulky(annotationLimit-lists))},
+		"does not fit":                   {options: hooked, because: "the user's own are too long", happens: write(merge, bulky(annotationLimit-lists+1))},
+		"fits, strategic":                {options: hooked, want: "unharmed/too-long", because: "annotations are merged alike", happens: write(strategic, bulky(annotationLimit-lists))},
+		"fits as a whole":                {options: hooked, want: "unharmed/too-long", because: "a PUT has everything", happens: write("application/json", bulky(annotationLimit))},
+		"does not fit as a whole":        {options: hooked, because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
+		"template fits without its hash": {options: hooked, want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
+		"template does not fit":          {options: hooked, because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
+		"webhook away": {options: hooked, because: "the program could not make space", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.tooLong(merge, bulky(annotationLimit-lists))
+		}},
+		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the marks the ReplicaSet were valid", happens: func(s *scene) {
+			s.begin()
+			s.refuses(annotationLimit - 200)
+		}},
+		"a rollout stops anyway": {options: hooked, because: "the user's own are too long for a ReplicaSet", happens: func(s *scene) {
+			s.begin()
+			s.refuses(annotationLimit + 1)
+		}},
+	})
+}
+
+// refuses is a ReplicaSet of cart with annotations of some bytes and the program's, which is refused.
+func (s *scene) refuses(bytes int) {
+	set := world.Key{Resource: world.ReplicaSets, Namespace: cart.Namespace, Name: "cart-b"}
+	annotations := world.Object{"b": strings.Repeat("x", bytes-1), prefix + "config-record": strings.Repeat("y", 300)}
+	s.oracle.Refused(s.now, set, world.Object{"metadata": world.Object{"ownerReferences": owner(cart), "annotations": annotations}})
+}
+
+func TestRestartWithoutSpaceForItsAnnotation(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		left int
+		want string
+	}{"no space": {100, ""}, "space": {100_000, "explained/annotation-missing"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := webhookScene(t)
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left)) })
+			s.set(configMap("app"), "2")
+			s.wait(2 * time.Second)
+			s.stamp(cart, "b", "")
+			s.expectOnly("explained", tt.want, "what does not fit cannot be written")
+		})
+	}
+}
