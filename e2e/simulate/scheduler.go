@@ -68,7 +68,7 @@ func (s *simulation) rest(until time.Time) {
 	if len(s.timers) > 0 && s.timers[0].at.Before(until) {
 		until = s.timers[0].at
 	}
-	if due, ok := s.cluster.Next(); ok && due.Before(until) {
+	if due, ok := s.cluster.Next(); ok && due.Before(until) && s.controllersWork() {
 		until = due
 	}
 	for _, w := range s.gate.Waiting() {
@@ -150,13 +150,17 @@ func (s *simulation) choices() []choice {
 		nth[w.name]++
 		all = append(all, choice{name, func() { s.serve(w) }})
 	}
-	if !s.faults.slowControllers && !s.closing {
+	if s.controllersWork() {
 		for _, piece := range s.cluster.Pending() {
 			all = append(all, choice{"work " + piece, func() { s.cluster.Work(piece) }})
 		}
 	}
 	return all
 }
+
+// controllersWork reports whether the models of the controllers do what is pending. Where they do not, time goes on although
+// something is due.
+func (s *simulation) controllersWork() bool { return !s.faults.slowControllers && !s.closing }
 
 // see decides how long a request is under way.
 func (s *simulation) see(w *waiter) {
