@@ -81,7 +81,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	switch {
 	case s.program:
 		o.readByProgram(w, s)
-	case o.seen(w, c) && (w.eligible || w.excluded && w.inScope):
+	case w.attended() && o.seen(w, c):
 		s.seen = true
 		s.periods = []*period{{from: s.arrived, to: s.version}}
 		if previous != nil && o.missesRequired(w, s) {

@@ -166,6 +166,9 @@ func (o *Oracle) readScope(w *workload, at time.Time, version int64) {
 	w.noteScope(was, at)
 }
 
+// attended reports whether the webhook has to look at it: what a label excludes keeps its marks.
+func (w *workload) attended() bool { return w.eligible || w.excluded && w.inScope }
+
 // noteScope takes note of the time at which scope or traits changed.
 func (w *workload) noteScope(was workload, at time.Time) {
 	if len(w.stamps) > 0 && (was.inScope != w.inScope || was.unclear != w.unclear) {
