@@ -32,6 +32,9 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	for _, name := range pointless(h.Setup, o) {
 		weights[name] = 0
 	}
+	for _, slow := range act.Slow() {
+		weights[slow] = min(weights[slow], unit)
+	}
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: weights, Pace: pace(r),
 	})

@@ -17,7 +17,16 @@ const (
 	mostNames = 30_000
 )
 
-// bulkActs bring annotations to the limit of the API server. They are rare and soon over: large objects make a history slow.
+// Slow returns the acts that make a history slow, since objects become large.
+func Slow() []string {
+	var names []string
+	for _, a := range bulkActs() {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// bulkActs bring annotations to the limit of the API server. They are rare and soon over.
 func bulkActs() []act {
 	anyWorkload := onWorkload(workloadResources()...)
 	return []act{
