@@ -3,6 +3,8 @@ package act
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -40,7 +42,7 @@ func bulkActs() []act {
 			do:    fillAnnotations,
 		},
 		{
-			name: "long-lists", weight: 1, on: anyWorkload, with: []parameter{number("n", 1, mostNames, "20", "20", "20", "20", "20", "20", "200", "200", "1500", "30000")},
+			name: "long-lists", weight: 1, on: anyWorkload, with: []parameter{required("n", isNumber(1, mostNames), drawNames)},
 			words: "user lists {n} ConfigMaps of {on}, most of which do not exist",
 			do: func(ctx context.Context, c client, s step) error {
 				p, err := planOf(s.key)
@@ -89,6 +91,14 @@ func fillAnnotations(ctx context.Context, c client, s step) error {
 		return err
 	}
 	return c.merge(ctx, s.key, "kubectl-annotate", s.annotations(world.Object{bulk: nil}))
+}
+
+// drawNames draws how many names a long list has: the most of all costs the simulator seconds.
+func drawNames(r *rand.Rand, _ world.Key) string {
+	if r.IntN(20) == 0 {
+		return strconv.Itoa(mostNames)
+	}
+	return []string{"20", "20", "20", "200", "1500"}[r.IntN(5)]
 }
 
 // longList has n names, those of a list first.
