@@ -57,7 +57,7 @@ func pointless(s history.Setup, o DrawOptions) []string {
 func setup(r *rand.Rand, o DrawOptions) history.Setup {
 	s := history.Setup{Replicas: replicas(r, o), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
 	s.OtherWebhooks = []string{"", "", "before", "after", "around", "checksum"}[r.IntN(6)]
-	switch r.IntN(12) {
+	switch r.IntN(13) {
 	case 0:
 		s.Flags = []string{"--settle=0s", "--refractory=0s"}
 	case 1:
@@ -68,13 +68,13 @@ func setup(r *rand.Rand, o DrawOptions) history.Setup {
 		s.Flags = []string{"--hash=revision"}
 	case 4:
 		s.Flags = []string{"--namespace-selector=team=shop"}
-	case 5:
+	case 5, 6:
 		s.Flags = []string{"--workers=1"}
-	case 6:
-		s.Flags = []string{customKind}
 	case 7:
-		s.Flags = []string{configMapFlag}
+		s.Flags = []string{customKind}
 	case 8:
+		s.Flags = []string{configMapFlag}
+	case 9:
 		s.Flags = []string{configMapFlag, customKind}
 	}
 	if o.Faults && r.IntN(8) == 0 {

@@ -179,8 +179,8 @@ func (s *simulation) begin(step history.Step) {
 		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope})
 		return
 	}
-	if step.With["verbs"] == "get" {
-		kind.kind = "api-errors" // who may list and watch is not blind
+	if denies(step) {
+		kind.kind = "denied"
 	}
 	s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
 	once := false
@@ -200,6 +200,12 @@ func (s *simulation) begin(step history.Step) {
 	if kind.kind == "rights" || kind.kind == "watch-refused" {
 		s.after(blindFor, s.scrape)
 	}
+}
+
+// denies reports whether a fault has requests refused in a way that does not pass by itself, so that they are repeated rarely.
+// It does not blind the program: that may list and watch.
+func denies(step history.Step) bool {
+	return step.With["verbs"] == "get" || slices.Contains([]string{"401", "403", "410"}, step.With["code"])
 }
 
 // blindFor is how long after the begin of a fault that blinds the program its metrics are read: longer than it may take to show.

@@ -127,7 +127,7 @@ func processFaults() []faultKind {
 	}
 }
 
-// flagSets are flags that a replica may be started with in the course of a history.
+// flagSets are flags that a replica may be started with in the course of a history, after those of the installation.
 func flagSets() []string {
 	return []string{"", "--settle=0s --refractory=0s", "--settle=3s --settle-max=8s", "--refractory=20s", "--workers=1"}
 }

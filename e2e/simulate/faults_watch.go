@@ -114,7 +114,7 @@ func admissionFaults() []faultKind {
 	whole := func(r *rand.Rand) history.Step { return lasting(r, "") }
 	return []faultKind{
 		{
-			name: "webhook-away", kind: "webhook-away", weight: 4, words: "our webhook cannot be reached for %[2]s", draw: whole,
+			name: "webhook-away", kind: "webhook-away", weight: 6, words: "our webhook cannot be reached for %[2]s", draw: whole,
 			begin: counted(func(f *faults) *int { return &f.webhookAway }),
 		},
 		{
@@ -130,9 +130,9 @@ func admissionFaults() []faultKind {
 			},
 		},
 		{
-			name: "foreign-webhook", kind: "namespace-webhook", weight: 4, scoped: true, words: "another validating webhook (%[3]s) is in the way of the program's writes in %[1]s for %[2]s",
+			name: "foreign-webhook", kind: "namespace-webhook", weight: 6, scoped: true, words: "another validating webhook (%[3]s) is in the way of the program's writes in %[1]s for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
-				return lasting(r, pick(r, "namespaces/shop", "namespaces/bank"), "mode", pick(r, "reject", "hang"))
+				return lasting(r, pick(r, "namespaces/shop", "namespaces/shop", "namespaces/bank"), "mode", pick(r, "reject", "hang"))
 			},
 			begin: func(s *simulation, step history.Step) func() {
 				namespace := namespaceOf(step.On)

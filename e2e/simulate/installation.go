@@ -33,7 +33,12 @@ func isScope(flag string) bool {
 
 // selection returns the flags that all replicas must have in common.
 func selection(flags []string) []string {
-	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return !isScope(flag) && flag != configMapFlag })
+	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return !isScope(flag) && !isRule(flag) && flag != configMapFlag })
+}
+
+// isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
+func isRule(flag string) bool {
+	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=")
 }
 
 // scopeOf returns what the flags select.

@@ -33,7 +33,7 @@ func burstActs() []act {
 		{
 			name: "hammer-config", weight: 2, on: anyConfig,
 			with: []parameter{
-				keyParameter(), number("n", 1, mostWrites, "10", "10", "25", "50", "150"), duration("every", "2ms", "20ms", "100ms", "400ms", "400ms"),
+				keyParameter(), number("n", 1, mostWrites, "10", "10", "25", "50", "150", "300"), duration("every", "2ms", "20ms", "60ms", "100ms", "400ms"),
 			},
 			words: "user writes key {key|q} of {on} {n} times, every {every}",
 			do:    hammer,

@@ -115,9 +115,12 @@ func (c client) replace(ctx context.Context, s step, drop func(string) bool, edi
 	return c.put(ctx, s.key, "kubectl-replace", manifest)
 }
 
-// isOfServer reports whether an annotation is one that controllers or kubectl add to what a user writes.
+// injected begins the annotations that other webhooks add to workloads.
+const injected = "injector.example.com/"
+
+// isOfServer reports whether an annotation is one that controllers, other webhooks or kubectl add to what a user writes.
 func isOfServer(key string) bool {
-	return strings.HasPrefix(key, "deployment.kubernetes.io/") || key == corev1.LastAppliedConfigAnnotation
+	return strings.HasPrefix(key, injected) || strings.HasPrefix(key, "deployment.kubernetes.io/") || key == corev1.LastAppliedConfigAnnotation
 }
 
 // clean returns a copy of a workload without some annotations, on itself and on its template.

@@ -95,6 +95,7 @@ func (s *Server) update(q *request, produce producer) (answer, error) {
 			return answer{}, err
 		}
 		old, first = current, false
+		q.webhook = "" // what rejected this attempt does not matter any more
 	}
 }
 

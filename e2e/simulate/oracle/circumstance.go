@@ -17,6 +17,8 @@ func (o *Oracle) replacedUnder(p *pod, s *stamp) string {
 	switch {
 	case w.excluded || !s.eligible || !p.stamp.eligible:
 		return "/excluded"
+	case o.returnedBetween(w, p.stamp, s):
+		return "/returned"
 	case o.touchedBetween(w, p.stamp, s):
 		return "/touched"
 	}
@@ -29,6 +31,13 @@ func (w *workload) restartedUnder(before *stamp) string {
 		return "/excluded"
 	}
 	return ""
+}
+
+// returnedBetween reports whether a listed object changed and changed back, and the workload was stamped in between.
+func (o *Oracle) returnedBetween(w *workload, first, last *stamp) bool {
+	return w.hasBetween(first, last) && slices.ContainsFunc(w.refs, func(r ref) bool {
+		return len(o.contents.of(w.id.namespace, r).within(first.version, last.version)) > 0
+	})
 }
 
 // touchedBetween reports whether a listed object was written between two stamps, although its content is the same.

@@ -195,6 +195,14 @@ func TestHotLoop(t *testing.T) {
 	runLaw(t, "hot-loop", map[string]lawCase{
 		"no pause": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
 		"pauses":   {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
-		"a burst":  {options: hooked, because: "the state moves on", happens: attempts(40, 10*time.Millisecond)},
+		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *scene) {
+			s.begin()
+			for i := range 70 {
+				s.set(configMap("app"), string(rune('A'+i)))
+				s.request(replica, "patch", cart, []byte(`{}`))
+				s.wait(10 * time.Millisecond)
+			}
+		}},
+		"a burst": {options: hooked, because: "the state moves on", happens: attempts(40, 10*time.Millisecond)},
 	})
 }

@@ -12,7 +12,7 @@ import (
 type Fault struct {
 	At time.Time
 	// Kind says what fails. These are known: "down", "killed", "stopped", "frozen" (a replica does not work), "clock",
-	// "rights", "watch-refused", "watch-held", "namespace-webhook"; every other one is something that may disturb all of
+	// "rights", "denied", "watch-refused", "watch-held", "namespace-webhook"; every other one is something that may disturb all of
 	// the program within Scope.
 	Kind string
 	// Scope is what is concerned: a client ("replica-0" means its processes "replica-0.1", too), a namespace ("shop" or
@@ -40,7 +40,7 @@ type span struct {
 
 func (s *span) recovery() time.Duration {
 	switch s.kind {
-	case "rights", "watch-refused", "namespace-webhook":
+	case "rights", "denied", "watch-refused", "namespace-webhook":
 		return longRecovery
 	}
 	return recovery

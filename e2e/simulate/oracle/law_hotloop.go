@@ -24,11 +24,16 @@ func (o *Oracle) judgeRate(w *workload, call *world.Call) {
 		recent = recent[1:]
 	}
 	w.requests.recent = recent
-	if took := call.Arrived.Sub(recent[0]); len(recent) == hastily && took < shortTime {
-		o.violate(call.Arrived, broken{"hot-loop", w.id.String(), call.Verb}, "the program sent %d writes of it in the %s before %s",
-			hastily, took, o.when(call.Arrived))
-		o.looping = true
+	took := call.Arrived.Sub(recent[0])
+	if len(recent) < hastily || took >= shortTime || w.acts[0].After(recent[0]) {
+		return
 	}
+	if every := o.restless(w, recent[0], call.Arrived); every > 0 && every < hammering {
+		return // each change may be a reload, if the gates are open
+	}
+	o.violate(call.Arrived, broken{"hot-loop", w.id.String(), call.Verb}, "the program sent %d writes of it in the %s before %s",
+		hastily, took, o.when(call.Arrived))
+	o.looping = true
 }
 
 // Looping reports whether the program was found in a hot loop: there is no sense in going on.

@@ -103,21 +103,30 @@ func (o *Oracle) judgeRejection(r world.Reply) {
 		o.count("rejections excused: webhook away and failurePolicy Fail")
 		return
 	}
-	w := o.workloads[idOf(r.Call.Key)]
-	how := "rejected"
-	if (r.Status == http.StatusConflict || r.Status == http.StatusServiceUnavailable) && o.asksForReload(r.Call, w) {
-		if !changesTemplate(r.Call, w) {
-			o.count("rejections excused: verified reload")
-			return
-		}
-		how += "/with-template"
-		if o.isBound(r.Call) {
-			how += "/bound"
-		}
+	how, excused := o.rejectedUnder(r)
+	if excused {
+		o.count("rejections excused: verified reload")
+		return
 	}
 	subject := idOf(r.Call.Key).String()
-	o.violate(r.At, broken{"unharmed", subject, how}, "the %s of %s at %s failed because of %s: status %d, %s",
+	o.violate(r.At, broken{"unharmed", subject, "rejected" + how}, "the %s of %s at %s failed because of %s: status %d, %s",
 		r.Call.Verb, r.Call.Client, o.when(r.Call.Arrived), r.Webhook, r.Status, message)
+}
+
+// rejectedUnder returns the circumstances in which a write was rejected. A new request for a reload that changes nothing else
+// may be.
+func (o *Oracle) rejectedUnder(r world.Reply) (how string, excused bool) {
+	w := o.workloads[idOf(r.Call.Key)]
+	unproven := r.Status == http.StatusConflict || r.Status == http.StatusServiceUnavailable
+	switch {
+	case !unproven || !o.asksForReload(r.Call, w):
+		return "", false
+	case !changesTemplate(r.Call, w):
+		return "", true
+	case o.isBound(r.Call):
+		return "/with-template/bound", false
+	}
+	return "/with-template", false
 }
 
 // changesTemplate reports whether a request changes the pod template, too: then it is a rollback or another write that brings
