@@ -28,7 +28,8 @@ func (s *simulation) webhookClient(r *replica) *http.Client {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return s.net.Dial(ctx, apiHost, net.JoinHostPort(r.name, webhookPort))
 		},
-		TLSClientConfig: &tls.Config{RootCAs: s.certificate.roots, ServerName: certificateName, MinVersion: tls.VersionTLS13,
+		TLSClientConfig: &tls.Config{
+			RootCAs: s.certificate.roots, ServerName: certificateName, MinVersion: tls.VersionTLS13,
 			CurvePreferences: []tls.CurveID{tls.X25519}, // the cheapest: what is exchanged here is no secret
 		},
 	}}

@@ -50,7 +50,7 @@ func startProcess(ctx context.Context) (*process, error) {
 
 // jobLimit is how long a job may take in real time. One that takes longer is stuck: something in the bubble waits for what the
 // scheduler does not see.
-const jobLimit = 2 * time.Minute
+const jobLimit = 5 * time.Minute
 
 // do has the worker do a job. The error says that it crashed, with the beginning of what it printed.
 func (p *process) do(j job) (outcome, error) {
