@@ -60,7 +60,7 @@ func (s *seen) take() []string {
 
 // config returns the configuration of a webhook for Deployments in the namespaces of the test.
 func (h hook) config(namespace string) admissionregistrationv1.MutatingWebhook {
-	fail, none, seconds := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(2)
+	fail, none, seconds := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(20)
 	w := admissionregistrationv1.MutatingWebhook{
 		Name: h.name + ".example.com", FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
