@@ -21,6 +21,8 @@ type story struct {
 	// one came back.
 	noted               time.Time
 	overtaken, returned bool
+	// untold is the version of the last restart for whose annotation there was no room.
+	untold int64
 	// cramped means that there was no space for it.
 	cramped bool
 }
@@ -59,6 +61,7 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	value := text(annotationsOf(c.New), name)
 	if value == text(annotationsOf(c.Old), name) {
 		if annotationLimit-o.sizeOfOthers(annotationsOf(c.New)) < storyNeeds {
+			w.story.untold = c.Version
 			o.count("restarts excused: no space for an annotation")
 			w.story.cramped = true
 			return

@@ -73,7 +73,6 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 		visible: visible, marks: marks, refs: w.refs, call: c.Call, eligible: w.eligible,
 		guarded: w.inScope && !w.unclear,
 	}
-	previous := w.last()
 	if c.Call != nil {
 		s.arrived, s.arrivedAt = c.Call.ArrivedVersion, c.Call.Arrived
 		s.program = o.options.Program(c.Call.Client)
@@ -82,11 +81,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	case s.program:
 		o.readByProgram(w, s)
 	case w.attended() && o.seen(w, c):
-		s.seen = true
-		s.periods = []*period{{from: s.arrived, to: s.version}}
-		if previous != nil && o.missesRequired(w, s) {
-			s.add(previous.periods)
-		}
+		o.readByWebhook(w, s)
 	default:
 		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 		inherit(w, s)
@@ -94,6 +89,15 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	o.noteOldKey(w, s)
 	s.handmade = !s.program && (o.isHandmade(w, c) || !w.eligible && o.setsMarks(w, c))
 	return s
+}
+
+// readByWebhook notes when the webhook may have read the contents of a user's stamp.
+func (o *Oracle) readByWebhook(w *workload, s *stamp) {
+	s.seen = true
+	s.periods = []*period{{from: s.arrived, to: s.version}}
+	if previous := w.last(); previous != nil && o.missesRequired(w, s) {
+		s.add(previous.periods)
+	}
 }
 
 // readByProgram notes when the program may have read the contents of its own stamp.
