@@ -34,6 +34,9 @@ type HuntOptions struct {
 	Shrink int
 }
 
+// shrinkFor is how much real time may be spent on making a history shorter, so that a hunt ends in time.
+const shrinkFor = 40 * time.Second
+
 // UsageError is about what a person asked for.
 type UsageError struct{ Err error }
 
@@ -159,7 +162,7 @@ func (h *hunt) judge(ctx context.Context, p *process, drawn history.History, res
 	short := result.Short
 	if short == nil && p != nil && h.options.Shrink > 0 {
 		h.print("  making it shorter …\n")
-		if closer, err := p.do(job{History: drawn, Shrink: h.options.Shrink, Want: first.Signature}); err == nil && ctx.Err() == nil && closer.Short != nil {
+		if closer, err := p.do(job{History: drawn, Shrink: h.options.Shrink, ShrinkFor: shrinkFor, Want: first.Signature}); err == nil && ctx.Err() == nil && closer.Short != nil {
 			short = closer.Short
 		}
 	}

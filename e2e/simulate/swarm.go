@@ -65,5 +65,5 @@ func share(r *rand.Rand, c history.Catalogue, weights map[string]int, acts int) 
 
 // pace draws how fast the steps follow each other.
 func pace(r *rand.Rand) history.Pace {
-	return []history.Pace{history.Mixed, history.Mixed, history.Quick, history.Calm, history.Calm}[r.IntN(5)]
+	return []history.Pace{history.Mixed, history.Mixed, history.Quick, history.Quick, history.Calm}[r.IntN(5)]
 }

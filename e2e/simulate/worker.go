@@ -34,6 +34,8 @@ type job struct {
 	History history.History `json:"history"`
 	// Shrink is how many runs may be spent on making a failing history shorter.
 	Shrink int `json:"shrink,omitempty"`
+	// ShrinkFor is how much real time may be spent on it; 0 does not limit it.
+	ShrinkFor time.Duration `json:"shrinkFor,omitempty"`
 	// Want is the signature that the shorter history must have; empty means that of the first violation.
 	Want    string `json:"want,omitempty"`
 	Verbose bool   `json:"verbose,omitempty"`
@@ -123,7 +125,11 @@ func do(t *testing.T, certificate *certificate, j job) outcome {
 		return o
 	}
 	want := cmp.Or(j.Want, result.Violations[0].Signature)
+	until := time.Now().Add(j.ShrinkFor)
 	short := history.Shrink(j.History, func(h history.History) bool {
+		if j.ShrinkFor > 0 && time.Now().After(until) {
+			return false
+		}
 		return hasSignature(Run(t, h, certificate, Options{}).Violations, want)
 	}, j.Shrink)
 	last := Run(t, short, certificate, Options{})
