@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
@@ -75,7 +74,7 @@ const (
 func Run(t *testing.T, h history.History, certificate *certificate, o Options) Result {
 	t.Helper()
 	var result Result
-	synctest.Test(t, func(t *testing.T) {
+	left := inBubble(t, func(t *testing.T) {
 		s, err := newSimulation(h, certificate, o)
 		if err != nil {
 			t.Fatalf("begin the simulation: %v", err)
@@ -86,6 +85,9 @@ func Run(t *testing.T, h history.History, certificate *certificate, o Options) R
 		s.close()
 		result = s.result()
 	})
+	for _, stack := range left {
+		result.Violations = append(result.Violations, oracle.Violation{Law: "alive", Signature: "alive/leak", Text: "a goroutine is left over: " + stack})
+	}
 	return result
 }
 
