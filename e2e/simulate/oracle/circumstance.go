@@ -148,6 +148,9 @@ func (o *Oracle) doubledUnder(workloads ...*workload) string {
 			return "/marks-back"
 		}
 	}
+	if slices.ContainsFunc(o.faults.spans, func(s *span) bool { return s.kind == "clock" }) {
+		return "/clock"
+	}
 	if !o.faults.never() {
 		return "/after-fault"
 	}

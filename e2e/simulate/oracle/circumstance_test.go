@@ -91,6 +91,15 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
+		"reported twice after a clock was wrong": {options: hooked, want: "explained/event-doubled/clock", because: "it was reported before", happens: func(s *scene) {
+			s.fault("clock", "replica-0", time.Second)
+			s.wait(20 * time.Minute)
+			s.changed()
+			s.reload(cart, "b", "configmap/app modified")
+			s.announce(cart)
+			s.rollout(cart)
+			s.quiet()
+		}},
 		"an old annotation came back": {options: hooked, want: "explained/event-doubled/marks-back", because: "it was reported before", happens: func(s *scene) {
 			s.changed()
 			s.reload(cart, "b", "configmap/app modified")

@@ -27,6 +27,9 @@ const (
 	recovery = time.Minute
 	// longRecovery is the same after denials, which are repeated ever more rarely.
 	longRecovery = 6 * time.Minute
+	// clockRecovery is the same after a clock was wrong, by ten minutes at most: what was noted while it was ahead lies in the
+	// future then. The simulated clock has no monotonic reading, which spares a real process this.
+	clockRecovery = 11 * time.Minute
 	// warmUp is how long the first replicas may take to start, afterElection the first leader to begin its work.
 	warmUp, afterElection = 20 * time.Second, 5 * time.Second
 )
@@ -42,6 +45,8 @@ func (s *span) recovery() time.Duration {
 	switch s.kind {
 	case "rights", "denied", "watch-refused", "namespace-webhook":
 		return longRecovery
+	case "clock":
+		return clockRecovery
 	}
 	return recovery
 }
