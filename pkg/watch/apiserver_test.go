@@ -1,9 +1,9 @@
 package watch_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,13 +12,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -39,15 +41,19 @@ type apiServer struct {
 	changed  chan struct{} // closed at every change
 	drop     chan struct{} // closed to end the streams
 	inject   *metav1.Status
-	requests []url.Values
+	requests []request
 	faults   faults
+	wires    []*wire
+	// clusterScoped says that the resource has no namespaces.
+	clusterScoped bool
 }
 
-// faults are what new requests run into.
-type faults struct {
-	refuse       bool
-	status       int // of the answer, if not 0
-	noStreamList bool
+// request is a request that came in: path, query and time.
+type request struct {
+	url.Values
+
+	path string
+	at   time.Time
 }
 
 type change struct {
@@ -79,22 +85,6 @@ func (s *apiServer) client(tb testing.TB) dynamic.Interface {
 	client, err := dynamic.NewForConfigAndClient(&rest.Config{Host: "http://server", QPS: -1}, &http.Client{Transport: transport})
 	require.NoError(tb, err)
 	return client
-}
-
-func (s *apiServer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	s.mu.Lock()
-	refuse := s.faults.refuse
-	s.mu.Unlock()
-	if refuse {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	}
-	near, far := net.Pipe()
-	select {
-	case s.conns <- far:
-		return near, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // Accept, Close and Addr make the server its own listener.
@@ -131,32 +121,8 @@ func (s *apiServer) write(kind string, object *unstructured.Unstructured) {
 	s.changed = make(chan struct{})
 }
 
-// Compact forgets the history: who asks for it gets 410.
-func (s *apiServer) Compact() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.oldest, s.history = s.version, nil
-}
-
-// Drop ends all streams, with an error event if a status is given.
-func (s *apiServer) Drop(status *metav1.Status) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inject = status
-	close(s.drop)
-	s.drop = make(chan struct{})
-}
-
-// Fault changes what new requests run into.
-func (s *apiServer) Fault(faults faults) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = faults
-}
-
-// Requests are the queries that came in.
-func (s *apiServer) Requests() []url.Values {
+// Requests are the requests that came in.
+func (s *apiServer) Requests() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
@@ -165,43 +131,87 @@ func (s *apiServer) Requests() []url.Values {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.mu.Lock()
-	s.requests = append(s.requests, q)
+	s.requests = append(s.requests, request{q, r.URL.Path, time.Now()})
 	faults := s.faults
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if faults.warn != "" {
+		w.Header().Set("Warning", fmt.Sprintf("299 - %q", faults.warn))
+	}
+	chosen, err := selection(r.URL)
+	watching := q.Get("watch") != ""
+	get := !strings.HasSuffix(r.URL.Path, "/"+ingresses.Resource)
 	switch {
+	case faults.hang, faults.hangGet && get:
+		<-r.Context().Done()
 	case faults.status != 0:
-		fail(w, faults.status, metav1.StatusReasonInternalError)
+		fail(w, faults.status, reasons[faults.status])
+	case err != nil:
+		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	case q.Get("sendInitialEvents") == "true" && faults.noStreamList:
 		fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	case q.Get("watch") != "":
-		s.serveWatch(w, r, selection(r.URL))
+	case watching:
+		s.serveWatch(w, r, chosen)
+	case get:
+		s.serveObject(w, r.URL.Path)
+	case faults.end != nil:
+		faults.end(w, s.list(chosen))
 	default:
-		s.serveList(w, selection(r.URL))
+		send(w, s.list(chosen))
 	}
 }
 
-// selection is what namespace, labels and name of a request choose.
-func selection(u *url.URL) func(*unstructured.Unstructured) bool {
-	selector, err := labels.Parse(u.Query().Get("labelSelector"))
+// selection is what namespace, labels and fields of a request choose. As for a
+// real Ingress, there are two fields that a selector may name; the others are
+// an error. The type is one more, as of a Secret.
+func selection(u *url.URL) (func(*unstructured.Unstructured) bool, error) {
+	byLabels, err := labels.Parse(u.Query().Get("labelSelector"))
 	if err != nil {
-		panic(err)
+		return nil, err
+	}
+	byFields, err := fields.ParseSelector(u.Query().Get("fieldSelector"))
+	if err != nil {
+		return nil, err
+	}
+	for _, term := range byFields.Requirements() {
+		if !slices.Contains([]string{"metadata.name", "metadata.namespace", "type"}, term.Field) {
+			return nil, errors.New("field label not supported: " + term.Field)
+		}
 	}
 	_, after, inNamespace := strings.Cut(u.Path, "/namespaces/")
 	namespace, _, _ := strings.Cut(after, "/")
-	name, byName := strings.CutPrefix(u.Query().Get("fieldSelector"), "metadata.name=")
 	return func(object *unstructured.Unstructured) bool {
-		return object != nil && selector.Matches(labels.Set(object.GetLabels())) &&
-			(!inNamespace || object.GetNamespace() == namespace) && (!byName || object.GetName() == name)
-	}
+		if object == nil || inNamespace && object.GetNamespace() != namespace {
+			return false
+		}
+		class, _, _ := unstructured.NestedString(object.Object, "type")
+		known := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace(), "type": class}
+		return byLabels.Matches(labels.Set(object.GetLabels())) && byFields.Matches(known)
+	}, nil
 }
 
-func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {
-	w.WriteHeader(code)
-	send(w, metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "injected",
-	})
+// serveObject serves what is read by name. A kind that has namespaces is not
+// found at all where the path has none: the real server answers with a Status
+// without details, or, for a custom resource, with this text.
+func (s *apiServer) serveObject(w http.ResponseWriter, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	namespace, name := "", path[strings.LastIndex(path, "/")+1:]
+	if _, after, found := strings.Cut(path, "/namespaces/"); found {
+		namespace, _, _ = strings.Cut(after, "/")
+	}
+	object := s.objects[namespace+"/"+name]
+	switch {
+	case s.clusterScoped != (namespace == ""):
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	case object == nil:
+		status := apierrors.NewNotFound(ingresses.GroupResource(), name).ErrStatus
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		w.WriteHeader(http.StatusNotFound)
+		send(w, status)
+	default:
+		send(w, object.Object)
+	}
 }
 
 func send(w io.Writer, value any) {
@@ -213,12 +223,12 @@ func send(w io.Writer, value any) {
 	}
 }
 
-func (s *apiServer) serveList(w http.ResponseWriter, chosen func(*unstructured.Unstructured) bool) {
+func (s *apiServer) list(chosen func(*unstructured.Unstructured) bool) map[string]any {
 	items, version := s.snapshot(chosen)
-	send(w, map[string]any{
+	return map[string]any{
 		"apiVersion": "v1", "kind": "List", "items": items,
 		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)},
-	})
+	}
 }
 
 func (s *apiServer) snapshot(chosen func(*unstructured.Unstructured) bool) ([]map[string]any, int) {
@@ -235,15 +245,24 @@ func (s *apiServer) snapshot(chosen func(*unstructured.Unstructured) bool) ([]ma
 
 func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen func(*unstructured.Unstructured) bool) {
 	s.mu.Lock()
-	drop, oldest := s.drop, s.oldest
+	drop, oldest, faults := s.drop, s.oldest, s.faults
 	s.mu.Unlock()
 	q := r.URL.Query()
 	version, _ := strconv.Atoi(q.Get("resourceVersion"))
-	if q.Get("sendInitialEvents") == "true" {
+	if faults.short {
+		return
+	} else if faults.mute {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	} else if q.Get("sendInitialEvents") == "true" {
 		var items []map[string]any
 		items, version = s.snapshot(chosen)
 		for _, item := range items {
 			event(w, "ADDED", item)
+		}
+		if faults.endStreamedList {
+			return
 		}
 		event(w, "BOOKMARK", bookmark(version))
 	} else if version < oldest {
@@ -304,6 +323,10 @@ func (s *apiServer) stream(
 // sendTo makes a transition of labels an addition or a deletion, as the real
 // server does.
 func (c change) sendTo(w io.Writer, chosen func(*unstructured.Unstructured) bool) {
+	if c.kind == "BOOKMARK" {
+		event(w, c.kind, map[string]any{"apiVersion": "v1", "kind": "Ingress", "metadata": map[string]any{"resourceVersion": strconv.Itoa(c.version)}})
+		return
+	}
 	before, now := chosen(c.before), chosen(c.now)
 	switch {
 	case c.kind == "DELETED" && before, before && !now:

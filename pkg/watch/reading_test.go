@@ -229,6 +229,7 @@ func TestClusterScopedObjects(t *testing.T) {
 			return u
 		}
 		s := newServer(t, node("a"), node("b"))
+		s.clusterScoped = true
 		config := calls.single("a")
 		config.Namespace = ""
 		startSingle(t, s, config)
