@@ -40,7 +40,7 @@ type Config struct {
 	Transform func(object *unstructured.Unstructured)
 
 	// DebounceInterval is the least time between two OnChange. 0 means
-	// DefaultDebounceInterval.
+	// DefaultDebounceInterval; NoDebounce switches debouncing off.
 	DebounceInterval time.Duration
 	// CallOnChangeDuringSync calls OnChange during the initial sync too, with
 	// IsInitialSync true; else its changes are delivered once, at its end.
@@ -125,8 +125,8 @@ func (c Config) check(client dynamic.Interface) (*Indexer, *Selector, error) {
 	if fault := checkLabels(c.LabelSelector); fault != nil {
 		faults = append(faults, fault)
 	}
-	if c.DebounceInterval < 0 {
-		faults = append(faults, &ConfigError{Field: "DebounceInterval", Expression: c.DebounceInterval.String(), Reason: "is negative; 0 means the default of 5s"})
+	if fault := checkInterval("DebounceInterval", c.DebounceInterval); fault != nil {
+		faults = append(faults, fault)
 	}
 	selector, err := NewSelector(c.FieldSelector)
 	if err != nil {

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,10 +14,15 @@ import (
 // DefaultDebounceInterval is the refractory period where none is configured.
 const DefaultDebounceInterval = 5 * time.Second
 
+// NoDebounce is the interval that switches debouncing off: every change makes a
+// callback at once. Changes that come while a callback runs are batched for the
+// next one, and those of the initial sync as with any interval.
+const NoDebounce time.Duration = -1
+
 // DebouncerConfig configures a Debouncer.
 type DebouncerConfig struct {
 	// Interval is the refractory period: the least time between the beginnings
-	// of two callbacks. 0 means DefaultDebounceInterval.
+	// of two callbacks. 0 means DefaultDebounceInterval; NoDebounce, none.
 	Interval time.Duration
 	// InitialSync begins in sync mode, which EndSync ends.
 	InitialSync bool
@@ -55,8 +61,8 @@ type Debouncer struct {
 // each fault.
 func NewDebouncer(config DebouncerConfig) (*Debouncer, error) {
 	var faults []error
-	if config.Interval < 0 {
-		faults = append(faults, &ConfigError{Field: "Interval", Expression: config.Interval.String(), Reason: "is negative; 0 means the default of 5s"})
+	if fault := checkInterval("Interval", config.Interval); fault != nil {
+		faults = append(faults, fault)
 	}
 	if config.Callback == nil {
 		faults = append(faults, &ConfigError{Field: "Callback", Reason: "is missing"})
@@ -75,14 +81,24 @@ func NewDebouncer(config DebouncerConfig) (*Debouncer, error) {
 	}, nil
 }
 
+func checkInterval(field string, interval time.Duration) error {
+	if interval >= 0 || interval == NoDebounce {
+		return nil
+	}
+	return &ConfigError{
+		Field: field, Expression: interval.String(),
+		Reason: fmt.Sprintf("is negative; 0 means the default of %s, NoDebounce none", DefaultDebounceInterval),
+	}
+}
+
 // Record adds the counts to the window; IsInitialSync is ignored.
 func (d *Debouncer) Record(changes ChangeStats) {
 	if changes.Empty() {
 		return
 	}
 	d.mu.Lock()
-	// Who recorded the first change of a window has woken Run, which knows when
-	// the window ends; what is held back, the end of sync mode brings out.
+	// The first change of a window wakes Run, which knows when the window ends;
+	// what is held back, the end of sync mode brings out.
 	first := d.pending.Empty() && !d.held()
 	d.pending = d.pending.plus(changes)
 	d.mu.Unlock()
@@ -96,9 +112,17 @@ func (d *Debouncer) Record(changes ChangeStats) {
 // waiting for the callback. With nothing accumulated nothing happens.
 func (d *Debouncer) Flush() {
 	d.mu.Lock()
-	d.flush = true
-	d.mu.Unlock()
-	d.signal()
+	defer d.mu.Unlock()
+	d.flushPending()
+}
+
+// flushPending does not concern what is recorded later: with nothing pending it
+// must leave no mark.
+func (d *Debouncer) flushPending() {
+	if !d.pending.Empty() {
+		d.flush = true
+		d.signal()
+	}
 }
 
 // EndSync ends sync mode and delivers at once what has accumulated, with
@@ -115,7 +139,8 @@ func (d *Debouncer) endSync(mark func(), after func(context.Context)) {
 	if !d.syncing {
 		return
 	}
-	d.syncing, d.flush, d.after = false, true, after
+	d.syncing, d.after = false, after
+	d.flushPending()
 	mark()
 	d.signal()
 }
@@ -159,7 +184,7 @@ func (d *Debouncer) Run(ctx context.Context) {
 type work struct {
 	stats ChangeStats
 	after func(context.Context)
-	wait  time.Duration // until there is more to do; 0: until somebody signals
+	wait  time.Duration // until there is more to do; 0: until the next signal
 }
 
 // due takes what is to be delivered now.
@@ -181,7 +206,7 @@ func (d *Debouncer) due(now time.Time) work {
 	return next
 }
 
-// held tells that callbacks wait for the end of sync mode.
+// held reports whether callbacks wait for the end of sync mode.
 func (d *Debouncer) held() bool {
 	return d.syncing && !d.config.CallDuringSync
 }

@@ -88,7 +88,7 @@ func TestEveryFaultIsReported(t *testing.T) {
 	}
 	_, err = watch.NewSingle(watch.SingleConfig{GVR: ingresses}, fakeClient())
 	require.ErrorContains(t, err, "Name: is missing")
-	_, err = watch.NewDebouncer(watch.DebouncerConfig{Interval: -1})
+	_, err = watch.NewDebouncer(watch.DebouncerConfig{Interval: -2})
 	require.ErrorContains(t, err, "Interval")
 	require.ErrorContains(t, err, "Callback: is missing")
 	_, err = watch.NewStore(0)

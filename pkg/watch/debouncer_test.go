@@ -1,0 +1,100 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+func newDebouncer(t testing.TB, config watch.DebouncerConfig, callback func(stats watch.ChangeStats)) *watch.Debouncer {
+	t.Helper()
+	config.Callback = func(_ context.Context, stats watch.ChangeStats) error { callback(stats); return nil }
+	debouncer, err := watch.NewDebouncer(config)
+	require.NoError(t, err)
+	return debouncer
+}
+
+var one = watch.ChangeStats{Modified: 1}
+
+// Nothing runs before Run: so the flush comes certainly before the change.
+func TestFlushDoesNotConcernLaterChanges(t *testing.T) {
+	t.Parallel()
+	flush := func(d *watch.Debouncer) { d.Flush() }
+	cases := map[string]struct {
+		config watch.DebouncerConfig
+		flush  func(*watch.Debouncer)
+		want   []string // after an hour, where the first callback is at once
+	}{
+		"within the interval":  {watch.DebouncerConfig{}, flush, []string{"+0 ~1 -0 after 0s", "+0 ~1 -0 after 5s"}},
+		"during sync":          {watch.DebouncerConfig{InitialSync: true}, flush, nil},
+		"at the end of a sync": {watch.DebouncerConfig{InitialSync: true, CallDuringSync: true}, (*watch.Debouncer).EndSync, []string{"+0 ~1 -0 after 0s", "+0 ~1 -0 after 5s"}},
+		"without debouncing":   {watch.DebouncerConfig{Interval: watch.NoDebounce}, flush, []string{"+0 ~1 -0 after 0s", "+0 ~1 -0 after 0s"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				began := time.Now()
+				var debouncer *watch.Debouncer
+				first := true
+				debouncer = newDebouncer(t, c.config, func(stats watch.ChangeStats) {
+					calls.add("%s after %s", stats, time.Since(began))
+					if first {
+						first = false
+						c.flush(debouncer) // nothing is pending
+						debouncer.Record(one)
+					}
+				})
+				if c.want == nil { // no callback: flush before
+					c.flush(debouncer)
+				}
+				debouncer.Record(one)
+				go debouncer.Run(t.Context())
+				pass(time.Hour)
+				assert.Equal(t, append([]string{}, c.want...), calls.read())
+			})
+		})
+	}
+}
+
+func TestDebouncingSwitchedOff(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t, object("a"), object("b"))
+		bulk := startBulk(t, s, watch.Config{DebounceInterval: watch.NoDebounce, OnChange: calls.timed()})
+		assert.Equal(t, []string{"+2 ~0 -0 after 0s"}, calls.read(), "the initial sync is one change")
+		for range 3 {
+			s.Update(object("a"))
+			synctest.Wait()
+			assert.Equal(t, []string{"+0 ~1 -0 after 0s"}, calls.read())
+		}
+		assert.Equal(t, "1005", bulk.Store().Object("default", "a").GetResourceVersion())
+	})
+}
+
+func TestWithoutDebouncingAFreeCallbackIsAwaited(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		began := time.Now()
+		debouncer := newDebouncer(t, watch.DebouncerConfig{Interval: watch.NoDebounce}, func(stats watch.ChangeStats) {
+			calls.add("%s after %s", stats, time.Since(began))
+			<-time.After(time.Minute)
+		})
+		go debouncer.Run(t.Context())
+		for range 4 {
+			debouncer.Record(one)
+			pass(time.Second)
+		}
+		pass(time.Hour)
+		assert.Equal(t, []string{"+0 ~1 -0 after 0s", "+0 ~3 -0 after 1m0s"}, calls.read())
+	})
+}
