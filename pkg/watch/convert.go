@@ -2,11 +2,13 @@ package watch
 
 import "math"
 
-// maxExact is the largest float64 below which every whole number is exact.
-const maxExact = 1 << 53
+// maxExact is the largest whole number that is certainly the one which was
+// written: 2^53 as a float64 may have been 2^53+1.
+const maxExact = 1<<53 - 1
 
-// wholeToInt turns the whole float64 values within ±2^53 of a JSON object into
-// int64, in place. A second run changes nothing.
+// wholeToInt turns the whole float64 values of a JSON object into int64, in
+// place, between -2^53 and 2^53: others may have been rounded, and stay as they
+// are. A second run changes nothing.
 func wholeToInt(fields map[string]any) {
 	for name, value := range fields {
 		switch value := value.(type) {

@@ -105,9 +105,9 @@ func dotted(p path) string {
 	return strings.Join(names, ".")
 }
 
-// Prepare removes the ignored fields and turns whole float64 values within
-// ±2^53 into int64. It changes the object in place, so that nobody else may
-// hold it yet; doing it twice changes nothing more.
+// Prepare removes the ignored fields and turns whole float64 values between
+// -2^53 and 2^53 into int64. It changes the object in place, so that nothing
+// else may hold it yet; doing it twice changes nothing more.
 func (x *Indexer) Prepare(object *unstructured.Unstructured) {
 	for _, ignored := range x.ignore {
 		ignored.remove(object.Object)

@@ -196,10 +196,12 @@ func TestNumbersAreExact(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		numbers := map[string]any{
-			"9007199254740992.0":  int64(1 << 53),
-			"-9007199254740992.0": int64(-1 << 53),
+			"9007199254740991.0":  int64(1<<53 - 1),
+			"-9007199254740991.0": int64(-1<<53 + 1),
+			"9007199254740993.0":  float64(1 << 53), // rounded by the decoder: as an integer it would be another number
+			"-9007199254740993.0": float64(-1 << 53),
 			"9007199254740994.0":  float64(1<<53 + 2),
-			"-9007199254740994.0": float64(-1<<53 - 2),
+			"1e300":               1e300,
 			"1e3":                 int64(1000),
 			"-0.5":                -0.5,
 			"9223372036854775807": int64(1<<63 - 1), // never was a float64
