@@ -170,8 +170,8 @@ func (b *Bulk) IsSynced() bool {
 
 // WaitForSync blocks until sync and returns the number of objects that the
 // initial list brought into the store. Callbacks may still be running then.
-// The error wraps the context's, and the last watch error if there was one, or
-// ErrStopped.
+// The error wraps the context's error and its cause, or ErrStopped; and the last
+// watch error if there was one.
 func (b *Bulk) WaitForSync(ctx context.Context) (int, error) {
 	if err := b.life.wait(ctx, name(b.config.GVR, b.config.Namespace, ""), b.failures); err != nil {
 		return 0, err

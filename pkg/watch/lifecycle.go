@@ -76,16 +76,28 @@ func (l *lifecycle) isSynced() bool {
 	}
 }
 
-// wait blocks until sync, the end of the watcher or the end of the context,
-// whose error then names the last watch error.
+// contextError is the error of a context that has ended and, where it has one
+// of its own, its cause: errors.Is finds both.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// wait blocks until sync, the end of the watcher or the end of the context. The
+// error names the last watch error.
 func (l *lifecycle) wait(ctx context.Context, what string, failures *failures) error {
 	var cause error
 	select {
 	case <-l.synced:
 	case <-l.ended:
-		cause = ErrStopped
+		if cause = l.err; cause == nil {
+			cause = ErrStopped
+		}
 	case <-ctx.Done():
-		cause = context.Cause(ctx)
+		cause = contextError(ctx)
 	}
 	if l.isSynced() {
 		return nil

@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -121,5 +122,22 @@ func TestStartAfterStop(t *testing.T) {
 		_, err := bulk.WaitForSync(t.Context())
 		require.ErrorIs(t, err, watch.ErrStopped, "it will never sync")
 		assert.Empty(t, s.Requests())
+	})
+}
+
+func TestWaitForSyncHasErrorAndCauseOfContext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t)
+		s.Fault(faults{hang: true})
+		cause := errors.New("the other one has failed")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		_, err := startBulk(t, s, watch.Config{}).WaitForSync(ctx)
+		for _, err := range []error{err, startSingle(t, s, (&journal{}).single("a")).WaitForSync(ctx)} {
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, cause)
+			assert.ErrorContains(t, err, "context canceled: the other one has failed")
+		}
 	})
 }
