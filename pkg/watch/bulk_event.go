@@ -91,8 +91,10 @@ func (b *Bulk) apply(event any) {
 	case before == nil:
 		b.report(nil, object, ChangeStats{Created: 1})
 	case before.GetUID() != object.GetUID():
-		b.report(before, nil, ChangeStats{Deleted: 1})
-		b.report(nil, object, ChangeStats{Created: 1})
+		// One change: no OnChange may come between.
+		b.debouncer.Record(ChangeStats{Created: 1, Deleted: 1})
+		b.notify(before, nil)
+		b.notify(nil, object)
 	default:
 		b.report(before, object, ChangeStats{Modified: 1})
 	}
@@ -107,6 +109,10 @@ func (b *Bulk) forget(namespace, name string) {
 
 func (b *Bulk) report(before, now *unstructured.Unstructured, stats ChangeStats) {
 	b.debouncer.Record(stats)
+	b.notify(before, now)
+}
+
+func (b *Bulk) notify(before, now *unstructured.Unstructured) {
 	if b.config.OnObject != nil {
 		guard(b.log, "OnObject", func() error { b.config.OnObject(before, now); return nil })
 	}
