@@ -84,7 +84,11 @@ func (b *Bulk) apply(event any) {
 		b.forget(object.GetNamespace(), object.GetName())
 		return
 	}
-	before, err := b.store.Put(object, b.indexer.Keys(object)...)
+	keys := b.indexer.Keys(object)
+	if len(keys) == 0 {
+		b.log.Error("Object not indexed: it has too many keys", "namespace", object.GetNamespace(), "name", object.GetName(), "most", MaxKeys)
+	}
+	before, err := b.store.Put(object, keys...)
 	switch {
 	case err != nil:
 		b.log.Error("Object not stored", "namespace", object.GetNamespace(), "name", object.GetName(), "error", err)

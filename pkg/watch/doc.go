@@ -68,6 +68,9 @@
 //	spec.rules[*].host                            every item
 //	status.conditions[?(@.type=="Ready")].status  chosen items (==, != or exists)
 //
+// An index expression that leads to several values (a [*] or a filter) makes a
+// key for each of them.
+//
 // # What to know about informers
 //
 // Objects are shared with the caches: never change one outside of Transform.

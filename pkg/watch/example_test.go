@@ -126,7 +126,7 @@ func ExampleIndexer() {
 	rules := []any{map[string]any{"host": "a.example"}, map[string]any{"host": "b.example"}}
 	keys := indexer.Process(object("shop/web", with(rules, "spec", "rules"), with("Ready", "status", "phase")))
 	fmt.Printf("%q\n", keys)
-	// Output: ["shop" "a.example,b.example"]
+	// Output: [["shop" "a.example"] ["shop" "b.example"]]
 }
 
 func ExampleStore() {
@@ -136,7 +136,7 @@ func ExampleStore() {
 		return
 	}
 	for name, key := range map[string]string{"web": "haproxy", "blog": "nginx", "wiki": "haproxy"} {
-		if _, err := store.Put(object("shop/"+name), key); err != nil {
+		if _, err := store.Put(object("shop/"+name), watch.Key{key}); err != nil {
 			fmt.Println(err)
 		}
 	}

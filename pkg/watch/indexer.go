@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,34 +116,74 @@ func (x *Indexer) Prepare(object *unstructured.Unstructured) {
 	wholeToInt(object.Object)
 }
 
-// Keys extracts the composite key of a prepared object, one string for each
-// expression of IndexBy. A missing field gives "", several values are joined
-// by commas, a number is written without exponent, a list or map as JSON.
-func (x *Indexer) Keys(object *unstructured.Unstructured) []string {
-	keys := make([]string, len(x.keys))
-	for i, key := range x.keys {
-		if key.plain {
-			keys[i] = text(key.field(object.Object))
-		} else {
-			keys[i] = joined(key, object.Object)
+// MaxKeys bounds the keys of one object. Several expressions that lead to
+// several values each have a key for every combination of them.
+const MaxKeys = 1000
+
+// Key is a composite key: a part for each expression of IndexBy, in order.
+type Key []string
+
+// Keys extracts the composite keys of a prepared object: one where each
+// expression leads to one value, else one for each value, and for each
+// combination where several expressions lead to several. A missing field gives
+// "", a number is written without exponent, a list or map as JSON. More than
+// MaxKeys are none: the object cannot be indexed.
+func (x *Indexer) Keys(object *unstructured.Unstructured) []Key {
+	first := make(Key, len(x.keys))
+	all := []Key{first}
+	for i, path := range x.keys {
+		if path.plain {
+			value := text(path.field(object.Object))
+			for _, key := range all {
+				key[i] = value
+			}
+		} else if all = combine(all, i, values(path, object.Object)); all == nil {
+			return nil
 		}
 	}
-	return keys
+	return all
 }
 
-func joined(key path, root map[string]any) string {
+// values are the different values at the path, in their order; "" if there are
+// none.
+func values(path path, root map[string]any) []string {
 	var all []string
-	key.find(root, func(value any) { all = append(all, text(value)) })
-	return strings.Join(all, ",")
+	seen := map[string]bool{}
+	path.find(root, func(value any) {
+		if value := text(value); !seen[value] {
+			seen[value] = true
+			all = append(all, value)
+		}
+	})
+	if len(all) == 0 {
+		return []string{""}
+	}
+	return all
+}
+
+// combine makes each key one for each value of the part at i.
+func combine(keys []Key, i int, values []string) []Key {
+	if len(keys)*len(values) > MaxKeys {
+		return nil
+	}
+	all := make([]Key, 0, len(keys)*len(values))
+	for _, key := range keys {
+		for _, value := range values {
+			combined := slices.Clone(key)
+			combined[i] = value
+			all = append(all, combined)
+		}
+	}
+	return all
 }
 
 // Process is Prepare, then Keys.
-func (x *Indexer) Process(object *unstructured.Unstructured) []string {
+func (x *Indexer) Process(object *unstructured.Unstructured) []Key {
 	x.Prepare(object)
 	return x.Keys(object)
 }
 
-// Width is the number of keys an object has.
+// Width is the number of parts of a key.
 func (x *Indexer) Width() int {
 	return len(x.keys)
 }

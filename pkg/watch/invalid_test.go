@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,8 +189,8 @@ func TestExpressions(t *testing.T) {
 		"spec.rules[9].host":                    "",
 		"spec.rules[-9].host":                   "",
 		"spec.map[0]":                           "",
-		"spec.rules[*].host":                    "x,y",
-		"spec.map.*":                            "1,2",
+		"spec.rules[*].host":                    "x and y",
+		"spec.map.*":                            "1 and 2",
 		"spec.map":                              `{"a":"1","b":"2"}`,
 		"spec.rules[?(@.tls)].host":             "y",
 		"spec.rules[?(@.tls==true)].host":       "y",
@@ -208,7 +209,12 @@ func TestExpressions(t *testing.T) {
 			t.Parallel()
 			indexer, err := watch.NewIndexer(watch.IndexerConfig{IndexBy: []string{expression}})
 			require.NoError(t, err)
-			assert.Equal(t, []string{want}, indexer.Keys(u))
+			var got []string
+			for _, key := range indexer.Keys(u) {
+				require.Len(t, key, 1)
+				got = append(got, key[0])
+			}
+			assert.Equal(t, want, strings.Join(got, " and "))
 		})
 	}
 }
@@ -251,12 +257,12 @@ func TestStoreAlone(t *testing.T) {
 	t.Parallel()
 	store, err := watch.NewStore(2)
 	require.NoError(t, err)
-	_, err = store.Put(object("a"), "only one")
-	require.ErrorContains(t, err, "1 keys given, the index has 2")
-	old, err := store.Put(object("a"), "x", "1")
+	_, err = store.Put(object("a"), watch.Key{"only one"})
+	require.ErrorContains(t, err, `the key ["only one"] has 1 parts, the index has 2`)
+	old, err := store.Put(object("a"), watch.Key{"x", "1"})
 	require.NoError(t, err)
 	assert.Nil(t, old)
-	old, err = store.Put(object("a", class("new")), "x", "1")
+	old, err = store.Put(object("a", class("new")), watch.Key{"x", "1"})
 	require.NoError(t, err)
 	assert.Equal(t, object("a"), old)
 	assert.Len(t, store.Get("x"), 1)
@@ -271,9 +277,9 @@ func TestTheIndexDoesNotGrow(t *testing.T) {
 	store, err := watch.NewStore(2)
 	require.NoError(t, err)
 	for i := range 100 {
-		_, err := store.Put(object("moves"), fmt.Sprint(i), "x")
+		_, err := store.Put(object("moves"), watch.Key{fmt.Sprint(i), "x"})
 		require.NoError(t, err)
-		_, err = store.Put(object("comes and goes"), "y", fmt.Sprint(i))
+		_, err = store.Put(object("comes and goes"), watch.Key{"y", fmt.Sprint(i)})
 		require.NoError(t, err)
 		store.DeleteObject("default", "comes and goes")
 	}

@@ -19,7 +19,7 @@ func TestIndexing(t *testing.T) {
 	scenario(t, "Composite key extraction", func(t bubble) {
 		indexer, err := watch.NewIndexer(watch.IndexerConfig{IndexBy: []string{"metadata.namespace", "metadata.name"}})
 		require.NoError(t, err)
-		assert.Equal(t, []string{"default", "my-ingress"}, indexer.Process(object("default/my-ingress")))
+		assert.Equal(t, []watch.Key{{"default", "my-ingress"}}, indexer.Process(object("default/my-ingress")))
 
 		s := newServer(t, object("default/my-ingress"), object("default/other"), object("web/my-ingress"))
 		bulk := startBulk(t, s, watch.Config{IndexBy: []string{"metadata.namespace", "metadata.name"}})

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -9,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Store holds objects under a composite key. Keys need not be unique: several
-// objects may share one. An object is known by namespace and name, so that a
-// moved key leaves its old place, and deleting one of several objects under a
-// key leaves the others.
+// Store holds objects under composite keys. Keys need not be unique: several
+// objects may share one, and an object may have several. An object is known by
+// namespace and name, so that a moved key leaves its old place, and deleting one
+// of several objects under a key leaves the others.
 //
 // All methods may be called by any goroutine, also from callbacks; none blocks
 // for longer than another one runs. The objects belong to the store: read
@@ -38,7 +39,7 @@ func (i identity) compare(other identity) int {
 type entry struct {
 	id     identity
 	object *unstructured.Unstructured
-	keys   []string
+	keys   []Key
 }
 
 // node is one level of the index; entries are only at the last level.
@@ -57,29 +58,40 @@ func NewStore(width int) (*Store, error) {
 }
 
 // Put stores the object under the keys, in the place of one with the same
-// namespace and name, which it returns (else nil). The number of keys must be
-// the store's width.
-func (s *Store) Put(object *unstructured.Unstructured, keys ...string) (*unstructured.Unstructured, error) {
-	if len(keys) != s.width {
-		return nil, fmt.Errorf("store %s/%s: %d keys given, the index has %d", object.GetNamespace(), object.GetName(), len(keys), s.width)
+// namespace and name, which it returns (else nil). The number of parts of each
+// key must be the store's width. Without any key only Object and List find it.
+func (s *Store) Put(object *unstructured.Unstructured, keys ...Key) (*unstructured.Unstructured, error) {
+	for _, key := range keys {
+		if len(key) != s.width {
+			return nil, fmt.Errorf("store %s/%s: the key %q has %d parts, the index has %d",
+				object.GetNamespace(), object.GetName(), key, len(key), s.width)
+		}
 	}
 	id := identity{object.GetNamespace(), object.GetName()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.objects[id]
-	if old != nil && slices.Equal(old.keys, keys) {
+	if old != nil && slices.EqualFunc(old.keys, keys, slices.Equal) {
 		previous := old.object
 		old.object = object
 		return previous, nil
 	}
 	added := &entry{id: id, object: object, keys: slices.Clone(keys)}
 	s.objects[id] = added
-	s.root.insert(added, keys)
+	for _, key := range keys {
+		s.root.insert(added, key)
+	}
 	if old == nil {
 		return nil, nil
 	}
-	s.root.remove(old, old.keys)
+	s.unindex(old)
 	return old.object, nil
+}
+
+func (s *Store) unindex(e *entry) {
+	for _, key := range e.keys {
+		s.root.remove(e, key)
+	}
 }
 
 // DeleteObject removes the object of that namespace (empty for cluster-scoped
@@ -93,7 +105,7 @@ func (s *Store) DeleteObject(namespace, name string) *unstructured.Unstructured 
 		return nil
 	}
 	delete(s.objects, id)
-	s.root.remove(old, old.keys)
+	s.unindex(old)
 	return old.object
 }
 
@@ -117,17 +129,32 @@ func (s *Store) Len() int {
 // Get returns the objects under the key, or, given fewer parts than the index
 // has, under all keys that begin with them, sorted by namespace and name, anew
 // with every call. More parts than the index has find nothing.
-func (s *Store) Get(keys ...string) []*unstructured.Unstructured {
+func (s *Store) Get(parts ...string) []*unstructured.Unstructured {
+	if len(parts) == 0 {
+		return s.List()
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	at := s.root
-	for _, key := range keys {
-		if at = at.children[key]; at == nil {
+	for _, part := range parts {
+		if at = at.children[part]; at == nil {
 			return nil
 		}
 	}
-	entries := at.collect(nil)
+	return sorted(at.collect(nil))
+}
+
+// List returns all objects, sorted by namespace and name.
+func (s *Store) List() []*unstructured.Unstructured {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return sorted(slices.Collect(maps.Values(s.objects)))
+}
+
+// sorted orders the entries; one may be there under several keys.
+func sorted(entries []*entry) []*unstructured.Unstructured {
 	slices.SortFunc(entries, func(a, b *entry) int { return a.id.compare(b.id) })
+	entries = slices.Compact(entries)
 	found := make([]*unstructured.Unstructured, len(entries))
 	for i, e := range entries {
 		found[i] = e.object
@@ -135,37 +162,35 @@ func (s *Store) Get(keys ...string) []*unstructured.Unstructured {
 	return found
 }
 
-// List returns all objects, sorted by namespace and name.
-func (s *Store) List() []*unstructured.Unstructured {
-	return s.Get()
-}
-
-func (n *node) insert(e *entry, keys []string) {
-	if len(keys) == 0 {
+func (n *node) insert(e *entry, key Key) {
+	if len(key) == 0 {
 		n.entries = append(n.entries, e)
 		return
 	}
-	child := n.children[keys[0]]
+	child := n.children[key[0]]
 	if child == nil {
 		child = &node{}
 		if n.children == nil {
 			n.children = map[string]*node{}
 		}
-		n.children[keys[0]] = child
+		n.children[key[0]] = child
 	}
-	child.insert(e, keys[1:])
+	child.insert(e, key[1:])
 }
 
 // remove takes the entry out and drops what has become empty.
-func (n *node) remove(e *entry, keys []string) {
-	if len(keys) == 0 {
+func (n *node) remove(e *entry, key Key) {
+	if len(key) == 0 {
 		n.entries = slices.DeleteFunc(n.entries, func(other *entry) bool { return other == e })
 		return
 	}
-	child := n.children[keys[0]]
-	child.remove(e, keys[1:])
+	child := n.children[key[0]]
+	if child == nil {
+		return // the same key was given twice
+	}
+	child.remove(e, key[1:])
 	if len(child.entries) == 0 && len(child.children) == 0 {
-		delete(n.children, keys[0])
+		delete(n.children, key[0])
 	}
 }
 
