@@ -133,7 +133,7 @@ func TestInitialListIsNoError(t *testing.T) {
 	counts := make(chan int, 1)
 	bulk := startBulk(t, (&line{}).client(t), watch.Config{
 		GVR: configMaps, Namespace: ns, FieldSelector: "data.key=1", IndexBy: byName,
-		OnSyncComplete: func(_ context.Context, _ *watch.Store, count int) error { counts <- count; return nil },
+		OnSyncComplete: func(_ context.Context, _ watch.Reader, count int) error { counts <- count; return nil },
 	})
 	assert.Equal(t, 5, <-counts)
 	at, err := bulk.LastWatchError()

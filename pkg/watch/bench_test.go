@@ -138,8 +138,8 @@ func benchmarkBulk(b *testing.B, config watch.Config) {
 			<-f.room
 		}
 	}
-	config.OnSyncComplete = func(context.Context, *watch.Store, int) error { synced.Store(true); return nil }
-	config.OnChange = func(_ context.Context, _ *watch.Store, stats watch.ChangeStats) error {
+	config.OnSyncComplete = func(context.Context, watch.Reader, int) error { synced.Store(true); return nil }
+	config.OnChange = func(_ context.Context, _ watch.Reader, stats watch.ChangeStats) error {
 		if count += stats.Modified; count == b.N {
 			close(handled)
 		}

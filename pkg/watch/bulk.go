@@ -138,7 +138,7 @@ func (b *Bulk) completeSync(ctx context.Context) {
 	b.log.Log(ctx, levelDebug, "Initial sync complete", "objects", count)
 	b.debouncer.endSync(func() { close(b.life.synced) }, func(ctx context.Context) {
 		if b.config.OnSyncComplete != nil {
-			guard(b.log, "OnSyncComplete", func() error { return b.config.OnSyncComplete(ctx, b.store, count) })
+			guard(b.log, "OnSyncComplete", func() error { return b.config.OnSyncComplete(ctx, b.Store(), count) })
 		}
 	})
 }
@@ -147,13 +147,13 @@ func (b *Bulk) changed(ctx context.Context, stats ChangeStats) error {
 	if b.config.OnChange == nil {
 		return nil
 	}
-	return b.config.OnChange(ctx, b.store, stats)
+	return b.config.OnChange(ctx, b.Store(), stats)
 }
 
-// Store is what the watcher has stored; read it only. Its content is complete
-// after sync, and then changes with every event.
-func (b *Bulk) Store() *Store {
-	return b.store
+// Store is what the watcher has stored. Its content is complete after sync, and
+// then changes with every event.
+func (b *Bulk) Store() Reader {
+	return b.store.Reader()
 }
 
 // Flush calls OnChange for what has accumulated, as soon as the callback

@@ -51,10 +51,10 @@ type Config struct {
 	// may block and call every method of the watcher: events go on arriving,
 	// their counts accumulate. The context ends when the watcher is to stop.
 	// Errors and panics are logged.
-	OnChange func(ctx context.Context, store *Store, stats ChangeStats) error
+	OnChange func(ctx context.Context, store Reader, stats ChangeStats) error
 	// OnSyncComplete, if set, is called once, on the same goroutine, after the
 	// initial sync and the OnChange for its objects, with their number.
-	OnSyncComplete func(ctx context.Context, store *Store, initialCount int) error
+	OnSyncComplete func(ctx context.Context, store Reader, initialCount int) error
 	// OnObject, if set, gets every change at once, also during the initial
 	// sync, before debouncing: (nil, new) for an object that is added to the
 	// store, (old, new) for an update, (old, nil) for a removal. It feeds work

@@ -19,11 +19,11 @@ func ExampleBulk() {
 		FieldSelector: "spec.ingressClassName=haproxy",
 		IndexBy:       []string{"metadata.namespace", "metadata.name"},
 		IgnoreFields:  []string{"metadata.managedFields"},
-		OnChange: func(_ context.Context, _ *watch.Store, stats watch.ChangeStats) error {
+		OnChange: func(_ context.Context, _ watch.Reader, stats watch.ChangeStats) error {
 			fmt.Println("changed:", stats)
 			return nil
 		},
-		OnSyncComplete: func(_ context.Context, _ *watch.Store, count int) error {
+		OnSyncComplete: func(_ context.Context, _ watch.Reader, count int) error {
 			fmt.Println("synced:", count)
 			close(synced)
 			return nil

@@ -122,12 +122,12 @@ func (j *journal) read() []string {
 	return read
 }
 
-func (j *journal) onChange(_ context.Context, _ *watch.Store, stats watch.ChangeStats) error {
+func (j *journal) onChange(_ context.Context, _ watch.Reader, stats watch.ChangeStats) error {
 	j.add("change %s initial=%t", stats, stats.IsInitialSync)
 	return nil
 }
 
-func (j *journal) onSync(_ context.Context, store *watch.Store, count int) error {
+func (j *journal) onSync(_ context.Context, store watch.Reader, count int) error {
 	j.add("synced %d of %d", count, store.Len())
 	return nil
 }

@@ -21,7 +21,7 @@ func TestStopDuringACallback(t *testing.T) {
 		var calls journal
 		finish := make(chan struct{})
 		s := newServer(t, object("a"))
-		bulk = newBulk(t, s, watch.Config{OnSyncComplete: calls.onSync, OnChange: func(ctx context.Context, _ *watch.Store, _ watch.ChangeStats) error {
+		bulk = newBulk(t, s, watch.Config{OnSyncComplete: calls.onSync, OnChange: func(ctx context.Context, _ watch.Reader, _ watch.ChangeStats) error {
 			bulk.Stop()
 			bulk.Stop()
 			calls.add("bulk: %v", ctx.Err())
@@ -55,8 +55,8 @@ func TestNoCallbackBeginsAfterStop(t *testing.T) {
 	type callback func(name string) error
 	bulk := func(t bubble, s *apiServer, call callback) starter {
 		return newBulk(t, s, watch.Config{
-			OnChange:       func(context.Context, *watch.Store, watch.ChangeStats) error { return call("OnChange") },
-			OnSyncComplete: func(context.Context, *watch.Store, int) error { return call("OnSyncComplete") },
+			OnChange:       func(context.Context, watch.Reader, watch.ChangeStats) error { return call("OnChange") },
+			OnSyncComplete: func(context.Context, watch.Reader, int) error { return call("OnSyncComplete") },
 		})
 	}
 	single := func(t bubble, s *apiServer, call callback) starter {

@@ -34,8 +34,8 @@ func TestAPanicIsLoggedAndSurvived(t *testing.T) {
 			Logger:         book.logger(),
 			Transform:      func(*unstructured.Unstructured) { panic("Transform!") },
 			OnObject:       func(_, _ *unstructured.Unstructured) { panic("OnObject!") },
-			OnChange:       func(context.Context, *watch.Store, watch.ChangeStats) error { panic("OnChange!") },
-			OnSyncComplete: func(context.Context, *watch.Store, int) error { panic("OnSyncComplete!") },
+			OnChange:       func(context.Context, watch.Reader, watch.ChangeStats) error { panic("OnChange!") },
+			OnSyncComplete: func(context.Context, watch.Reader, int) error { panic("OnSyncComplete!") },
 		})
 		pass(time.Minute)
 		s.Update(object("a"))

@@ -102,8 +102,8 @@ func TestBulkCallbacksNeverOverlapAndHoldNoLock(t *testing.T) {
 		s := newServer(t, object("a"))
 		bulk := startBulk(t, s, watch.Config{
 			DebounceInterval: time.Second,
-			OnChange:         func(context.Context, *watch.Store, watch.ChangeStats) error { enter(); return nil },
-			OnSyncComplete:   func(context.Context, *watch.Store, int) error { enter(); return nil },
+			OnChange:         func(context.Context, watch.Reader, watch.ChangeStats) error { enter(); return nil },
+			OnSyncComplete:   func(context.Context, watch.Reader, int) error { enter(); return nil },
 		})
 		for range 20 {
 			s.Update(object("a"))
@@ -137,8 +137,8 @@ func TestCallbacksMayCallBack(t *testing.T) {
 			return err
 		}
 		bulk = newBulk(t, s, watch.Config{
-			OnChange:       func(ctx context.Context, _ *watch.Store, _ watch.ChangeStats) error { return useBulk(ctx) },
-			OnSyncComplete: func(ctx context.Context, _ *watch.Store, _ int) error { return useBulk(ctx) },
+			OnChange:       func(ctx context.Context, _ watch.Reader, _ watch.ChangeStats) error { return useBulk(ctx) },
+			OnSyncComplete: func(ctx context.Context, _ watch.Reader, _ int) error { return useBulk(ctx) },
 		})
 		useSingle := func(ctx context.Context, u *unstructured.Unstructured) error {
 			calls.add("single %t %v %t %v", single.IsSynced(), single.WaitForSync(ctx), single.Object() == u, single.Start(ended))
@@ -166,7 +166,7 @@ func TestACallbackThatBlocksLetsEventsArrive(t *testing.T) {
 		var calls journal
 		release := make(chan struct{})
 		s := newServer(t, object("a"))
-		bulk := startBulk(t, s, watch.Config{OnChange: func(ctx context.Context, store *watch.Store, stats watch.ChangeStats) error {
+		bulk := startBulk(t, s, watch.Config{OnChange: func(ctx context.Context, store watch.Reader, stats watch.ChangeStats) error {
 			<-release
 			return calls.onChange(ctx, store, stats)
 		}})

@@ -15,9 +15,9 @@ import (
 )
 
 // timed notes when, counted from now, OnChange was called.
-func (j *journal) timed() func(context.Context, *watch.Store, watch.ChangeStats) error {
+func (j *journal) timed() func(context.Context, watch.Reader, watch.ChangeStats) error {
 	began := time.Now()
-	return func(_ context.Context, _ *watch.Store, stats watch.ChangeStats) error {
+	return func(_ context.Context, _ watch.Reader, stats watch.ChangeStats) error {
 		j.add("%s after %s", stats, time.Since(began))
 		return nil
 	}

@@ -85,7 +85,7 @@ func TestFieldFiltering(t *testing.T) {
 
 func TestFloatToInt(t *testing.T) {
 	t.Parallel()
-	stored := func(t testing.TB, number string, indexBy ...string) (any, *watch.Store) {
+	stored := func(t testing.TB, number string, indexBy ...string) (any, watch.Reader) {
 		t.Helper()
 		s := newServer(t, object("a", with([]any{map[string]any{"port": json.Number(number)}}, "spec", "ports")))
 		bulk := startBulk(t, s, watch.Config{IndexBy: indexBy})

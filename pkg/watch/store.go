@@ -16,9 +16,8 @@ import (
 // of several objects under a key leaves the others.
 //
 // All methods may be called by any goroutine, also from callbacks; none blocks
-// for longer than another one runs. The objects belong to the store: read
-// them, and DeepCopy what you want to change. Put and DeleteObject are for
-// those who fill a store of their own; the store of a Bulk is filled by it.
+// for longer than another one runs. A Bulk fills a store of its own, and gives a
+// Reader of it.
 type Store struct {
 	width int
 
