@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -11,6 +12,22 @@ func (b *Bulk) Handler(ctx context.Context) cache.ResourceEventHandler { return 
 
 // Handler gives the events that an informer sends rarely.
 func (s *Single) Handler(ctx context.Context) cache.ResourceEventHandler { return s.handler(ctx) }
+
+// The steps of a Single that is not started, in whatever order.
+
+// Learn puts a state of the object into the informer's cache.
+func (s *Single) Learn(object *unstructured.Unstructured) error {
+	return s.informer.GetStore().Update(object)
+}
+
+// Changed notes that the cache has changed.
+func (s *Single) Changed() { s.inbox.put() }
+
+// Sync notes that the cache is complete.
+func (s *Single) Sync(mark func()) { s.inbox.open(s.Object, mark) }
+
+// Deliver makes the callbacks that are due.
+func (s *Single) Deliver(ctx context.Context) { s.deliver(ctx) }
 
 // Nodes counts the nodes of the index.
 func (s *Store) Nodes() int {

@@ -89,7 +89,7 @@ func TestOnSyncComplete(t *testing.T) {
 		assert.NotContains(t, calls.read(), "synced", "once")
 	})
 
-	// Mutation: callBack announces nil instead of s.Object().
+	// Mutation: open keeps nil instead of the state.
 	scenario(t, "SingleWatcher OnSyncComplete delivers current state", func(t bubble) {
 		var calls journal
 		s := newServer(t, object("a"), object("b"))
@@ -99,7 +99,7 @@ func TestOnSyncComplete(t *testing.T) {
 		assert.Empty(t, calls.read())
 	})
 
-	// Mutation: callBack does not announce when Object is nil.
+	// Mutation: deliver does nothing when the state is nil.
 	scenario(t, "SingleWatcher OnSyncComplete with missing resource", func(t bubble) {
 		var calls journal
 		s := newServer(t, object("a"), object("other/b"))

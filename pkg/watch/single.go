@@ -31,6 +31,10 @@ type Single struct {
 	failures *failures
 	life     *lifecycle
 	inbox    *inbox
+
+	// What the last callback was given, if there was one; for its goroutine.
+	shown *unstructured.Unstructured
+	known bool
 }
 
 // NewSingle validates the configuration; the error joins a *ConfigError for
@@ -85,7 +89,7 @@ func (s *Single) run(ctx context.Context) error {
 	running.Go(func() { s.callBack(ctx) })
 	running.Go(func() {
 		if cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
-			s.inbox.open(func() { close(s.life.synced) })
+			s.inbox.open(s.Object, func() { close(s.life.synced) })
 		}
 	})
 	running.Wait()

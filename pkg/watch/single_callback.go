@@ -7,16 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// inbox is what a Single's informer tells its callbacks: that there is
-// something to look at. The state itself is read from the cache then, which is
-// never behind the events. So nothing piles up while a callback blocks.
+// inbox is what a Single's informer passes to its callbacks: the state at sync,
+// and later that there is something to look at. That state is read from the
+// cache then, which is never behind the events. So nothing piles up while a
+// callback blocks.
 type inbox struct {
 	wake chan struct{} // holds one token: there may be something to deliver
 
-	mu       sync.Mutex
-	synced   bool // else changes are dropped
-	announce bool // the sync is to be announced
-	changed  bool
+	mu     sync.Mutex
+	synced bool // else changes are dropped
+	mail   mail
+}
+
+// mail is what is to be delivered.
+type mail struct {
+	sync    bool                       // OnSyncComplete is due
+	state   *unstructured.Unstructured // for OnSyncComplete; nil if the object does not exist
+	changed bool                       // OnChange is due
 }
 
 // put notes a change; before sync, it is dropped.
@@ -24,16 +31,17 @@ func (i *inbox) put() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.synced {
-		i.changed = true
+		i.mail.changed = true
 		i.signal()
 	}
 }
 
-// open begins to accept changes; mark runs in the same moment.
-func (i *inbox) open(mark func()) {
+// open keeps the state and begins to accept changes; mark runs in the same
+// moment. What changes after mark is a change, and not part of the state.
+func (i *inbox) open(state func() *unstructured.Unstructured, mark func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.synced, i.announce = true, true
+	i.synced, i.mail.sync, i.mail.state = true, true, state()
 	mark()
 	i.signal()
 }
@@ -46,18 +54,16 @@ func (i *inbox) signal() {
 }
 
 // take empties the inbox.
-func (i *inbox) take() (announce, changed bool) {
+func (i *inbox) take() mail {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	announce, changed = i.announce, i.changed
-	i.announce, i.changed = false, false
-	return announce, changed
+	taken := i.mail
+	i.mail = mail{}
+	return taken
 }
 
 // callBack makes the callbacks, on its goroutine, until the context ends.
 func (s *Single) callBack(ctx context.Context) {
-	var shown *unstructured.Unstructured
-	known := false // whether anything was shown
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,17 +73,24 @@ func (s *Single) callBack(ctx context.Context) {
 		if ctx.Err() != nil { // both were ready
 			return
 		}
-		announce, changed := s.inbox.take()
-		object := s.Object()
-		switch {
-		case announce && s.config.OnSyncComplete != nil: // this shows a change that came with it, too
-			shown, known = object, true
-			s.call(ctx, "OnSyncComplete", s.config.OnSyncComplete, object)
-		// What was announced may have been ahead of the events that led to it.
-		case changed && s.config.OnChange != nil && (!known || shown != object):
-			shown, known = object, true
-			s.call(ctx, "OnChange", s.config.OnChange, object)
-		}
+		s.deliver(ctx)
+	}
+}
+
+// deliver makes the callbacks that are due.
+func (s *Single) deliver(ctx context.Context) {
+	mail := s.inbox.take()
+	if mail.sync && s.config.OnSyncComplete != nil {
+		s.shown, s.known = mail.state, true
+		s.call(ctx, "OnSyncComplete", s.config.OnSyncComplete, mail.state)
+	}
+	if !mail.changed || s.config.OnChange == nil || ctx.Err() != nil {
+		return
+	}
+	// What was shown may have been ahead of the events that led to it.
+	if object := s.Object(); !s.known || s.shown != object {
+		s.shown, s.known = object, true
+		s.call(ctx, "OnChange", s.config.OnChange, object)
 	}
 }
 
