@@ -2,6 +2,10 @@ package watch_test
 
 import (
 	"context"
+	"io"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,6 +125,62 @@ func TestRelistAfterMissedEvents(t *testing.T) {
 		"an object that has not changed is no event")
 	assert.Equal(t, before.GetResourceVersion(), bulk.Store().Object(ns, "same").GetResourceVersion())
 	assert.True(t, book.contains("level=WARN"), "the server had refused")
+}
+
+// A connection that breaks within a stream is an error, also where the next one
+// succeeds at once.
+func TestConnectionThatBreaks(t *testing.T) {
+	for name, reason := range map[string]error{
+		"reset": &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "cut": io.EOF,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := cp.Namespace(t)
+			var book logBook
+			errs := make(chan error, 100)
+			wire := &line{}
+			bulk := startBulk(t, wire.client(t), watch.Config{
+				GVR: configMaps, Namespace: ns, IndexBy: byName, Logger: book.logger(),
+				OnWatchError: func(_ context.Context, err error) { errs <- err },
+			})
+			_, err := bulk.LastWatchError()
+			require.NoError(t, err)
+			wire.Break(t, reason)
+			require.Error(t, <-errs)
+			_, err = bulk.LastWatchError()
+			require.Error(t, err)
+			assert.True(t, book.contains("level=WARN"))
+			apply(t, configMap(ns, "a", "1"))
+			await(t, []string{"a"}, names(bulk))
+		})
+	}
+}
+
+// What the API server can select it does not even send.
+func TestServerSelectsByFieldsThatItSupports(t *testing.T) {
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	secret := func(ns, name, kind string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {namespace: " + ns + ", name: " + name + "}\ntype: example.com/" + kind + "\n"
+	}
+	ns := cp.Namespace(t)
+	apply(t, secret(ns, "a", "x"), secret(ns, "b", "y"), secret(ns, "c", "x"))
+	cases := map[string]struct {
+		selector   string
+		sent, want []string
+	}{
+		"a field of this kind":   {"type=example.com/x", []string{"type=example.com/x"}, []string{"a", "c"}},
+		"a field of every kind":  {"metadata.name!=a", []string{"metadata.name!=a"}, []string{"b", "c"}},
+		"a field of other kinds": {"metadata.name!=a,spec.x=,kind=Secret", []string{"metadata.name!=a,kind=Secret", "metadata.name!=a"}, []string{"b", "c"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			wire := &line{}
+			bulk := startBulk(t, wire.client(t), watch.Config{GVR: secrets, Namespace: ns, FieldSelector: c.selector, IndexBy: byName})
+			assert.Equal(t, c.want, names(bulk)())
+			assert.Equal(t, c.sent, wire.FieldSelectors())
+			_, err := bulk.LastWatchError()
+			require.NoError(t, err, "a field that the server does not support is none")
+		})
+	}
 }
 
 // Every supported API server gives the initial state without a recorded error,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -54,18 +55,77 @@ func awaitEvents(t *testing.T, want []string, seen func() []string, why string) 
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.ElementsMatch(c, want, seen(), why) }, patience, 10*time.Millisecond)
 }
 
-// line is a connection to the server that can be cut, and then refuses.
+// line is a connection to the server that can be cut, and then refuses, or that
+// can break, and is open for the next request.
 type line struct {
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
+	mu       sync.Mutex
+	cut      bool
+	conns    []*wire
+	requests []*http.Request
 }
+
+// wire is one connection. Its reader gets the error by which it broke.
+type wire struct {
+	net.Conn
+
+	mu   sync.Mutex
+	lost error
+}
+
+func (w *wire) Read(into []byte) (int, error) {
+	n, err := w.Conn.Read(into)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil && w.lost != nil {
+		return n, w.lost
+	}
+	return n, err
+}
+
+// Break breaks the connections, as a proxy or a network does.
+func (l *line) Break(t *testing.T, reason error) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.conns {
+		w.mu.Lock()
+		w.lost = reason
+		w.mu.Unlock()
+	}
+	l.close(t)
+}
+
+// FieldSelectors are those of the requests that were sent, without repetitions.
+func (l *line) FieldSelectors() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for _, r := range l.requests {
+		all = append(all, r.URL.Query().Get("fieldSelector"))
+	}
+	return slices.Compact(all)
+}
+
+// wrap notes the requests.
+func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		l.requests = append(l.requests, r)
+		l.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // client reaches the API server by the line.
 func (l *line) client(t *testing.T) dynamic.Interface {
 	t.Helper()
 	config := cp.Admin()
 	config.Dial = l.dial
+	config.Wrap(l.wrap)
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	return client
@@ -78,10 +138,12 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err == nil {
-		l.conns = append(l.conns, conn)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	w := &wire{Conn: conn}
+	l.conns = append(l.conns, w)
+	return w, nil
 }
 
 func (l *line) Cut(t *testing.T) {
@@ -89,6 +151,11 @@ func (l *line) Cut(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
+	l.close(t)
+}
+
+func (l *line) close(t *testing.T) {
+	t.Helper()
 	for _, conn := range l.conns {
 		if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			require.NoError(t, err)

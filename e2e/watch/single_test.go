@@ -101,3 +101,45 @@ func TestSingleOfAClusterScopedObject(t *testing.T) {
 	assert.Equal(t, version(t, namespaces, "", ns), seen.next(t))
 	assert.Equal(t, ns, single.Object().GetName())
 }
+
+func TestNamespaceIsMissing(t *testing.T) {
+	ns := cp.Namespace(t)
+	apply(t, configMap(ns, "there", "1"), `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.watch.example.com}
+spec:
+  group: watch.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+`)
+	widgets := schema.GroupVersionResource{Group: "watch.example.com", Version: "v1", Resource: "widgets"}
+	cases := map[string]struct {
+		gvr  schema.GroupVersionResource
+		name string
+	}{
+		"an object of the name":          {configMaps, "there"},
+		"no object of the name":          {configMaps, "not-there"},
+		"no object of a custom resource": {widgets, "not-there"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			single, err := watch.NewSingle(watch.SingleConfig{GVR: c.gvr, Name: c.name}, (&line{}).client(t))
+			require.NoError(t, err)
+			var fault *watch.ConfigError
+			require.ErrorAs(t, single.Start(t.Context()), &fault)
+			assert.Equal(t, "Namespace", fault.Field)
+			require.ErrorAs(t, single.WaitForSync(t.Context()), &fault)
+		})
+	}
+}
+
+func TestSingleOfAClusterScopedObjectThatDoesNotExist(t *testing.T) {
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	_, seen := startSingle(t, &line{}, namespaces, "", "not-there")
+	assert.Empty(t, seen.next(t))
+}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 )
@@ -20,7 +19,6 @@ type Bulk struct {
 	config    Config
 	log       *slog.Logger
 	indexer   *Indexer
-	selector  *Selector
 	store     *Store
 	debouncer *Debouncer
 	informer  cache.SharedIndexInformer
@@ -52,8 +50,7 @@ func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
 		config:   config,
 		log:      log,
 		indexer:  indexer,
-		selector: selector,
-		failures: &failures{log: log},
+		failures: newFailures(log, config.OnWatchError),
 		life:     newLifecycle(),
 
 		transforming: make(chan struct{}, 1),
@@ -73,14 +70,10 @@ func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
 	}
 	b.source = &source{
 		client: client, resource: config.GVR, namespace: config.Namespace, failures: b.failures,
-		tweak: b.selectLabels, prepare: b.prepare,
+		labels: config.LabelSelector, fields: selector.forServer(), prepare: b.prepare, selects: selector.Matches,
 	}
 	b.informer = b.source.informer(0)
 	return b, nil
-}
-
-func (b *Bulk) selectLabels(options *metav1.ListOptions) {
-	options.LabelSelector = b.config.LabelSelector
 }
 
 // Start watches until the context ends or Stop is called, then returns nil; no
@@ -106,6 +99,7 @@ func (b *Bulk) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { b.informer.RunWithContext(ctx) })
 	running.Go(func() { b.debouncer.Run(ctx) })
+	running.Go(func() { b.failures.report(ctx) })
 	running.Go(func() {
 		if cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 			b.completeSync(ctx)
@@ -116,7 +110,7 @@ func (b *Bulk) run(ctx context.Context) error {
 	return nil
 }
 
-// attach makes the handler see the informer's events. The registration tells
+// attach makes the handler see the informer's events. The registration reports
 // when it, not only the informer, has seen every object of the initial list.
 func attach(
 	informer cache.SharedIndexInformer, failures *failures, handler cache.ResourceEventHandler,
@@ -162,7 +156,7 @@ func (b *Bulk) Flush() {
 	b.debouncer.Flush()
 }
 
-// IsSynced tells that every object of the initial list is in the store. Once
+// IsSynced reports whether every object of the initial list is in the store. Once
 // true, it stays so.
 func (b *Bulk) IsSynced() bool {
 	return b.life.isSynced()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// prepare changes an object before anybody else sees it; see source.
+// prepare changes an object before anything else sees it; see source.
 func (b *Bulk) prepare(object *unstructured.Unstructured) {
 	if b.config.Transform != nil {
 		b.transform(object)
@@ -73,15 +73,11 @@ func deleted(object any) (namespace, name string, ok bool) {
 }
 
 // apply brings the store to the object's new state. Whether that is an
-// addition or an update depends on the store, not on the event: an object may
-// begin to match the selector, or cease to.
+// addition or an update depends on the store, not on the event. What does not
+// match the field selector does not come here: see source.
 func (b *Bulk) apply(event any) {
 	object, ok := event.(*unstructured.Unstructured)
 	if !ok {
-		return
-	}
-	if !b.selector.Matches(object) {
-		b.forget(object.GetNamespace(), object.GetName())
 		return
 	}
 	keys := b.indexer.Keys(object)

@@ -23,7 +23,10 @@ type Config struct {
 	Namespace string
 	// LabelSelector is applied by the API server, in its syntax.
 	LabelSelector string
-	// FieldSelector is applied here, to any field: see Selector.
+	// FieldSelector is applied to any field: see Selector. What does not match
+	// is not kept in memory, and not even sent where the API server supports the
+	// field: metadata.name and metadata.namespace for every resource, others for
+	// some ("type" of a Secret, selectableFields of a CustomResourceDefinition).
 	FieldSelector string
 	// IndexBy are the JSONPath expressions of the store's composite key; at
 	// least one.
@@ -46,7 +49,7 @@ type Config struct {
 	// IsInitialSync true; else its changes are delivered once, at its end.
 	CallOnChangeDuringSync bool
 
-	// OnChange, if set, tells that the store has changed. It runs on the
+	// OnChange, if set, is called when the store has changed. It runs on the
 	// watcher's callback goroutine, never beside itself or OnSyncComplete, and
 	// may block and call every method of the watcher: events go on arriving,
 	// their counts accumulate. The context ends when the watcher is to stop.
@@ -61,6 +64,14 @@ type Config struct {
 	// queues. It runs on the informer's goroutine: it must only enqueue, as
 	// long as it blocks, events pile up in memory. Panics are logged.
 	OnObject func(before, now *unstructured.Unstructured)
+
+	// OnWatchError, if set, gets every error of list and watch, as
+	// LastWatchError returns it: the latest one only of those that come while it
+	// runs. It runs on a goroutine of its own, one call at a time, also beside
+	// other callbacks, and may block. The watcher tries again by itself: with
+	// pauses of up to a minute, so that a watch whose last error is older works.
+	// Panics are logged.
+	OnWatchError func(ctx context.Context, err error)
 
 	// Logger may be the zero value, which discards everything.
 	Logger logr.Logger
@@ -85,6 +96,14 @@ type SingleConfig struct {
 	// OnSyncComplete, if set, is called once, on the same goroutine and before
 	// any OnChange, with the object, or nil if it does not exist.
 	OnSyncComplete func(ctx context.Context, object *unstructured.Unstructured) error
+
+	// OnWatchError, if set, gets every error of list and watch, as
+	// LastWatchError returns it: the latest one only of those that come while it
+	// runs. It runs on a goroutine of its own, one call at a time, also beside
+	// other callbacks, and may block. The watcher tries again by itself: with
+	// pauses of up to a minute, so that a watch whose last error is older works.
+	// Panics are logged.
+	OnWatchError func(ctx context.Context, err error)
 
 	// Logger may be the zero value, which discards everything.
 	Logger logr.Logger

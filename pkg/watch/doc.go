@@ -1,23 +1,23 @@
 // Package watch keeps indexed, pruned and debounced views of Kubernetes
 // resources. It is what one otherwise writes by hand around every client-go
-// informer; it stands on its own and imports nothing of this project.
+// informer; it is independent and imports nothing of this project.
 //
 // Bulk watches the objects of a resource, Single one named object:
 //
 //	API server
-//	    │ list + watch (label selector, or the name: applied by the server)
+//	    │ list + watch (label selector, name, fields that the server supports)
 //	    ▼
 //	Transform, IgnoreFields,        the goroutine that reads from the server;
 //	80.0 → 80                       the only place where an object may change
+//	FieldSelector: else drop it
 //	    │
 //	    ▼
 //	informer's cache ────────────── Single: same version or generation? skip
 //	    │                                │
 //	    ▼                                ▼ immediately, the latest state
 //	resync? skip                    OnSyncComplete(object), OnChange(object)
-//	FieldSelector: member or not
 //	    │
-//	    ├──► Store, by IndexBy ◄──── Get, List, Object: any goroutine
+//	    ├──► Store, by IndexBy ◄──── Reader: Get, List, Object; any goroutine
 //	    │
 //	    ├──► OnObject(old, new)      informer's goroutine: enqueue only
 //	    ▼
@@ -52,6 +52,9 @@
 //
 //	go run ./e2e/bench -scenario watch-sync,watch-events
 //
+// Objects that FieldSelector does not choose cost nothing once they are decoded,
+// and are not even sent where the API server supports the field.
+//
 // Store, Indexer, Selector and Debouncer are of use alone, too. Constructors
 // check everything and report every fault as a ConfigError, which names field,
 // expression and position.
@@ -71,10 +74,30 @@
 // An index expression that leads to several values (a [*] or a filter) makes a
 // key for each of them.
 //
+// # Errors
+//
+// Every failure of list and watch is logged, kept by LastWatchError and passed
+// to OnWatchError: also the ones that client-go keeps to itself, such as a
+// connection that breaks while a stream is read or opened. Not among them are an
+// expired resourceVersion (410) and a stream that the server ends. The watcher
+// tries again, with pauses of up to a minute, whatever the error is.
+//
+// A server, or a proxy before it, that does not answer is an error, too: after
+// 30 s for a watch, 2 min for the first byte of a list and 5 min for its body.
+// A stream that is silent for 150 s is opened again; that is an error where the
+// server has sent bookmarks before, which it does about every minute, and where
+// the initial list is not complete. It is then listed without a stream.
+//
+// A Single without a namespace whose kind has namespaces ends: Start and
+// WaitForSync return a ConfigError. Where no object of the name exists, that
+// takes the right to get it; without, it ends when one appears.
+//
+// WaitForSync's error is both the context's error and its cause, for errors.Is.
+//
 // # What to know about informers
 //
 // Objects are shared with the caches: never change one outside of Transform.
-// KUBE_CACHE_MUTATION_DETECTOR=true finds who does.
+// KUBE_CACHE_MUTATION_DETECTOR=true finds the code that does.
 //
 // A fake dynamic client (k8s.io/client-go/dynamic/fake) sets no
 // resourceVersion, so that a Bulk takes every update from it for a resync: set

@@ -29,6 +29,13 @@ func (s *Single) Sync(mark func()) { s.inbox.open(s.Object, mark) }
 // Deliver makes the callbacks that are due.
 func (s *Single) Deliver(ctx context.Context) { s.deliver(ctx) }
 
+// Kept lists the keys of the objects in the informer's cache, which is where
+// their memory goes.
+func (b *Bulk) Kept() []string { return b.informer.GetStore().ListKeys() }
+
+// Kept is as of Bulk.
+func (s *Single) Kept() []string { return s.informer.GetStore().ListKeys() }
+
 // Nodes counts the nodes of the index.
 func (s *Store) Nodes() int {
 	s.mu.RLock()

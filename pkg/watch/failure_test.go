@@ -127,20 +127,18 @@ func TestEveryWatchErrorIsLoggedOnceAlsoIfItIsTheSame(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		var book logBook
-		client := &flaky{scripted: scripted{streams: make(chan kubewatch.Interface, 1)}}
+		client := &flaky{}
 		client.sick.Store(true)
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName, Logger: book.logger()}, client)
 		require.NoError(t, err)
 		start(t, bulk)
 		for range 3 {
-			stream := kubewatch.NewFake()
-			client.streams <- stream
 			client.sick.Store(false)
-			pass(time.Hour)
+			pass(61 * time.Minute) // a silent stream is renewed after 150 s
 			before := len(book.lines(t, "WARN", "Watch failed"))
 			assert.EqualValues(t, client.failures.Load(), before, "lists; client-go reports each a second time")
 			client.sick.Store(true)
-			stream.Stop()
+			client.current.Load().Stop()
 			pass(time.Second)
 			assert.Greater(t, len(book.lines(t, "WARN", "Watch failed")), before, "the same error after hours without one")
 			at, err := bulk.LastWatchError()
@@ -150,7 +148,6 @@ func TestEveryWatchErrorIsLoggedOnceAlsoIfItIsTheSame(t *testing.T) {
 		pass(time.Minute)
 		assert.Len(t, book.lines(t, "WARN", "Watch failed"), int(client.failures.Load()))
 		client.sick.Store(false)
-		client.streams <- kubewatch.NewFake()
 		pass(time.Minute)
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 func TestBulkWatcher(t *testing.T) {
 	t.Parallel()
-	// Mutation: selectLabels does not set options.LabelSelector.
+	// Mutation: limit does not set options.LabelSelector.
 	scenario(t, "Watcher receives resources matching label selector", func(t bubble) {
 		web, db := labelled(map[string]string{"app": "web"}), labelled(map[string]string{"app": "db"})
 		s := newServer(t, object("a", web), object("b", db), object("c", web))
@@ -29,7 +29,7 @@ func TestBulkWatcher(t *testing.T) {
 		assert.Equal(t, []string{"b", "c"}, names(bulk.Store().List()), "an object follows its labels")
 	})
 
-	// Mutation: apply returns at !Matches without calling forget.
+	// Mutation: inspect does not make a deletion of what is not selected.
 	scenario(t, "Client-side field selector filters resources", func(t bubble) {
 		s := newServer(t, object("a", class("haproxy")), object("b", class("nginx")), object("c"))
 		var calls journal
@@ -47,7 +47,7 @@ func TestBulkWatcher(t *testing.T) {
 		s.Delete(object("a", class("nginx")))
 		s.Delete(object("c"))
 		pass(time.Minute)
-		assert.Empty(t, calls.read(), "who is no member cannot be deleted")
+		assert.Empty(t, calls.read(), "what is no member cannot be deleted")
 	})
 
 	// Mutation: report counts an object that was not in the store as modified.

@@ -2,11 +2,13 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,6 +33,7 @@ type Single struct {
 	failures *failures
 	life     *lifecycle
 	inbox    *inbox
+	end      context.CancelCauseFunc // set by run before anything else starts
 
 	// What the last callback was given, if there was one; for its goroutine.
 	shown *unstructured.Unstructured
@@ -48,20 +51,17 @@ func NewSingle(config SingleConfig, client dynamic.Interface) (*Single, error) {
 	s := &Single{
 		config:   config,
 		log:      log,
-		failures: &failures{log: log},
+		failures: newFailures(log, config.OnWatchError),
 		life:     newLifecycle(),
 		inbox:    &inbox{wake: make(chan struct{}, 1)},
 	}
+	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, config.Name).String()
 	s.source = &source{
 		client: client, resource: config.GVR, namespace: config.Namespace, failures: s.failures,
-		tweak: s.selectName, prepare: convert,
+		fields: serverFields{sure: byName, wide: byName}, prepare: s.prepare, selects: s.own,
 	}
 	s.informer = s.source.informer(singleResync)
 	return s, nil
-}
-
-func (s *Single) selectName(options *metav1.ListOptions) {
-	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.config.Name).String()
 }
 
 // Start watches until the context ends or Stop is called, then returns nil; no
@@ -79,42 +79,86 @@ func (s *Single) Stop() {
 }
 
 func (s *Single) run(ctx context.Context) error {
+	ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
+	what := name(s.config.GVR, s.config.Namespace, s.config.Name)
 	registration, err := attach(s.informer, s.failures, s.handler(ctx))
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", name(s.config.GVR, s.config.Namespace, s.config.Name), err)
+		return fmt.Errorf("watch %s: %w", what, err)
 	}
 	ctx = quiet(ctx, s.config.Logger)
 	var running sync.WaitGroup
 	running.Go(func() { s.informer.RunWithContext(ctx) })
 	running.Go(func() { s.callBack(ctx) })
+	running.Go(func() { s.failures.report(ctx) })
 	running.Go(func() {
-		if cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
+		if cache.WaitFor(ctx, "", registration.HasSyncedChecker()) && s.scoped(ctx) {
 			s.inbox.open(s.Object, func() { close(s.life.synced) })
 		}
 	})
 	running.Wait()
 	s.source.wait()
+	var fault *ConfigError
+	if errors.As(context.Cause(ctx), &fault) {
+		return fmt.Errorf("watch %s: %w", what, fault)
+	}
 	return nil
 }
 
-// convert turns whole numbers into int64, as in a Bulk.
-func convert(object *unstructured.Unstructured) {
+// prepare turns whole numbers into int64, as in a Bulk. An object in a
+// namespace shows that the kind has namespaces.
+func (s *Single) prepare(object *unstructured.Unstructured) {
 	wholeToInt(object.Object)
+	if s.config.Namespace == "" && object.GetNamespace() != "" {
+		s.end(s.unscoped())
+	}
+}
+
+// scoped ends the watcher if it has no namespace and the kind needs one, which
+// the list of all namespaces does not show where it is empty: only a request
+// for the object does. Without the right to get it, an object that is created
+// later shows it.
+func (s *Single) scoped(ctx context.Context) bool {
+	if s.config.Namespace != "" || s.Object() != nil {
+		return true
+	}
+	requestCtx, request := newAttempt(ctx, bodyLimit, watchLimit)
+	defer request.cancel(nil)
+	_, err := s.source.client.Resource(s.config.GVR).Get(requestCtx, s.config.Name, metav1.GetOptions{})
+	err = request.finish(err)
+	switch {
+	case pathNotFound(err):
+		s.end(s.unscoped())
+	case err != nil && !apierrors.IsNotFound(err):
+		s.log.Log(ctx, levelDebug, "Cannot find out whether the kind has namespaces", "error", err)
+	}
+	return ctx.Err() == nil
+}
+
+// pathNotFound reports whether the server does not know the path of the
+// request; where only the object is missing, it names that.
+func pathNotFound(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == ""
+}
+
+func (s *Single) unscoped() *ConfigError {
+	return &ConfigError{Field: "Namespace", Reason: fmt.Sprintf("is missing; %s has namespaces", s.config.GVR.GroupResource())}
 }
 
 // handler filters events, on the informer's goroutine, and enqueues.
 func (s *Single) handler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(event any) {
-			if _, ok := s.own(event); ok {
-				s.inbox.put()
-			}
-		},
+		AddFunc: func(any) { s.inbox.put() },
 		UpdateFunc: func(before, now any) {
 			old, _ := before.(*unstructured.Unstructured)
-			object, ok := s.own(now)
+			object, _ := now.(*unstructured.Unstructured)
 			switch {
-			case !ok || old == nil:
+			case object == nil || old == nil:
 			case unchanged(old, object):
 				s.log.Log(ctx, levelTrace, "Skipped a resync event")
 			case sameGeneration(old, object):
@@ -133,9 +177,8 @@ func (s *Single) handler(ctx context.Context) cache.ResourceEventHandler {
 
 // own drops objects of other names: a server that ignores the field selector
 // (such as client-go's fake) sends them.
-func (s *Single) own(event any) (*unstructured.Unstructured, bool) {
-	object, ok := event.(*unstructured.Unstructured)
-	return object, ok && object.GetName() == s.config.Name && object.GetNamespace() == s.config.Namespace
+func (s *Single) own(object *unstructured.Unstructured) bool {
+	return object.GetName() == s.config.Name && object.GetNamespace() == s.config.Namespace
 }
 
 // unchanged: a resync delivers the very object of the cache; a relist may
@@ -146,7 +189,7 @@ func unchanged(old, object *unstructured.Unstructured) bool {
 }
 
 // sameGeneration: only status or metadata have changed. Kinds without
-// generation (ConfigMap, Secret) have 0, which tells nothing, and an object
+// generation (ConfigMap, Secret) have 0, which says nothing, and an object
 // that was created anew begins at 1 again.
 func sameGeneration(old, object *unstructured.Unstructured) bool {
 	return object.GetGeneration() != 0 && old.GetGeneration() == object.GetGeneration() && old.GetUID() == object.GetUID()
@@ -163,14 +206,15 @@ func (s *Single) Object() *unstructured.Unstructured {
 	return nil
 }
 
-// IsSynced tells that the initial state is known, be it that the object does
+// IsSynced reports whether the initial state is known, also if the object does
 // not exist. Once true, it stays so.
 func (s *Single) IsSynced() bool {
 	return s.life.isSynced()
 }
 
-// WaitForSync blocks until sync. The error wraps the context's, and the last
-// watch error if there was one, or ErrStopped.
+// WaitForSync blocks until sync. The error wraps the context's error and its
+// cause, or what Start returns, or ErrStopped; and the last watch error if there
+// was one.
 func (s *Single) WaitForSync(ctx context.Context) error {
 	return s.life.wait(ctx, name(s.config.GVR, s.config.Namespace, s.config.Name), s.failures)
 }

@@ -1,12 +1,16 @@
 package watch_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
 
 // What is learnt after WaitForSync has returned is a change, also where the
@@ -53,4 +57,145 @@ func TestUpdateAfterWaitForSyncReachesOnChange(t *testing.T) {
 			assert.Equal(t, []string{"synced a@1001", "change a@1002"}, calls.read())
 		})
 	}
+}
+
+func TestNamespaceIsMissing(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		objects []*unstructured.Unstructured
+		server  faults
+	}{
+		"an object of the name, listed":   {[]*unstructured.Unstructured{object("a")}, faults{noStreamList: true}},
+		"an object of the name, streamed": {[]*unstructured.Unstructured{object("a")}, faults{}},
+		"no object of the name":           {[]*unstructured.Unstructured{object("b")}, faults{}},
+		"no object at all":                {nil, faults{noStreamList: true}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				s := newServer(t, c.objects...)
+				s.Fault(c.server)
+				config := calls.single("a")
+				config.Namespace = ""
+				single := newSingle(t, s, config)
+				waited := make(chan error, 1)
+				go func() { waited <- single.WaitForSync(t.Context()) }()
+				for _, err := range []error{single.Start(t.Context()), single.Start(t.Context()), <-waited} {
+					var fault *watch.ConfigError
+					require.ErrorAs(t, err, &fault)
+					assert.Equal(t, "Namespace", fault.Field)
+					assert.ErrorContains(t, err, `watch ingresses.networking.k8s.io/v1 "a": Namespace: is missing; ingresses.networking.k8s.io has namespaces`)
+				}
+				assert.Empty(t, calls.read())
+				assert.False(t, single.IsSynced())
+			})
+		})
+	}
+}
+
+func TestNamespaceIsMissingAndTheKindShowsItLater(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t)
+		s.clusterScoped = true // as if get were not granted: nothing is known
+		config := (&journal{}).single("a")
+		config.Namespace = ""
+		single := newSingle(t, s, config)
+		ended := make(chan error, 1)
+		go func() { ended <- single.Start(t.Context()) }()
+		pass(time.Minute)
+		assert.True(t, single.IsSynced())
+		assert.Empty(t, ended)
+		s.Create(object("web/a"))
+		pass(time.Second)
+		require.ErrorContains(t, <-ended, "Namespace: is missing")
+	})
+}
+
+func TestClusterScopedObjectThatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t)
+		s.clusterScoped = true
+		config := calls.single("a")
+		config.Namespace = ""
+		startSingle(t, s, config)
+		assert.Equal(t, []string{"synced none"}, calls.read())
+	})
+}
+
+func TestSyncDoesNotWaitForeverForTheScope(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t)
+		s.Fault(faults{hangGet: true})
+		config := calls.single("a")
+		config.Namespace = ""
+		startSingle(t, s, config)
+		pass(31 * time.Second)
+		assert.Equal(t, []string{"synced none"}, calls.read())
+	})
+}
+
+func TestEveryWatchErrorIsReported(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var many, one journal
+		report := func(j *journal) func(context.Context, error) {
+			return func(_ context.Context, err error) { j.add("%s", err) }
+		}
+		s := newServer(t, object("a"))
+		config := (&journal{}).single("a")
+		config.OnWatchError = report(&one)
+		single := startSingle(t, s, config)
+		bulk := startBulk(t, s, watch.Config{OnWatchError: report(&many)})
+		pass(time.Minute)
+		s.Drop(nil) // a clean end
+		pass(time.Minute)
+		assert.Empty(t, append(many.read(), one.read()...))
+		for range 2 {
+			s.Break(reset())
+			pass(time.Minute)
+			for j, last := range map[*journal]func() (time.Time, error){&many: bulk.LastWatchError, &one: single.LastWatchError} {
+				_, err := last()
+				assert.Equal(t, []string{err.Error()}, j.read())
+			}
+		}
+	})
+}
+
+func TestOnWatchErrorMayBlockAndPanic(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls, errs journal
+		var book logBook
+		release := make(chan struct{})
+		s := newServer(t, object("a"))
+		startBulk(t, s, watch.Config{
+			Logger: book.logger(), OnChange: calls.onChange,
+			OnWatchError: func(_ context.Context, err error) {
+				errs.add("%s", err)
+				<-release
+				panic("OnWatchError!")
+			},
+		})
+		pass(time.Minute)
+		calls.read()
+		for range 3 {
+			s.Break(reset())
+			pass(time.Minute)
+		}
+		s.Update(object("a"))
+		pass(time.Minute)
+		assert.Equal(t, []string{"change +0 ~1 -0 initial=false"}, calls.read(), "the watch is repaired meanwhile")
+		assert.Len(t, errs.read(), 1)
+		close(release)
+		synctest.Wait()
+		assert.Len(t, errs.read(), 1, "the latest of those that came meanwhile")
+		assert.Len(t, book.lines(t, "ERROR", "Callback panicked"), 2)
+	})
 }

@@ -3,8 +3,9 @@ package watch
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,63 +18,37 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// failures keeps the last error of list and watch.
-type failures struct {
-	log *slog.Logger
-
-	mu  sync.Mutex
-	at  time.Time
-	err error
-}
-
-func (f *failures) last() (time.Time, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.at, f.err
-}
-
-// record logs and keeps the error, also one that has come before, unless it
-// belongs to normal operation: an expired resourceVersion, the end of the
-// watcher.
-func (f *failures) record(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-		return
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		f.log.Log(ctx, levelDebug, "Watch expired; listing again", "error", err)
-		return
-	}
-	f.mu.Lock()
-	f.at, f.err = time.Now(), err
-	f.mu.Unlock()
-	f.log.Warn("Watch failed; trying again", "error", err)
-}
-
-// handle is for the errors that client-go reports. Those of a list or watch,
-// which were recorded where they happened, come here once more, wrapped.
-func (f *failures) handle(ctx context.Context, _ *cache.Reflector, err error) {
-	if _, recorded := f.last(); !errors.Is(err, recorded) {
-		f.record(ctx, err)
-	}
-}
+// errUnanswered is what client-go hides in an empty stream.
+var errUnanswered = errors.New("the connection broke before the server answered the watch")
 
 // source is what a watcher lists and watches.
 //
-// It prepares the objects itself. An informer's own transform would run twice
-// for those of a streamed list, and in the middle of the informer's work; here
-// it runs once, beside it.
+// It prepares and selects the objects itself. An informer's own transform would
+// run twice for those of a streamed list, and in the middle of the informer's
+// work; here it runs once, beside it, and the informer's cache never holds an
+// object that is not selected.
 type source struct {
 	client    dynamic.Interface
 	resource  schema.GroupVersionResource
 	namespace string
-	tweak     func(*metav1.ListOptions)
+	labels    string
+	fields    serverFields
 	// prepare changes an object that the server has sent, for every state of
-	// it once, before anybody else sees it: the only place where it may be
+	// it once, before anything else sees it: the only place where it may be
 	// changed. One call may follow another before that has returned, where a
 	// stream is given up for a new one.
-	prepare  func(*unstructured.Unstructured)
+	prepare func(*unstructured.Unstructured)
+	// selects chooses among the prepared objects.
+	selects  func(*unstructured.Unstructured) bool
 	failures *failures
 	streams  sync.WaitGroup // that are being observed
+
+	// narrow says that the server has rejected a field which only some
+	// resources support.
+	narrow atomic.Bool
+	// bookmarks says that the server has sent one after the initial list. Then
+	// it sends them all the time.
+	bookmarks atomic.Bool
 }
 
 // informer makes one of the objects.
@@ -88,9 +63,9 @@ func (s *source) wait() {
 	s.streams.Wait()
 }
 
-// listerWatcher records also those errors that client-go handles itself and
-// reports to nobody: in a stream, or at its renewal. Clients that cannot
-// stream a list say so by a method, which is passed on.
+// listerWatcher records also those errors that client-go handles without a
+// report: in a stream, or at its renewal. Clients that cannot stream a list say
+// so by a method, which is passed on.
 func (s *source) listerWatcher() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc:  s.list,
@@ -99,8 +74,10 @@ func (s *source) listerWatcher() cache.ListerWatcher {
 }
 
 func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	s.tweak(&options)
-	list, err := s.client.Resource(s.resource).Namespace(s.namespace).List(ctx, options)
+	list, err := s.tryList(ctx, options)
+	if s.narrowed(ctx, err) {
+		list, err = s.tryList(ctx, options)
+	}
 	if err != nil {
 		s.failures.record(ctx, err)
 		return nil, err
@@ -108,15 +85,26 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	for i := range list.Items {
 		s.prepare(&list.Items[i])
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(item unstructured.Unstructured) bool { return !s.selects(&item) })
 	return list, nil
 }
 
+func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	ctx, request := newAttempt(ctx, bodyLimit, listLimit)
+	defer request.cancel(nil)
+	s.limit(&options)
+	list, err := s.client.Resource(s.resource).Namespace(s.namespace).List(ctx, options)
+	return list, request.finish(err)
+}
+
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	s.tweak(&options)
-	stream, err := s.client.Resource(s.resource).Namespace(s.namespace).Watch(ctx, options)
+	stream, err := s.tryWatch(ctx, options)
+	if s.narrowed(ctx, err) {
+		stream, err = s.tryWatch(ctx, options)
+	}
 	switch {
 	case err == nil:
-		return s.observe(ctx, stream), nil
+		return stream, nil
 	case options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		s.failures.log.Log(ctx, levelDebug, "The server does not stream lists; listing", "error", err)
 	default:
@@ -125,83 +113,38 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return nil, err
 }
 
-// observed is a watch whose objects are prepared, and whose error events are
-// recorded.
-type observed struct {
-	watch.Interface
-	source *source
-	events chan watch.Event
-	done   chan struct{}
-	once   sync.Once
+func (s *source) tryWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	requestCtx, request := newAttempt(ctx, watchLimit, watchLimit)
+	s.limit(&options)
+	stream, err := s.client.Resource(s.resource).Namespace(s.namespace).Watch(requestCtx, options)
+	err = request.finish(err)
+	switch {
+	case err == nil && isEmpty(stream):
+		err = errUnanswered
+	case err == nil:
+		return s.observe(ctx, request, stream, options), nil
+	case stream != nil:
+		stream.Stop()
+	}
+	request.cancel(nil)
+	return nil, err
 }
 
-func (s *source) observe(ctx context.Context, stream watch.Interface) watch.Interface {
-	// The buffer lets the streamed list of many objects pass in batches.
-	o := &observed{Interface: stream, source: s, events: make(chan watch.Event, 256), done: make(chan struct{})}
-	s.streams.Go(func() { o.forward(ctx) })
-	return o
+// limit makes the server choose, as far as it can.
+func (s *source) limit(options *metav1.ListOptions) {
+	options.LabelSelector = s.labels
+	options.FieldSelector = s.fields.wide
+	if s.narrow.Load() {
+		options.FieldSelector = s.fields.sure
+	}
 }
 
-// ResultChan replaces the embedded one.
-func (o *observed) ResultChan() <-chan watch.Event {
-	return o.events
-}
-
-// Stop may be called more than once.
-func (o *observed) Stop() {
-	o.once.Do(func() { close(o.done) })
-	o.Interface.Stop()
-}
-
-func (o *observed) stopped() bool {
-	select {
-	case <-o.done:
-		return true
-	default:
+// narrowed reports whether to try again with the fields that every resource
+// supports, after one with more.
+func (s *source) narrowed(ctx context.Context, err error) bool {
+	if !apierrors.IsBadRequest(err) || s.fields.wide == s.fields.sure || s.narrow.Swap(true) {
 		return false
 	}
-}
-
-// forward ends with the stream, its Stop or the context, whichever comes first.
-func (o *observed) forward(ctx context.Context) {
-	defer close(o.events)
-	for {
-		var event watch.Event
-		var open bool
-		select {
-		case event, open = <-o.Interface.ResultChan():
-		case <-o.done:
-			return
-		case <-ctx.Done():
-			return
-		}
-		if !open {
-			o.source.failures.log.Log(ctx, levelTrace, "Watch closed")
-			return
-		}
-		o.inspect(ctx, event)
-		select {
-		case o.events <- event:
-		case <-o.done:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (o *observed) inspect(ctx context.Context, event watch.Event) {
-	switch event.Type {
-	case watch.Added, watch.Modified, watch.Deleted:
-		if object, ok := event.Object.(*unstructured.Unstructured); ok {
-			o.source.prepare(object)
-		}
-	case watch.Error:
-		// What a stream reports after Stop is the echo of its closing.
-		if !o.stopped() {
-			o.source.failures.record(ctx, apierrors.FromObject(event.Object))
-		}
-	case watch.Bookmark:
-		// It has no object but its version.
-	}
+	s.failures.log.Log(ctx, levelDebug, "The server does not select by this field; selecting here", "fields", s.fields.wide, "error", err)
+	return true
 }

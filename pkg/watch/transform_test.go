@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,11 +72,13 @@ func TestStartReturnsAfterTheLastTransform(t *testing.T) {
 	})
 }
 
-// scripted is a client with one object, whose streams are given.
+// scripted is a client with one object, whose first streams may be given.
 type scripted struct {
 	dynamic.Interface
 	dynamic.NamespaceableResourceInterface
+
 	streams chan kubewatch.Interface
+	current atomic.Pointer[kubewatch.FakeWatcher]
 }
 
 func (s *scripted) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
@@ -92,7 +95,14 @@ func (s *scripted) List(context.Context, metav1.ListOptions) (*unstructured.Unst
 }
 
 func (s *scripted) Watch(context.Context, metav1.ListOptions) (kubewatch.Interface, error) {
-	return <-s.streams, nil
+	select {
+	case stream := <-s.streams:
+		return stream, nil
+	default:
+		stream := kubewatch.NewFake()
+		s.current.Store(stream)
+		return stream, nil
+	}
 }
 
 func TestTransformsDoNotOverlap(t *testing.T) {
@@ -104,9 +114,8 @@ func TestTransformsDoNotOverlap(t *testing.T) {
 		expired := &metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
 		events <- kubewatch.Event{Type: kubewatch.Error, Object: expired}
 		events <- kubewatch.Event{Type: kubewatch.Modified, Object: object("a")}
-		s := &scripted{streams: make(chan kubewatch.Interface, 2)}
+		s := &scripted{streams: make(chan kubewatch.Interface, 1)}
 		s.streams <- kubewatch.NewProxyWatcher(events)
-		s.streams <- kubewatch.NewProxyWatcher(make(chan kubewatch.Event))
 		running, calls := 0, 0
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName, Transform: func(*unstructured.Unstructured) {
 			running++

@@ -1,0 +1,97 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// Limits for the server. Without them a server, or a proxy before it, that
+// accepts a request and never answers holds a watcher for ever: client-go sets
+// no time-out for lists and watches, and HTTP/1.1 connections are not pinged.
+const (
+	// watchLimit is for the answer to a watch, which comes at once.
+	watchLimit = 30 * time.Second
+	// listLimit is for the first byte of a list. The API server itself gives up
+	// a request after a minute by default.
+	listLimit = 2 * time.Minute
+	// bodyLimit is for everything else: the body of a list, pauses that the
+	// server asks for by Retry-After, and the client's rate limit.
+	bodyLimit = 5 * time.Minute
+	// silence is how long a stream may send nothing. Where the API server sends
+	// bookmarks, it sends one about every minute.
+	silence = 150 * time.Second
+)
+
+// attempt is one request, which is given up if it is not answered in time.
+type attempt struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc // ends the request, and the stream that it has opened
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	finished bool
+	lost     error // by which the connection broke
+}
+
+// newAttempt gives the server the limit to begin its answer, from when the
+// request gets a connection, and again when it is sent again. Before, the client
+// may hold it back, all but watches, until its rate limit allows it: for that it
+// has the time to send. The context is for the client.
+func newAttempt(ctx context.Context, send, limit time.Duration) (context.Context, *attempt) {
+	a := &attempt{}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	a.within(send)
+	return listen(httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{
+		GetConn:              func(string) { a.within(limit) },
+		GotFirstResponseByte: func() { a.within(bodyLimit) },
+	}), a.lose), a
+}
+
+// within sets the time that is left.
+func (a *attempt) within(limit time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if !a.finished {
+		a.timer = time.AfterFunc(limit, func() {
+			a.cancel(fmt.Errorf("the server has not answered within %s", limit))
+		})
+	}
+}
+
+// finish ends the time limit and returns the request's error, which names the
+// limit if that is the reason.
+func (a *attempt) finish(err error) error {
+	a.mu.Lock()
+	a.finished = true
+	a.timer.Stop()
+	a.mu.Unlock()
+	cause := context.Cause(a.ctx)
+	switch {
+	case cause == nil, errors.Is(err, cause):
+		return err
+	case err == nil:
+		return cause
+	default:
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+}
+
+func (a *attempt) lose(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lost = err
+}
+
+// loss is the error by which the connection broke, nil if it did not.
+func (a *attempt) loss() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lost
+}

@@ -1,0 +1,278 @@
+package watch_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubewatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+func TestRequestWithoutAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		fault  faults
+		within time.Duration
+		want   string
+	}{
+		"streamed list": {faults{hang: true}, 31 * time.Second, "not answered within 30s"},
+		"list":          {faults{hang: true, noStreamList: true}, 151 * time.Second, "not answered within 2m0s"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				s := newServer(t, object("a"))
+				s.Fault(c.fault)
+				bulk := startBulk(t, s, watch.Config{OnSyncComplete: calls.onSync})
+				single := startSingle(t, s, calls.single("a"))
+				pass(c.within)
+				for _, last := range []func() (time.Time, error){bulk.LastWatchError, single.LastWatchError} {
+					_, err := last()
+					require.ErrorContains(t, err, c.want)
+				}
+				assert.Empty(t, calls.read())
+				s.Fault(faults{})
+				pass(4 * time.Minute)
+				assert.ElementsMatch(t, []string{"synced 1 of 1", "synced a@1001"}, calls.read(), "it is tried again")
+			})
+		})
+	}
+}
+
+func TestMuteStreamedListIsListed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		s.Fault(faults{mute: true})
+		bulk := startBulk(t, s, watch.Config{})
+		pass(149 * time.Second)
+		assert.False(t, bulk.IsSynced())
+		pass(2 * time.Second)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "sent nothing of the initial list for 2m30s")
+		assert.True(t, bulk.IsSynced())
+	})
+}
+
+func TestWatchWithoutAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{OnChange: calls.onChange})
+		pass(time.Minute)
+		calls.read()
+		s.Fault(faults{hang: true})
+		s.Drop(nil)
+		s.Update(object("a"))
+		pass(35 * time.Second)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "not answered within 30s")
+		s.Fault(faults{})
+		pass(2 * time.Minute)
+		assert.Equal(t, []string{"change +0 ~1 -0 initial=false"}, calls.read())
+	})
+}
+
+func TestListBodyThatStallsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"), object("b"))
+		s.Fault(faults{noStreamList: true, end: func(w http.ResponseWriter, list map[string]any) {
+			_, _ = w.Write(afterOneItem(list))
+			w.(http.Flusher).Flush()
+			<-time.After(time.Hour)
+		}})
+		bulk := startBulk(t, s, watch.Config{})
+		pass(5*time.Minute + time.Millisecond)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "not answered within 5m0s")
+		s.Fault(faults{})
+		pass(time.Minute)
+		assert.Equal(t, 2, bulk.Store().Len())
+		pass(time.Hour) // for the server to end
+	})
+}
+
+// A slow server is not one that hangs: the limit is for the time without any
+// answer, and a list may take longer than a watch takes to open.
+func TestSlowListIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"), object("b"))
+		s.Fault(faults{noStreamList: true, end: func(w http.ResponseWriter, list map[string]any) {
+			<-time.After(time.Minute) // the API server's own limit
+			_, _ = w.Write([]byte(" "))
+			w.(http.Flusher).Flush()
+			<-time.After(2 * time.Minute)
+			send(w, list)
+		}})
+		bulk := startBulk(t, s, watch.Config{})
+		pass(3*time.Minute + time.Second)
+		assert.True(t, bulk.IsSynced())
+		_, err := bulk.LastWatchError()
+		assert.NoError(t, err)
+	})
+}
+
+// Where bookmarks come, about one a minute, a stream without any is broken.
+// Some resources have none: their streams are renewed to see whether the
+// server is there, which is no error.
+func TestSilentStreamIsRenewed(t *testing.T) {
+	t.Parallel()
+	for name, bookmarks := range map[string]bool{"with bookmarks before": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				s := newServer(t, object("a"))
+				bulk := startBulk(t, s, watch.Config{OnChange: calls.onChange})
+				if bookmarks {
+					s.Bookmark()
+				}
+				pass(time.Minute)
+				calls.read()
+				s.Fault(faults{mute: true})
+				s.Drop(nil)
+				pass(time.Second)
+				s.Update(object("a"))
+				pass(time.Second)
+				s.Fault(faults{})
+				pass(147 * time.Second)
+				assert.Empty(t, calls.read())
+				pass(2 * time.Second)
+				assert.Equal(t, []string{"change +0 ~1 -0 initial=false"}, calls.read())
+				_, err := bulk.LastWatchError()
+				assert.Equal(t, bookmarks, err != nil, err)
+			})
+		})
+	}
+}
+
+func TestStreamWithBookmarksIsKept(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		startBulk(t, s, watch.Config{})
+		requests := len(s.Requests())
+		for range 60 {
+			pass(time.Minute)
+			s.Bookmark()
+		}
+		assert.Len(t, s.Requests(), requests)
+	})
+}
+
+// traced is a client that keeps the context of a stream.
+type traced struct {
+	scripted
+
+	ctx    context.Context
+	answer func(ctx context.Context) error
+}
+
+func (c *traced) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return c
+}
+
+func (c *traced) Namespace(string) dynamic.ResourceInterface { return c }
+
+func (c *traced) Watch(ctx context.Context, options metav1.ListOptions) (kubewatch.Interface, error) {
+	c.ctx = ctx
+	if err := c.answer(ctx); err != nil {
+		return nil, err
+	}
+	return c.scripted.Watch(ctx, options)
+}
+
+func startTraced(t bubble, answer func(ctx context.Context) error) (*watch.Bulk, *traced) {
+	t.Helper()
+	client := &traced{answer: answer}
+	bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
+	require.NoError(t, err)
+	start(t, bulk)
+	return bulk, client
+}
+
+func TestLimitEndsWithTheAnswer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		bulk, client := startTraced(t, func(context.Context) error { return nil })
+		ctx := client.ctx
+		httptrace.ContextClientTrace(ctx).GotFirstResponseByte() // late, as by another goroutine
+		for range 10 {
+			client.current.Load().Modify(object("a"))
+			pass(time.Minute)
+		}
+		require.NoError(t, ctx.Err(), "the stream goes on")
+		bulk.Stop()
+		pass(time.Second)
+		assert.Error(t, ctx.Err())
+	})
+}
+
+func TestRequestThatFailedIsEnded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		_, client := startTraced(t, func(context.Context) error { return errSame })
+		assert.Error(t, client.ctx.Err())
+	})
+}
+
+// A client may return the context's error alone, or not look at it.
+func TestLimitIsNamedWhateverTheClientReturns(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(ctx context.Context) error{
+		"the context's error": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"a stream, too late":  func(ctx context.Context) error { <-ctx.Done(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				bulk, _ := startTraced(t, answer)
+				pass(29 * time.Second)
+				_, err := bulk.LastWatchError()
+				require.NoError(t, err)
+				pass(2 * time.Second)
+				_, err = bulk.LastWatchError()
+				require.ErrorContains(t, err, "the server has not answered within 30s")
+			})
+		})
+	}
+}
+
+// A list waits for its turn.
+func TestRateLimitOfTheClientIsNotTheServers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		s.Fault(faults{noStreamList: true})
+		config := &rest.Config{Host: "http://server", QPS: 1.0 / 200, Burst: 1}
+		transport := &http.Transport{DialContext: s.dial, DisableKeepAlives: true}
+		client, err := dynamic.NewForConfigAndClient(config, &http.Client{Transport: transport})
+		require.NoError(t, err)
+		_, err = client.Resource(ingresses).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
+		require.NoError(t, err)
+		start(t, bulk)
+		pass(199 * time.Second)
+		assert.False(t, bulk.IsSynced())
+		pass(2 * time.Second)
+		assert.True(t, bulk.IsSynced())
+		_, err = bulk.LastWatchError()
+		assert.NoError(t, err)
+	})
+}

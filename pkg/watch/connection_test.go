@@ -1,0 +1,239 @@
+package watch_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubewatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+func reset() error {
+	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+}
+
+// client-go closes a broken stream as if it had ended, and makes an empty one
+// of a connection that breaks while it is opened.
+func TestBrokenConnectionIsWatchError(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		hit  func(s *apiServer)
+		want string
+	}{
+		"stream reset":                 {func(s *apiServer) { s.Break(reset()) }, "connection reset by peer"},
+		"stream cut":                   {func(s *apiServer) { s.Break(io.EOF) }, "unexpected EOF"},
+		"connection closed here":       {func(s *apiServer) { s.Break(net.ErrClosed) }, "use of closed network connection"},
+		"stream times out":             {func(s *apiServer) { s.Break(os.ErrDeadlineExceeded) }, "i/o timeout"},
+		"reset while a stream opens":   {func(s *apiServer) { s.Fault(faults{lose: reset()}); s.Drop(nil) }, "before the server answered"},
+		"cut while a stream opens":     {func(s *apiServer) { s.Fault(faults{lose: io.EOF}); s.Drop(nil) }, "before the server answered"},
+		"timeout while a stream opens": {func(s *apiServer) { s.Fault(faults{lose: os.ErrDeadlineExceeded}); s.Drop(nil) }, "before the server answered"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				var book logBook
+				s := newServer(t, object("a"))
+				bulk := startBulk(t, s, watch.Config{Logger: book.logger(), OnChange: calls.onChange})
+				single := startSingle(t, s, (&journal{}).single("a"))
+				pass(10 * time.Second)
+				calls.read()
+				hit := time.Now()
+				c.hit(s)
+				pass(30 * time.Second) // client-go opens a stream ten times, once a second
+				for _, last := range []func() (time.Time, error){bulk.LastWatchError, single.LastWatchError} {
+					at, err := last()
+					require.Error(t, err)
+					assert.WithinRange(t, at, hit, time.Now())
+				}
+				logged := book.lines(t, "WARN", "Watch failed")
+				require.NotEmpty(t, logged)
+				assert.Contains(t, logged[0]["error"], c.want)
+				s.Fault(faults{})
+				s.Update(object("a"))
+				pass(2 * time.Minute)
+				assert.Equal(t, []string{"change +0 ~1 -0 initial=false"}, calls.read(), "the watcher goes on")
+			})
+		})
+	}
+}
+
+// client-go lists again after each of them.
+func TestWatchThatEndsAtOnceIsError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{})
+		pass(time.Minute)
+		s.Fault(faults{short: true, noStreamList: true})
+		s.Drop(nil)
+		pass(time.Minute)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "closed the watch at once")
+	})
+}
+
+// What reads client-go's log must not keep it from the logger.
+func TestClientGoStillLogs(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		s.Fault(faults{warn: "this version is deprecated"})
+		startBulk(t, s, watch.Config{Logger: book.logger()})
+		assert.NotEmpty(t, book.lines(t, "DEBUG+3", "this version is deprecated"))
+		assert.Empty(t, book.lines(t, "DEBUG-5", ""), "client-go's level 8: the bodies of requests")
+	})
+}
+
+func TestEndOfWatcherIsNoWatchError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		bulk := newBulk(t, s, watch.Config{Logger: book.logger()})
+		ended := make(chan error)
+		go func() { ended <- bulk.Start(t.Context()) }()
+		pass(time.Minute)
+		bulk.Stop()
+		require.NoError(t, <-ended)
+		_, err := bulk.LastWatchError()
+		require.NoError(t, err)
+		assert.Empty(t, book.lines(t, "WARN", ""))
+	})
+}
+
+// What a list does not name counts as deleted: half a list must not pass for
+// a whole one.
+func TestListThatEndsEarlyIsError(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(http.ResponseWriter, map[string]any){
+		"as if it were whole": endCleanly, "before its length": endBeforeLength, "with the connection": endWithConnection,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				s := newServer(t, object("a"), object("b"))
+				s.Fault(faults{noStreamList: true})
+				bulk := startBulk(t, s, watch.Config{OnObject: calls.onObject})
+				calls.read()
+				s.Fault(faults{noStreamList: true, end: end})
+				relist(s)
+				_, err := bulk.LastWatchError()
+				require.Error(t, err)
+				assert.Empty(t, calls.read())
+				assert.Equal(t, 2, bulk.Store().Len())
+				s.Fault(faults{})
+				pass(2 * time.Minute)
+				s.Delete(object("b"))
+				pass(time.Second)
+				assert.Equal(t, []string{"b@1002 → none"}, calls.read())
+			})
+		})
+	}
+}
+
+// client-go asks for the next stream without a pause.
+func TestStreamedListThatEndsEarlyIsListed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"), object("b"))
+		s.Fault(faults{endStreamedList: true})
+		bulk := startBulk(t, s, watch.Config{})
+		pass(time.Minute)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "the stream ended within the initial list")
+		assert.Equal(t, 2, bulk.Store().Len())
+		assert.Len(t, s.Requests(), 3, "a streamed list, a list, a watch")
+	})
+}
+
+// ordered is a client that streams lists, in the given order.
+type ordered struct {
+	dynamic.Interface
+	dynamic.NamespaceableResourceInterface
+
+	streams chan kubewatch.Interface
+}
+
+func (c *ordered) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return c
+}
+
+func (c *ordered) Namespace(string) dynamic.ResourceInterface { return c }
+
+func (c *ordered) Watch(context.Context, metav1.ListOptions) (kubewatch.Interface, error) {
+	return <-c.streams, nil
+}
+
+// The end that follows an error must not count as an error: an expired version
+// is none.
+func TestEndAfterAnErrorEventIsNoOtherError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		expired := make(chan kubewatch.Event, 1)
+		expired <- kubewatch.Event{Type: kubewatch.Error, Object: failure(410, "Expired")}
+		close(expired)
+		end := &unstructured.Unstructured{Object: map[string]any{}}
+		end.SetResourceVersion("1")
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		whole := make(chan kubewatch.Event, 1)
+		whole <- kubewatch.Event{Type: kubewatch.Bookmark, Object: end}
+		client := &ordered{streams: make(chan kubewatch.Interface, 2)}
+		client.streams <- kubewatch.NewProxyWatcher(expired)
+		client.streams <- kubewatch.NewProxyWatcher(whole)
+		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
+		require.NoError(t, err)
+		start(t, bulk)
+		assert.True(t, bulk.IsSynced())
+		_, err = bulk.LastWatchError()
+		assert.NoError(t, err)
+	})
+}
+
+// A token that has expired is replaced from outside; a watch that pauses for
+// minutes misses that.
+func TestRefusalIsRetriedWithinAMinute(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]int{
+		"unauthorized": http.StatusUnauthorized, "forbidden": http.StatusForbidden, "not found": http.StatusNotFound,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				s := newServer(t, object("a"))
+				single := startSingle(t, s, (&journal{}).single("a"))
+				pass(time.Minute)
+				s.Fault(faults{status: status})
+				s.Drop(nil)
+				pass(time.Hour)
+				requests := s.Requests()
+				for i, r := range requests[1:] {
+					if i > 0 {
+						assert.LessOrEqual(t, r.at.Sub(requests[i].at), time.Minute)
+					}
+				}
+				assert.Less(t, len(requests), 500, "with pauses")
+				s.Fault(faults{})
+				s.Update(object("a"))
+				pass(time.Minute)
+				assert.Equal(t, "1002", single.Object().GetResourceVersion())
+			})
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+)
+
+// failures keeps the last error of list and watch, and reports it.
+type failures struct {
+	log      *slog.Logger
+	callback func(ctx context.Context, err error)
+	wake     chan struct{} // holds one token: there is an error to report
+
+	mu         sync.Mutex
+	at         time.Time
+	err        error
+	unreported error
+}
+
+func newFailures(log *slog.Logger, callback func(context.Context, error)) *failures {
+	return &failures{log: log, callback: callback, wake: make(chan struct{}, 1)}
+}
+
+func (f *failures) last() (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at, f.err
+}
+
+// record logs, keeps and reports the error, also one that has come before,
+// unless it belongs to normal operation: an expired resourceVersion, the end of
+// the watcher.
+func (f *failures) record(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		f.log.Log(ctx, levelDebug, "Watch expired; listing again", "error", err)
+		return
+	}
+	f.log.Warn("Watch failed; trying again", "error", err)
+	f.mu.Lock()
+	f.at, f.err, f.unreported = time.Now(), err, err
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// handle is for the errors that client-go reports. Those of a list or watch,
+// which were recorded where they happened, come here once more, wrapped.
+func (f *failures) handle(ctx context.Context, _ *cache.Reflector, err error) {
+	if _, recorded := f.last(); !errors.Is(err, recorded) {
+		f.record(ctx, err)
+	}
+}
+
+// report calls OnWatchError, on the calling goroutine, until the context ends.
+// It has a goroutine of its own: an OnChange that blocks must not hide that the
+// watch is broken, and an OnWatchError that blocks must not delay its repair.
+func (f *failures) report(ctx context.Context) {
+	if f.callback == nil {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+		}
+		if ctx.Err() != nil { // both were ready
+			return
+		}
+		f.mu.Lock()
+		err := f.unreported
+		f.mu.Unlock()
+		guard(f.log, "OnWatchError", func() error { f.callback(ctx, err); return nil })
+	}
+}

@@ -1,0 +1,60 @@
+package watch
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// serverFields are what the API server can evaluate of a field selector, in its
+// syntax. What it does not, and what it reads otherwise, is evaluated here.
+type serverFields struct {
+	sure string // fields that every resource supports
+	wide string // these, and fields that only some resources support
+}
+
+// everywhere are the fields that every resource supports.
+var everywhere = []string{"metadata.name", "metadata.namespace"}
+
+// forServer chooses the terms that never exclude an object which the Selector
+// matches. For fields that only some resources support these are equalities
+// with a value: what is missing here may have a default there, such as "false".
+func (s *Selector) forServer() serverFields {
+	var sure, wide []fields.Selector
+	for _, t := range s.terms {
+		field, ok := t.path.label()
+		switch {
+		case !ok:
+		case slices.Contains(everywhere, field) && t.negate:
+			sure = append(sure, fields.OneTermNotEqualSelector(field, t.value))
+		case slices.Contains(everywhere, field):
+			sure = append(sure, fields.OneTermEqualSelector(field, t.value))
+		case strings.HasPrefix(field, "metadata."): // labels, for example: no resource supports them
+		case !t.negate && t.value != "":
+			wide = append(wide, fields.OneTermEqualSelector(field, t.value))
+		}
+	}
+	return serverFields{
+		sure: fields.AndSelectors(sure...).String(),
+		wide: fields.AndSelectors(append(sure, wide...)...).String(),
+	}
+}
+
+// label is the path as the name of a field in a request, if it can be one:
+// fields alone, of names without special characters.
+func (p path) label() (string, bool) {
+	names := make([]string, 0, len(p.steps))
+	for _, s := range p.steps {
+		if s.kind != stepField || strings.ContainsFunc(s.name, special) {
+			return "", false
+		}
+		names = append(names, s.name)
+	}
+	return strings.Join(names, "."), true
+}
+
+func special(char rune) bool {
+	return char != '_' && char != '-' && (char > unicode.MaxASCII || !unicode.IsLetter(char) && !unicode.IsDigit(char))
+}

@@ -1,0 +1,186 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+var errNoBookmarks = fmt.Errorf("the stream has sent nothing for %s, not even bookmarks", silence)
+
+// errShort is client-go's reading of such a stream, too: it lists again.
+var errShort = errors.New("the server closed the watch at once, without an event")
+
+// observed is a stream whose objects are prepared and selected, whose errors
+// are recorded, and which ends when it is silent for too long.
+type observed struct {
+	watch.Interface
+
+	source  *source
+	request *attempt
+	events  chan watch.Event
+	done    chan struct{}
+	once    sync.Once
+
+	began time.Time
+	count int // of events
+	// listing: the stream is still to send the initial list to its end.
+	listing bool
+	// failed: the stream has sent an error, which says more than its end.
+	failed bool
+}
+
+func (s *source) observe(ctx context.Context, request *attempt, stream watch.Interface, options metav1.ListOptions) watch.Interface {
+	o := &observed{
+		Interface: stream, source: s, request: request,
+		// The buffer lets the streamed list of many objects pass in batches.
+		events: make(chan watch.Event, 256), done: make(chan struct{}),
+		began: time.Now(), listing: options.SendInitialEvents != nil && *options.SendInitialEvents,
+	}
+	s.streams.Go(func() { o.forward(ctx) })
+	return o
+}
+
+// ResultChan replaces the embedded one.
+func (o *observed) ResultChan() <-chan watch.Event {
+	return o.events
+}
+
+// Stop may be called more than once.
+func (o *observed) Stop() {
+	o.once.Do(func() { close(o.done) })
+	o.Interface.Stop()
+}
+
+func (o *observed) stopped() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// forward ends with the stream, its Stop, its silence or the context, whichever
+// comes first.
+func (o *observed) forward(ctx context.Context) {
+	defer close(o.events)
+	defer o.request.cancel(nil)
+	silent := time.NewTimer(silence)
+	defer silent.Stop()
+	for {
+		silent.Reset(silence) // what takes time here is no silence of the server
+		select {
+		case event, open := <-o.Interface.ResultChan():
+			if !open {
+				o.closed(ctx)
+				return
+			}
+			o.count++
+			if !o.send(ctx, o.inspect(ctx, event)) {
+				return
+			}
+		case <-silent.C:
+			o.silent(ctx)
+			return
+		case <-o.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (o *observed) send(ctx context.Context, event watch.Event) bool {
+	select {
+	case o.events <- event:
+		return true
+	case <-o.done:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// closed records a stream that did not just end. What it reports after Stop is
+// the echo of its closing.
+func (o *observed) closed(ctx context.Context) {
+	loss := o.request.loss()
+	switch {
+	case o.failed, o.stopped():
+	case o.listing:
+		o.listInstead(ctx, "the stream ended within the initial list", loss)
+	case loss != nil:
+		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", loss))
+	case o.count == 0 && time.Since(o.began) < time.Second:
+		o.source.failures.record(ctx, errShort)
+	default:
+		o.source.failures.log.Log(ctx, levelTrace, "Watch closed")
+	}
+}
+
+// silent ends a stream, so that the informer opens another where this one was:
+// if the server is there, that costs one request.
+func (o *observed) silent(ctx context.Context) {
+	switch {
+	case o.listing:
+		o.listInstead(ctx, fmt.Sprintf("the server has sent nothing of the initial list for %s", silence), nil)
+	case o.source.bookmarks.Load():
+		o.source.failures.record(ctx, errNoBookmarks)
+	default:
+		o.source.failures.log.Log(ctx, levelDebug, "Watch silent; opening it again")
+	}
+}
+
+// listInstead ends a streamed list with an error event: client-go would ask for
+// the next stream at once and for ever after one that just ends, but lists, and
+// pauses, after an error.
+func (o *observed) listInstead(ctx context.Context, reason string, loss error) {
+	if loss != nil {
+		reason += ": " + loss.Error()
+	}
+	status := apierrors.NewTimeoutError(reason, 0)
+	o.source.failures.record(ctx, status)
+	o.send(ctx, watch.Event{Type: watch.Error, Object: &status.ErrStatus})
+}
+
+// inspect prepares the object of an event. One that is not selected is deleted:
+// the informer may have an earlier state of it, and must learn the version.
+func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		if object, ok := event.Object.(*unstructured.Unstructured); ok {
+			o.source.prepare(object)
+			if !o.source.selects(object) {
+				event.Type = watch.Deleted
+			}
+		}
+	case watch.Error:
+		o.failed = true
+		if !o.stopped() {
+			o.source.failures.record(ctx, apierrors.FromObject(event.Object))
+		}
+	case watch.Bookmark:
+		o.bookmark(event)
+	}
+	return event
+}
+
+func (o *observed) bookmark(event watch.Event) {
+	object, err := meta.Accessor(event.Object)
+	switch {
+	case err != nil:
+	case object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
+		o.listing = false
+	default:
+		o.source.bookmarks.Store(true)
+	}
+}
