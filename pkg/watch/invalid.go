@@ -12,7 +12,7 @@ type ConfigError struct {
 	// Field of the configuration, with the place in a list, counted from 0:
 	// "IndexBy[1]".
 	Field string
-	// Expression is what stands there; empty where the field itself is missing.
+	// Expression is what was written; empty where the field itself is missing.
 	Expression string
 	// Position is the character (rune) of Expression at which the fault is,
 	// counted from 1, one more than there are where something is missing at the

@@ -37,7 +37,7 @@ type step struct {
 	filter filter
 }
 
-// branches tells that the step is no field of a map.
+// branches reports whether the step is no field of a map.
 func (s step) branches() bool {
 	return s.kind != stepField
 }
@@ -112,7 +112,7 @@ func every(value any, visit func(any)) {
 	}
 }
 
-// chooses tells whether the step leads to the i-th item; an index may count
+// chooses reports whether the step leads to the i-th item; an index may count
 // from the end.
 func (s step) chooses(i int, items []any) bool {
 	if s.kind == stepFilter {
@@ -148,7 +148,7 @@ func (p path) remove(root map[string]any) {
 	})
 }
 
-// overlaps tells whether removing p changes what q reads. Steps that choose
+// overlaps reports whether removing p changes what q reads. Steps that choose
 // items of a list may always choose the same ones.
 func (p path) overlaps(q path) bool {
 	for i := range min(len(p.steps), len(q.steps)) {

@@ -55,7 +55,7 @@ func (s *Selector) Matches(object *unstructured.Unstructured) bool {
 	return true
 }
 
-// equal tells that one of the values at the path is the wanted one, or that
+// equal reports whether one of the values at the path is the wanted one, or that
 // there is none and "" is wanted.
 func (t term) equal(root map[string]any) bool {
 	if t.path.plain {
@@ -70,7 +70,7 @@ func (t term) equal(root map[string]any) bool {
 }
 
 // parseTerm reads the term at the beginning of the text, up to a comma or the
-// end, and tells its length; the fault's position is within the text.
+// end, and returns its length; the fault's position is within the text.
 func parseTerm(from string) (parsed term, length int, fault *place) {
 	at := operator(from)
 	if at < 0 {
@@ -96,7 +96,7 @@ func parseTerm(from string) (parsed term, length int, fault *place) {
 }
 
 // operator finds where the operator of the first term is, -1 if there is none.
-// What stands in brackets belongs to the path.
+// What is in brackets belongs to the path.
 func operator(from string) int {
 	p := &parser{text: from}
 	for depth := 0; p.pos < len(from); p.pos++ {
@@ -132,7 +132,7 @@ func ending(from string, begin int) int {
 	return min(end, len(from))
 }
 
-// trim cuts white space off and tells how much of it was at the beginning.
+// trim cuts white space off and returns how much of it was at the beginning.
 func trim(text string) (trimmed string, begin int) {
 	trimmed = strings.TrimLeftFunc(text, unicode.IsSpace)
 	return strings.TrimSpace(trimmed), len(text) - len(trimmed)

@@ -13,7 +13,7 @@ type ChangeStats struct {
 	// selector. An object that was replaced by another of the same name
 	// between two looks counts as deleted and as created.
 	Deleted int
-	// IsInitialSync tells that the callback fires during the initial sync.
+	// IsInitialSync is true where the callback fires during the initial sync.
 	IsInitialSync bool
 }
 
@@ -22,7 +22,7 @@ func (s ChangeStats) Total() int {
 	return s.Created + s.Modified + s.Deleted
 }
 
-// Empty tells that nothing has changed; no callback is made for it.
+// Empty reports whether nothing has changed; no callback is made for it.
 func (s ChangeStats) Empty() bool {
 	return s.Total() == 0
 }
