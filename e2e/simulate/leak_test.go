@@ -10,7 +10,7 @@ import (
 )
 
 // Not parallel: the youngest bubble of the process is judged.
-func TestGoroutinesThatAreLeftBehindAreFound(t *testing.T) { //nolint:paralleltest // see above
+func TestGoroutinesThatAreLeftBehindAreFound(t *testing.T) {
 	assert.Empty(t, inBubble(t, func(*testing.T) {}))
 
 	left := inBubble(t, func(*testing.T) {

@@ -74,7 +74,7 @@ const (
 func Run(t *testing.T, h history.History, certificate *certificate, o Options) Result {
 	t.Helper()
 	var result Result
-	left := inBubble(t, func(t *testing.T) {
+	left := inBubble(t, func(t *testing.T) { //nolint:thelper // it is the test
 		s, err := newSimulation(h, certificate, o)
 		if err != nil {
 			t.Fatalf("begin the simulation: %v", err)
