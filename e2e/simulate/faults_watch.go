@@ -27,7 +27,7 @@ func watchFaults() []faultKind {
 			begin: hold((*apiserver.Watch).Release),
 		},
 		{
-			name: "fold-watches", kind: "watch-held", weight: 4, scoped: true, words: "watches of %[1]s deliver nothing for %[2]s and are then opened anew: what came in between is never seen",
+			name: "fold-watches", kind: "watch-held", weight: 7, scoped: true, words: "watches of %[1]s deliver nothing for %[2]s and are then opened anew: what came in between is never seen",
 			draw:  func(r *rand.Rand) history.Step { return lasting(r, on(r)) },
 			begin: hold((*apiserver.Watch).Expire),
 		},

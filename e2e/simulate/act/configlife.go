@@ -33,7 +33,7 @@ func configLifeActs() []act {
 			},
 		},
 		{
-			name: "delete-config", weight: 3, on: anyConfig,
+			name: "delete-config", weight: 6, on: anyConfig,
 			words: "user deletes {on}",
 			do:    func(ctx context.Context, c client, s step) error { return c.delete(ctx, s.key) },
 		},

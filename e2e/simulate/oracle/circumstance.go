@@ -40,6 +40,19 @@ func (o *Oracle) returnedBetween(w *workload, first, last *stamp) bool {
 	})
 }
 
+// missingUnder returns the circumstances in which the program restarted a workload although an object is missing.
+func (o *Oracle) missingUnder(w *workload, s *stamp, r ref) string {
+	edits := o.contents.of(w.id.namespace, r).within(0, s.version)
+	since := edits[len(edits)-1].at
+	if s.program && (s.arrivedAt.Sub(since) < justNow || !o.watched(w, since, s.arrivedAt)) {
+		return "/just-deleted" // the program may not have heard of it when it asked for the restart
+	}
+	return ""
+}
+
+// justNow is how long ago something may have happened that the program has not heard of.
+const justNow = 500 * time.Millisecond
+
 // touchedBetween reports whether a listed object was written between two stamps, although its content is the same.
 func (o *Oracle) touchedBetween(w *workload, first, last *stamp) bool {
 	for _, r := range w.refs {

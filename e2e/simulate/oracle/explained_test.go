@@ -124,12 +124,19 @@ func TestExplained(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 			s.rollout(cart)
 		}},
-		"not counted": {options: hooked, want: "explained/metric-missing", because: "the counter is 0", happens: func(s *scene) {
+		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *scene) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.wait(5 * time.Minute)
 			s.scrape(replica, 0, nil)
+			s.quiet()
+		}},
+		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *scene) {
+			changed(s)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
 			s.quiet()
 		}},
 		"not counted by a replica that was killed": {options: hooked, because: "its count is lost", happens: func(s *scene) {

@@ -66,6 +66,15 @@ func TestKept(t *testing.T) {
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app deleted")
 		}},
+		"required one just deleted": {
+			options: Options{Webhook: true, Settle: 50 * time.Millisecond, SettleMax: 50 * time.Millisecond},
+			want:    "kept/missing-required/just-deleted", because: "the pods could not start", happens: func(s *scene) {
+				s.begin()
+				s.remove(user, configMap("app"))
+				s.wait(100 * time.Millisecond)
+				s.reload(cart, "b", "configmap/app deleted")
+			},
+		},
 		"required one missing from the beginning": {options: hooked, because: "the pods wait for it anyway", happens: func(s *scene) {
 			s.set(configMap("extra"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "a")

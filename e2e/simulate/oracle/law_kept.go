@@ -45,7 +45,7 @@ func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
 		}
 		o.count("required objects judged")
 		if o.missingFor(w, s, r) {
-			o.violate(s.at, broken{"kept", w.id.String(), how},
+			o.violate(s.at, broken{"kept", w.id.String(), how + o.missingUnder(w, s, r)},
 				"the program restarted it at %s although %s is missing, which its pods require: they cannot start", o.when(s.at), r)
 		}
 	}

@@ -62,6 +62,9 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 		sum += m.reloads[client] + m.before[client]
 	}
 	o.count("metrics judged")
+	if o.judgeCounted(sum, clients, now) {
+		return
+	}
 	if sum > float64(most) {
 		o.violate(now, broken{"explained", reloadsMetric, "metric-doubled" + o.doubledUnder(o.all...)}, "the replicas %s count %v reloads, but only %d were made",
 			strings.Join(clients, ", "), sum, most)
@@ -70,6 +73,20 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 		o.violate(now, broken{"explained", reloadsMetric, "metric-missing" + o.missedUnder(o.all...)}, "the replicas %s count %v reloads, but %d were made",
 			strings.Join(clients, ", "), sum, least)
 	}
+}
+
+// judgeCounted compares with the Events: without faults, a reload that an Event reports is counted, too.
+func (o *Oracle) judgeCounted(sum float64, clients []string, now time.Time) (broke bool) {
+	events := 0
+	for _, w := range o.all {
+		events += o.reloadsAnnounced(w)
+	}
+	broke = sum < float64(events) && o.faults.never() && !o.metrics.crashed
+	if broke {
+		o.violate(now, broken{"explained", reloadsMetric, "not-counted"}, "the replicas %s count %v reloads, but %d Events report one",
+			strings.Join(clients, ", "), sum, events)
+	}
+	return broke
 }
 
 // excusedFromCounting reports whether a reload may rightly not be counted, or not yet, or by a replica that was not scraped.
