@@ -46,60 +46,54 @@ func Subset(states map[reference.Ref]State, refs []reference.Ref) map[reference.
 	return part
 }
 
-// Hash returns the config-hash: SHA-256, in hex, over a version tag and the Refs in their order, each with its full
-// Entry under the given key or a mark that it is absent. The hash of no Refs is a digest as well, and the same under
-// every key. The error names the Refs that are present but have no Entry under the key: their payload must be read
-// first.
+// HashSize is the length of a config-hash in bytes.
+const HashSize = 64
+
+// Hash returns the config-hash of live states under a key of the ring; see HashRecorded. The error names the Refs that
+// are present but have no Entry under the key: their payload must be read first.
 func Hash(id KeyID, states map[reference.Ref]State) (string, error) {
-	e := newEncoder(sha256.New())
-	e.text("pod-reloader config-hash v1")
-	e.number(len(states))
+	recorded := make(map[reference.Ref]string, len(states))
 	var missing []reference.Ref
-	for _, ref := range sorted(states) {
-		state := states[ref]
-		e.text(string(ref.Kind))
-		e.text(ref.Name)
-		if state.Absent {
-			e.text("absent")
-			continue
-		}
+	for ref, state := range states {
 		entry, ok := state.Entry(id)
-		if !ok {
+		switch {
+		case ok:
+			recorded[ref] = entry.Short()
+		case state.Absent:
+			recorded[ref] = ""
+		default:
 			missing = append(missing, ref)
-			continue
 		}
-		e.text("present")
-		e.bytes(entry[:])
 	}
 	if len(missing) > 0 {
 		return "", missingError(id, missing)
 	}
-	return hex.EncodeToString(e.hash.Sum(nil)), nil
+	return HashRecorded(id, recorded), nil
 }
 
-// Fold returns the first 16 hex digits of Hash: one Entry that stands for a whole set.
-func Fold(id KeyID, states map[reference.Ref]State) (string, error) {
-	full, err := Hash(id, states)
-	if err != nil {
-		return "", err
-	}
-	return full[:16], nil
-}
-
-// SetDigest returns 8 hex digits that stand for a set of Refs, whatever their content: a folded Record has them, so
-// that a changed set is told from a changed content. Order and repetition do not matter.
-func SetDigest(refs []reference.Ref) string {
-	refs = slices.Clone(refs)
-	slices.SortFunc(refs, reference.Ref.Compare)
-	refs = slices.Compact(refs)
+// HashRecorded returns the config-hash of Entries as a Record keeps them (Entry.Short, empty for an absent object): the
+// key id, and the first 56 hex digits of SHA-256 over a version tag and the Refs in their order, each with its Entry.
+// So a Record alone suffices to compute the hash, and the hash alone says under which key it can be compared. The set
+// of no Refs has a hash too.
+func HashRecorded(id KeyID, entries map[reference.Ref]string) string {
 	e := newEncoder(sha256.New())
-	e.text("pod-reloader ref set v1")
-	e.number(len(refs))
-	for _, ref := range refs {
+	e.text("pod-reloader config-hash v1")
+	e.number(len(entries))
+	for _, ref := range slices.SortedFunc(maps.Keys(entries), reference.Ref.Compare) {
 		e.text(string(ref.Kind))
 		e.text(ref.Name)
+		e.text(entries[ref])
 	}
-	return hex.EncodeToString(e.hash.Sum(nil)[:4])
+	return string(id) + hex.EncodeToString(e.hash.Sum(nil))[:HashSize-len(id)]
+}
+
+// KeyOf returns the id of the key that a config-hash was made under; false where the text is not a config-hash. A hash
+// of another program can have the same form: its first digits are then the id of a key that no ring holds.
+func KeyOf(hash string) (KeyID, bool) {
+	if len(hash) != HashSize || strings.Trim(hash, "0123456789abcdef") != "" {
+		return "", false
+	}
+	return KeyID(hash[:keyIDSize]), true
 }
 
 // Revision returns the digest that SAP's pod-reloader publishes, bit for bit, for tools that compute it themselves:
@@ -133,14 +127,11 @@ func revisions(
 	}
 }
 
-func sorted(states map[reference.Ref]State) []reference.Ref {
-	return slices.SortedFunc(maps.Keys(states), reference.Ref.Compare)
-}
-
 // maxNamed is how many Refs an error names.
 const maxNamed = 5
 
 func missingError(id KeyID, refs []reference.Ref) error {
+	slices.SortFunc(refs, reference.Ref.Compare)
 	names := make([]string, 0, maxNamed+1)
 	for _, ref := range refs[:min(len(refs), maxNamed)] {
 		names = append(names, ref.String())

@@ -76,7 +76,7 @@ func TestHash(t *testing.T) {
 			got, err := digest.Hash(testID, tc.states)
 			require.NoError(t, err)
 			assert.Equal(t, tc.same, want == got, tc.reason)
-			assert.Regexp(t, "^[0-9a-f]{64}$", got)
+			assert.Regexp(t, "^1c9e04ab[0-9a-f]{56}$", got)
 		})
 	}
 }
@@ -91,8 +91,6 @@ func TestHashWithoutEntries(t *testing.T) {
 	_, err := digest.Hash(testID, states)
 	require.ErrorContains(t, err, "secret/unread")
 	assert.NotContains(t, err.Error(), "configmap", "only what is missing is named")
-	_, err = digest.Fold(testID, states)
-	require.ErrorContains(t, err, "secret/unread")
 	_, err = digest.Hash("ffffffff", states)
 	require.ErrorContains(t, err, "configmap/read, secret/unread", "under a lost key nothing is known; names are in order")
 
@@ -104,13 +102,19 @@ func TestHashWithoutEntries(t *testing.T) {
 	assert.Less(t, len(err.Error()), 2048, "an error is bounded, whatever a pattern matches")
 }
 
-func TestSetDigest(t *testing.T) {
+func TestHashNamesItsKey(t *testing.T) {
 	t.Parallel()
-	a, b, c := ref(t, "configmap/a"), ref(t, "configmap/b"), ref(t, "secret/a")
-	refs := []reference.Ref{c, b, a, b}
-	assert.Equal(t, digest.SetDigest([]reference.Ref{a, b, c}), digest.SetDigest(refs), "neither order nor repetition matter")
-	assert.Equal(t, []reference.Ref{c, b, a, b}, refs, "the argument stays as it is")
-	assert.NotEqual(t, digest.SetDigest([]reference.Ref{a, b}), digest.SetDigest(refs))
-	assert.NotEqual(t, digest.SetDigest([]reference.Ref{a}), digest.SetDigest([]reference.Ref{c}), "the kind counts")
-	assert.Regexp(t, "^[0-9a-f]{8}$", digest.SetDigest(nil))
+	a := ref(t, "configmap/a")
+	hash := digest.HashRecorded(testID, map[reference.Ref]string{a: "9a0c4f1122334455"})
+	id, ok := digest.KeyOf(hash)
+	assert.True(t, ok)
+	assert.Equal(t, testID, id)
+	other := digest.HashRecorded("77aa00ff", map[reference.Ref]string{a: "9a0c4f1122334455"})
+	assert.Equal(t, hash[8:], other[8:], "the key is in the id and in the Entries")
+	for name, text := range map[string]string{
+		"none": "", "short": hash[1:], "long": hash + "0", "capitals": strings.ToUpper(hash), "other digits": "g" + hash[1:],
+	} {
+		_, ok := digest.KeyOf(text)
+		assert.False(t, ok, name)
+	}
 }

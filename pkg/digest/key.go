@@ -16,6 +16,9 @@ import (
 // KeyID names a digest key without telling anything about it: 8 lower-case hex digits, derived from the key.
 type KeyID string
 
+// keyIDSize is the length of a KeyID in bytes.
+const keyIDSize = 8
+
 // keySize is the least length of a digest key, and the length of those that NewKey makes, in bytes.
 const keySize = 32
 
@@ -50,7 +53,7 @@ func newKey(secret []byte) Key {
 	h.Write([]byte("pod-reloader key id"))
 	h.Write(secret)
 	secret = slices.Clone(secret)
-	return Key{ID: KeyID(hex.EncodeToString(h.Sum(nil)[:4])), secret: func() []byte { return secret }}
+	return Key{ID: KeyID(hex.EncodeToString(h.Sum(nil))[:keyIDSize]), secret: func() []byte { return secret }}
 }
 
 func (k Key) equal(o Key) bool {
