@@ -31,12 +31,11 @@ const (
 	Unlisted = "unlisted"
 )
 
-// LastReload explains the last stamp of a workload to whoever looks at it, and tells the refractory gate when it was.
+// LastReload explains the last reload of a workload, and says when it was, for the refractory gate.
 type LastReload struct {
 	// Time of the stamp, in whole milliseconds.
 	Time time.Time
-	// Hash is the config-hash that resulted; whoever reads a LastReload with another hash than the template's ignores
-	// it.
+	// Hash is the config-hash that resulted. A LastReload with another hash than the template's is ignored.
 	Hash string
 	// Digest is the digest of the content where it is not the Hash.
 	Digest string
@@ -46,24 +45,39 @@ type LastReload struct {
 	Changes []Change
 	// More counts the Changes that are not kept.
 	More int
+	// Before are the reloads before it, the newest first: a history for users, and the Events that a leader owes.
+	Before []Past
+}
+
+// Past is a reload before the last one.
+type Past struct {
+	Time        time.Time
+	Hash, Cause string
+}
+
+// After returns the LastReload with an earlier one, and those before that, as its predecessors.
+func (l LastReload) After(earlier LastReload) LastReload {
+	l.Before = append([]Past{{Time: earlier.Time, Hash: earlier.Hash, Cause: earlier.Cause}}, earlier.Before...)
+	return l.bounded()
 }
 
 // Change is one reason of a reload.
 type Change struct {
-	// Ref is the config object, in text form; "*" for those of a folded Record.
+	// Ref is the config object, in text form; "*" where only the hash was known, and it differed.
 	Ref string `json:"ref"`
 	// Type is one of created, modified, deleted, listed, unlisted; a later version may know more.
 	Type string `json:"type"`
 }
 
 const (
-	// maxChanges is how many Changes a LastReload keeps.
+	// maxChanges is how many Changes a LastReload keeps, maxBefore how many predecessors.
 	maxChanges = 32
+	maxBefore  = 5
 	// maxWord bounds each text in a LastReload, in bytes; a Ref with the longest possible name fits.
 	maxWord = 320
 	// layout is RFC 3339 with milliseconds.
 	layout = "2006-01-02T15:04:05.000Z07:00"
-	// maxMore bounds a count that somebody may have written by hand.
+	// maxMore bounds a count that a user may have written by hand.
 	maxMore = 1 << 30
 )
 
@@ -75,19 +89,30 @@ type wire struct {
 	Cause   string   `json:"cause"`
 	Changes []Change `json:"changes,omitempty"`
 	More    int      `json:"more,omitempty"`
+	Before  []past   `json:"before,omitempty"`
+}
+
+type past struct {
+	Time  string `json:"time"`
+	Hash  string `json:"hash"`
+	Cause string `json:"cause"`
 }
 
 // String returns the compact JSON form with at most 32 Changes, the rest being counted, and the time in UTC.
 func (l LastReload) String() string {
 	l = l.bounded()
-	text, err := json.Marshal(wire{
+	w := wire{
 		Time:    l.Time.UTC().Format(layout),
 		Hash:    l.Hash,
 		Digest:  l.Digest,
 		Cause:   l.Cause,
 		Changes: l.Changes,
 		More:    l.More,
-	})
+	}
+	for _, p := range l.Before {
+		w.Before = append(w.Before, past{Time: p.Time.UTC().Format(layout), Hash: p.Hash, Cause: p.Cause})
+	}
+	text, err := json.Marshal(w)
 	if err != nil {
 		// Texts and numbers always have a JSON form; there is nothing to recover from.
 		return ""
@@ -95,12 +120,13 @@ func (l LastReload) String() string {
 	return string(text)
 }
 
-// bounded keeps the first Changes and counts the others.
+// bounded keeps the first Changes, counting the others, and the newest predecessors.
 func (l LastReload) bounded() LastReload {
 	if excess := len(l.Changes) - maxChanges; excess > 0 {
 		l.Changes = l.Changes[:maxChanges:maxChanges]
 		l.More += excess
 	}
+	l.Before = l.Before[:min(len(l.Before), maxBefore):min(len(l.Before), maxBefore)]
 	return l
 }
 
@@ -125,6 +151,12 @@ func ParseLastReload(s string) (LastReload, error) {
 	if len(l.Changes) == 0 {
 		l.Changes = nil
 	}
+	for _, p := range w.Before {
+		if at, err = parseTime(p.Time); err != nil {
+			return LastReload{}, fmt.Errorf("read last reload: %w", err)
+		}
+		l.Before = append(l.Before, Past{Time: at, Hash: p.Hash, Cause: p.Cause})
+	}
 	return l.bounded(), nil
 }
 
@@ -144,7 +176,11 @@ func (w wire) check() error {
 	if w.Hash == "" {
 		return errors.New("the hash is missing")
 	}
-	for _, word := range []string{w.Hash, w.Digest, w.Cause} {
+	words := []string{w.Hash, w.Digest, w.Cause}
+	for _, p := range w.Before {
+		words = append(words, p.Hash, p.Cause)
+	}
+	for _, word := range words {
 		if !isWord(word) {
 			return fmt.Errorf("%s is not a word of at most %d printable characters", reference.Quote(word), maxWord)
 		}

@@ -35,6 +35,14 @@ func TestLastReloadText(t *testing.T) {
 			last:   record.LastReload{Time: at, Hash: "abc", Cause: record.CauseRelease},
 			text:   `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","cause":"release"}`,
 		},
+		"with predecessors": {
+			reason: "A history, newest first.",
+			last: record.LastReload{Time: at, Hash: "abc", Cause: record.CauseRelease, Before: []record.Past{
+				{Time: at.Add(-time.Hour), Hash: "def", Cause: record.CauseListEdit},
+			}},
+			text: `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","cause":"release",` +
+				`"before":[{"time":"2026-02-28T22:59:58.123Z","hash":"def","cause":"list-edit"}]}`,
+		},
 		"other digest": {
 			reason: "Where the hash is SAP's, the content's digest stands beside it.",
 			last:   record.LastReload{Time: at, Hash: "abc", Digest: "def", Cause: record.CauseVerifiedReload, More: 3},
@@ -97,24 +105,26 @@ func TestParseLastReload(t *testing.T) {
 			want: `{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"","changes":[` +
 				strings.TrimSuffix(strings.Repeat(`{"ref":"a/b","type":"c"},`, 32), ",") + `],"more":68}`,
 		},
-		"nothing":        {reason: "No annotation is the caller's case.", text: "", err: "not the expected JSON object"},
-		"no JSON":        {reason: "Edited by hand.", text: "yesterday", err: `read last reload "yesterday"`},
-		"null":           {reason: "A reload has a time.", text: "null", err: `the time "" is not in the form`},
-		"list":           {reason: "Another shape.", text: "[]", err: "not the expected JSON object"},
-		"trailing data":  {reason: "Two values are none.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc"} {}`, err: "not the expected"},
-		"number as time": {reason: "A time is a text.", text: `{"time":1,"hash":"abc"}`, err: "not the expected"},
-		"no time":        {reason: "A reload has a time.", text: `{"hash":"abc"}`, err: `the time "" is not`},
-		"wrong time":     {reason: "The gate must not guess.", text: `{"time":"2026-13-01T00:00:00Z","hash":"abc"}`, err: "is not in the form of RFC 3339"},
-		"past all years": {reason: "It could not be written again.", text: `{"time":"9999-12-31T23:59:59-01:00","hash":"abc"}`, err: "out of range"},
-		"before any":     {reason: "It could not be written again.", text: `{"time":"0000-06-01T00:00:00Z","hash":"abc"}`, err: "out of range"},
-		"no hash":        {reason: "Without it nobody knows whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
-		"strange hash":   {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"a\u001bb"}`, err: `"a\x1bb" is not a word`},
-		"long cause":     {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 321) + `"}`, err: "is not a word"},
-		"empty ref":      {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},
-		"ref as markup":  {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"ref":"a b","type":"modified"}]}`, err: "change 1"},
-		"negative more":  {reason: "A count is not negative.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":-1}`, err: "-1 more changes"},
-		"huge more":      {reason: "Counts are added to.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":9223372036854775807}`, err: "impossible"},
-		"too long":       {reason: "We never write one of this length.", text: `{"time":"` + strings.Repeat(" ", 16<<10) + `"}`, err: "at most 16384"},
+		"nothing":           {reason: "No annotation is the caller's case.", text: "", err: "not the expected JSON object"},
+		"no JSON":           {reason: "Edited by hand.", text: "yesterday", err: `read last reload "yesterday"`},
+		"null":              {reason: "A reload has a time.", text: "null", err: `the time "" is not in the form`},
+		"list":              {reason: "Another shape.", text: "[]", err: "not the expected JSON object"},
+		"trailing data":     {reason: "Two values are none.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc"} {}`, err: "not the expected"},
+		"number as time":    {reason: "A time is a text.", text: `{"time":1,"hash":"abc"}`, err: "not the expected"},
+		"no time":           {reason: "A reload has a time.", text: `{"hash":"abc"}`, err: `the time "" is not`},
+		"wrong time":        {reason: "The gate must not guess.", text: `{"time":"2026-13-01T00:00:00Z","hash":"abc"}`, err: "is not in the form of RFC 3339"},
+		"past all years":    {reason: "It could not be written again.", text: `{"time":"9999-12-31T23:59:59-01:00","hash":"abc"}`, err: "out of range"},
+		"before any":        {reason: "It could not be written again.", text: `{"time":"0000-06-01T00:00:00Z","hash":"abc"}`, err: "out of range"},
+		"no hash":           {reason: "Without it nobody knows whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
+		"strange hash":      {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"a\u001bb"}`, err: `"a\x1bb" is not a word`},
+		"long cause":        {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 321) + `"}`, err: "is not a word"},
+		"empty ref":         {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},
+		"ref as markup":     {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"ref":"a b","type":"modified"}]}`, err: "change 1"},
+		"negative more":     {reason: "A count is not negative.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":-1}`, err: "-1 more changes"},
+		"huge more":         {reason: "Counts are added to.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":9223372036854775807}`, err: "impossible"},
+		"too long":          {reason: "We never write one of this length.", text: `{"time":"` + strings.Repeat(" ", 24<<10) + `"}`, err: "at most 24576"},
+		"wrong time before": {reason: "A history is of reloads.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"x","hash":"a"}]}`, err: `the time "x"`},
+		"long hash before":  {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"2026-01-01T00:00:00Z","hash":"` + strings.Repeat("a", 321) + `"}]}`, err: "is not a word"},
 		"deep": {
 			reason: "Depth costs nothing.",
 			text:   strings.Repeat(`{"x":`, 3000), err: "not the expected",
@@ -136,10 +146,29 @@ func TestParseLastReload(t *testing.T) {
 	}
 }
 
+func TestLastReloadKeepsFivePredecessors(t *testing.T) {
+	t.Parallel()
+	var last record.LastReload
+	for i := range 8 {
+		next := record.LastReload{Time: time.Unix(int64(i), 0).UTC(), Hash: fmt.Sprintf("hash%d", i), Cause: record.CauseConfigChange}
+		if i > 0 {
+			next = next.After(last)
+		}
+		last = next
+	}
+	require.Len(t, last.Before, 5)
+	assert.Equal(t, record.Past{Time: time.Unix(6, 0).UTC(), Hash: "hash6", Cause: record.CauseConfigChange}, last.Before[0], "the newest first")
+	assert.Equal(t, "hash2", last.Before[4].Hash, "the oldest go")
+	parsed, err := record.ParseLastReload(last.String())
+	require.NoError(t, err)
+	assert.Equal(t, last, parsed)
+}
+
 func FuzzParseLastReload(f *testing.F) {
 	f.Add(`{"time":"2026-02-28T23:59:58Z","hash":"abc","cause":"config-change","changes":[{"ref":"configmap/app","type":"modified"}],"more":2}`)
 	f.Add(`{"time":"9999-12-31T23:59:59-01:00","hash":"a<b>&c","digest":"\u2028","cause":"x"}`)
 	f.Add(`{"TIME":"2026-01-01T00:00:00.5+23:59","hash":"abc","changes":[]}`)
+	f.Add(`{"time":"2026-02-28T23:59:58Z","hash":"abc","before":[{"time":"2026-02-28T23:59:58Z","hash":"d","cause":"x"}]}`)
 	f.Add(`null`)
 	f.Fuzz(func(t *testing.T, s string) {
 		last, err := record.ParseLastReload(s)

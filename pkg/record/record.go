@@ -1,113 +1,114 @@
-// Package record reads and writes what pod-reloader remembers on a workload: the Record on the pod template, the
-// Baseline and the last reload on the workload itself. Their texts are the only durable state there is.
+// Package record reads and writes the state that pod-reloader keeps on a workload: the Record and the last reload, both
+// annotations of the workload's own metadata. There is no other durable state.
 //
-// It is one of the pure packages, above digest. The texts are read by other versions of this program: a change of
-// form needs a new version, and version N reads N−1.
+// It is one of the pure packages, above digest. Other versions of this program read the texts: a change of form needs a
+// new version, and version N reads N−1.
 package record
 
 import (
-	"maps"
-	"slices"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// MaxSize is the most bytes that the text of a Record or a Baseline may have; a longer one is folded.
-const MaxSize = 16 << 10
+// MaxSize is the most bytes that the text of a Record may have.
+const MaxSize = 24 << 10
 
 // Item is what is recorded of one config object.
 type Item struct {
-	// Key is the key under which the Entry was made.
-	Key digest.KeyID
 	// Entry has the first 16 hex digits of the Entry; it is empty when the object was recorded as absent.
 	Entry string
-	// Hint is the resourceVersion at that time, or empty. An equal one saves a read; a different one says nothing. On
-	// an absent object it is a mere difference: a Record is rewritten with one to restart pods that must restart although
-	// the recorded content is the same.
+	// Adopted says that the content was taken as the running one without a rollout. Otherwise it is stamped: the pods of
+	// the template were started with it.
+	Adopted bool
+	// Hint is the resourceVersion at that time, or empty. An equal one saves a read; a different one says nothing.
 	Hint string
 }
 
 // Absent tells whether the object was recorded as not there.
-func (i Item) Absent() bool {
-	return i.Entry == ""
+func (i Item) Absent() bool { return i.Entry == "" }
+
+// ItemOf returns the Item of a live state. It is false where the content was not read under the key.
+func ItemOf(id digest.KeyID, state digest.State) (Item, bool) {
+	if state.Absent {
+		return Item{}, true
+	}
+	entry, ok := state.Entry(id)
+	if !ok {
+		return Item{}, false
+	}
+	item := Item{Entry: entry.Short()}
+	if isToken(state.ResourceVersion) {
+		item.Hint = state.ResourceVersion
+	}
+	return item, true
 }
 
-// Fold stands for a whole Record that would have been too long: whether something changed is still seen, what changed
-// is not.
-type Fold struct {
-	// Key is the key under which the Entries were made.
-	Key digest.KeyID
-	// Entry has 16 hex digits over all Entries (digest.Fold).
-	Entry string
-	// Set has 8 hex digits over the Refs (digest.SetDigest): under another set, the Entry cannot be compared.
-	Set string
-}
-
-// Record says which content the pods of a template were started with. Either Items or Fold is set; the zero value is
-// the Record of no Refs. All Items are under one key.
+// Record says which content the running pods of a workload are known to have. The zero value is the empty Record of a
+// template without a config-hash: nothing is known.
 type Record struct {
-	Items map[reference.Ref]Item
-	Fold  *Fold
+	// Hash is the config-hash of the template that the Record belongs to, in the form that Binding returns. Beside
+	// another template the Record is void.
+	Hash string
+	// Key is the key under which all Entries were made.
+	Key digest.KeyID
+
+	items map[reference.Ref]Item
+	// compact has the items instead, where the text had no room for names.
+	compact *compactItems
 }
 
-// New makes the Record of live states under one key. When its text would have more than limit bytes it is folded, and
-// folded is true. The error says that some state has no Entry under the key (its content must be read first), or that
-// not even the folded text has room. A Baseline's text is longer than that of its Record by one byte and the length of
-// Over (1 when empty).
-func New(id digest.KeyID, states map[reference.Ref]digest.State, limit int) (r Record, folded bool, err error) {
-	if err := complete(id, states); err != nil {
-		return Record{}, false, err
+// New returns the Record of a template that bears the given config-hash ("" for none).
+func New(hash string, key digest.KeyID, items map[reference.Ref]Item) Record {
+	r := Record{Hash: Binding(hash)}
+	if len(items) > 0 {
+		r.Key, r.items = key, items
 	}
-	r = plain(id, states)
-	if r.size() <= limit {
-		return r, false, nil
-	}
-	r, err = Folded(id, states)
-	if err != nil {
-		return Record{}, false, err
-	}
-	if size := r.size(); size > limit {
-		return Record{}, false, roomError(size, limit)
-	}
-	return r, true, nil
+	return r
 }
 
-// plain makes a Record that names every Ref.
-func plain(id digest.KeyID, states map[reference.Ref]digest.State) Record {
-	if len(states) == 0 {
-		return Record{}
+// Binding brings the config-hash found on a template into the form that a Record keeps: as it is if it consists of 1 to
+// 64 letters and digits, as all of ours do, and otherwise (another program's) its SHA-256 in hex.
+func Binding(hash string) string {
+	if hash == "" || isToken(hash) {
+		return hash
 	}
-	items := make(map[reference.Ref]Item, len(states))
-	for ref, state := range states {
-		item := Item{Key: id}
-		if entry, ok := state.Entry(id); ok {
-			item.Entry = entry.Short()
-			if validHint(state.ResourceVersion) {
-				item.Hint = state.ResourceVersion
-			}
-		}
-		items[ref] = item
-	}
-	return Record{Items: items}
+	sum := sha256.Sum256([]byte(hash))
+	return hex.EncodeToString(sum[:])
 }
 
-// Folded makes the Record of live states as one Entry, however short their list is. The error is New's.
-func Folded(id digest.KeyID, states map[reference.Ref]digest.State) (Record, error) {
-	entry, err := digest.Fold(id, states)
-	if err != nil {
-		return Record{}, err
-	}
-	return Record{Fold: &Fold{Key: id, Entry: entry, Set: digest.SetDigest(slices.Collect(maps.Keys(states)))}}, nil
-}
+// BelongsTo tells whether the Record is that of a template with the given config-hash ("" for none).
+func (r Record) BelongsTo(hash string) bool { return r.Hash == Binding(hash) }
 
-// complete makes sure that every state can be recorded.
-func complete(id digest.KeyID, states map[reference.Ref]digest.State) error {
-	for _, state := range states {
-		if _, ok := state.Entry(id); !ok && !state.Absent {
-			_, err := digest.Hash(id, states) // names all that are missing, in order
-			return err
+// Empty tells whether nothing is known.
+func (r Record) Empty() bool { return len(r.items) == 0 && r.compact == nil }
+
+// Items returns what is recorded of the given Refs. A Ref that has no item is unknown. A compact Record has no names:
+// of Refs that it cannot tell apart none has an item.
+func (r Record) Items(refs []reference.Ref) map[reference.Ref]Item {
+	if r.compact != nil {
+		return r.compact.of(refs)
+	}
+	items := make(map[reference.Ref]Item, len(refs))
+	for _, ref := range refs {
+		if item, ok := r.items[ref]; ok {
+			items[ref] = item
 		}
 	}
-	return nil
+	return items
+}
+
+// ConfigHash returns the config-hash of the recorded Entries; false where a compact Record does not name the Refs. It is
+// Hash where all items are stamped.
+func (r Record) ConfigHash() (string, bool) {
+	if r.compact != nil || r.Key == "" {
+		return "", false
+	}
+	entries := make(map[reference.Ref]string, len(r.items))
+	for ref, item := range r.items {
+		entries[ref] = item.Entry
+	}
+	return digest.HashRecorded(r.Key, entries), true
 }

@@ -17,131 +17,159 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-func present(first byte, rv string) digest.State {
-	return digest.State{UID: "u", ResourceVersion: rv, Entries: map[digest.KeyID]digest.Entry{
-		key: {first, 0xff}, otherKey: {first, 0xee},
-	}}
-}
-
-func TestNew(t *testing.T) {
+func TestItemOf(t *testing.T) {
 	t.Parallel()
-	states := map[reference.Ref]digest.State{
-		configMap("app"):  present(1, "81234"),
-		configMap("gone"): {Absent: true},
-		secret("db"):      present(2, "80011"),
-	}
-	const plain = "v1:1c9e04ab:configmap/app=01ff000000000000@81234,configmap/gone=-,secret/db=02ff000000000000@80011"
-	const folded = `^v1:1c9e04ab:\*=[0-9a-f]{16}@[0-9a-f]{8}$`
+	read := digest.State{UID: "u", ResourceVersion: "7", Entries: map[digest.KeyID]digest.Entry{key: {1, 0xff}}}
+	strange := read
+	strange.ResourceVersion = "1,secret/x=-"
 	tests := map[string]struct {
 		reason string
+		state  digest.State
 		id     digest.KeyID
-		states map[reference.Ref]digest.State
-		limit  int
-		want   string
-		folded bool
-		err    string
+		want   record.Item
+		ok     bool
 	}{
-		"roomy":   {reason: "The plain case.", id: key, states: states, limit: record.MaxSize, want: plain},
-		"exactly": {reason: "The limit is inclusive.", id: key, states: states, limit: len(plain), want: plain},
-		"too long by one": {
-			reason: "Detection stays, causes are lost.", id: key, states: states, limit: len(plain) - 1, want: folded, folded: true,
-		},
-		"room for a fold only": {reason: "A fold has 39 bytes.", id: key, states: states, limit: 39, want: folded, folded: true},
-		"no room": {
-			reason: "A stamp never makes an object invalid.", id: key, states: states, limit: 38, err: "room for a config record of 38 bytes: at least 39 are needed",
-		},
-		"negative room": {reason: "The annotations are full already.", id: key, states: states, limit: -1, err: "at least 39 are needed"},
-		"another key": {
-			reason: "Entries are those under the key asked for.", id: otherKey, states: map[reference.Ref]digest.State{secret("db"): present(2, "1")},
-			limit: record.MaxSize, want: "v1:77aa00ff:secret/db=02ee000000000000@1",
-		},
-		"empty":              {reason: "Nothing is tracked.", id: key, limit: record.MaxSize, want: "v1::"},
-		"empty without room": {reason: "Nor is there anything to fold.", id: key, limit: 3, err: "at least 39 are needed"},
-		"strange resource version": {
-			reason: "It is opaque; one that does not fit is left out, since it only saves a read.", id: key,
-			states: map[reference.Ref]digest.State{secret("db"): present(2, "1,secret/x=-")}, limit: record.MaxSize,
-			want: "v1:1c9e04ab:secret/db=02ff000000000000",
-		},
-		"unread": {
-			reason: "What was not read must not be recorded as absent.", id: key,
-			states: map[reference.Ref]digest.State{secret("db"): {UID: "u", ResourceVersion: "1"}, configMap("app"): present(1, "1")},
-			limit:  record.MaxSize, err: "no Entry under digest key \"1c9e04ab\" for secret/db: ",
-		},
-		"unread and too long": {
-			reason: "Neither may it be folded.", id: key,
-			states: map[reference.Ref]digest.State{secret("db"): {UID: "u", ResourceVersion: "1"}}, limit: 1, err: "no Entry",
-		},
+		"present":       {reason: "The plain case.", state: read, id: key, want: record.Item{Entry: "01ff000000000000", Hint: "7"}, ok: true},
+		"absent":        {reason: "Absence is under every key.", state: digest.State{Absent: true}, id: key, ok: true},
+		"unread":        {reason: "What was not read must not be recorded as absent.", state: digest.State{UID: "u", ResourceVersion: "7"}, id: key},
+		"another key":   {reason: "Entries are those under the key asked for.", state: read, id: otherKey},
+		"strange":       {reason: "A version that does not fit is left out: it only saves a read.", state: strange, id: key, want: record.Item{Entry: "01ff000000000000"}, ok: true},
+		"nothing known": {reason: "Where nothing may be watched, nothing is recorded.", id: key},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, folded, err := record.New(tc.id, tc.states, tc.limit)
-			if tc.err != "" {
-				require.ErrorContains(t, err, tc.err, tc.reason)
-				return
-			}
-			require.NoError(t, err, tc.reason)
-			assert.Equal(t, tc.folded, folded)
-			assert.LessOrEqual(t, len(r.String()), tc.limit, "the limit is kept")
-			if tc.folded {
-				assert.Regexp(t, tc.want, r.String(), tc.reason)
-			} else {
-				assert.Equal(t, tc.want, r.String(), tc.reason)
-			}
-			parsed, err := record.Parse(r.String())
-			require.NoError(t, err)
-			assert.Equal(t, r, parsed, "what is made can be read")
+			item, ok := record.ItemOf(tc.id, tc.state)
+			assert.Equal(t, tc.ok, ok, tc.reason)
+			assert.Equal(t, tc.want, item, tc.reason)
+			assert.Equal(t, item.Entry == "", item.Absent())
 		})
 	}
 }
 
-// TestNewKeepsEveryLimit: the size is computed, not tried; it must be right for all sizes.
-func TestNewKeepsEveryLimit(t *testing.T) {
+func TestBinding(t *testing.T) {
 	t.Parallel()
-	states := map[reference.Ref]digest.State{}
-	for i := range 12 {
-		states[configMap(strings.Repeat("c", i+1))] = present(byte(i), strings.Repeat("9", i))
-		states[secret(strings.Repeat("s", i+1))] = digest.State{Absent: true}
-		whole, folded, err := record.New(key, states, record.MaxSize)
-		require.NoError(t, err)
-		require.False(t, folded)
-		size := len(whole.String())
-		_, folded, err = record.New(key, states, size)
-		require.NoError(t, err)
-		assert.False(t, folded, "%d bytes fit into %d", size, size)
-		_, folded, err = record.New(key, states, size-1)
-		require.NoError(t, err)
-		assert.True(t, folded, "%d bytes do not fit into %d", size, size-1)
+	ours := strings.Repeat("0123456789abcdef", 4)
+	tests := map[string]struct{ reason, hash, want string }{
+		"none":    {reason: "No hash stays no hash.", hash: "", want: ""},
+		"ours":    {reason: "A config-hash is kept as it is.", hash: ours, want: ours},
+		"foreign": {reason: "Another program's hash must not break the text.", hash: "a:b", want: "b7cc4f3d8b5c09e6fdf8cf9ba9fea5e5fb9f0e9e1e2f5bb85c8d9ea67ff45dcf"},
+		"long":    {reason: "Nor lengthen it.", hash: ours + "0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bound := record.Binding(tc.hash)
+			if tc.want == tc.hash {
+				assert.Equal(t, tc.want, bound, tc.reason)
+			} else {
+				assert.Regexp(t, "^[0-9a-f]{64}$", bound, tc.reason)
+				assert.NotEqual(t, tc.hash, bound)
+			}
+			r := record.New(tc.hash, key, map[reference.Ref]record.Item{secret("a"): {}})
+			parsed, err := record.Parse(r.String())
+			require.NoError(t, err)
+			assert.True(t, parsed.BelongsTo(tc.hash), tc.reason)
+			assert.False(t, parsed.BelongsTo(tc.hash+"x"), "beside another hash it is void")
+		})
 	}
 }
 
-// TestFoldDetects: a folded Record still tells that something changed, and whether it was the set.
-func TestFoldDetects(t *testing.T) {
+func TestItemsLeavesOutTheUnknown(t *testing.T) {
 	t.Parallel()
-	states := map[reference.Ref]digest.State{}
-	for i := range 5000 {
-		states[secret(fmt.Sprintf("credentials-%d", i))] = present(byte(i), "1")
-	}
-	before, folded, err := record.New(key, states, record.MaxSize)
-	require.NoError(t, err)
-	require.True(t, folded, "5,000 Secrets do not fit")
-
-	states[secret("credentials-7")] = present(0xaa, "2")
-	changed, _, err := record.New(key, states, record.MaxSize)
-	require.NoError(t, err)
-	assert.NotEqual(t, before.Fold.Entry, changed.Fold.Entry, "a changed content is seen")
-	assert.Equal(t, before.Fold.Set, changed.Fold.Set, "the set is the same")
-
-	delete(states, secret("credentials-7"))
-	fewer, _, err := record.New(key, states, record.MaxSize)
-	require.NoError(t, err)
-	assert.NotEqual(t, before.Fold.Set, fewer.Fold.Set, "a changed set is told apart")
+	r := record.New("", key, map[reference.Ref]record.Item{configMap("a"): {Entry: entryA}, configMap("b"): {}})
+	assert.Equal(t, map[reference.Ref]record.Item{configMap("b"): {}}, r.Items([]reference.Ref{configMap("b"), secret("b")}))
+	assert.False(t, r.Empty())
+	assert.True(t, record.New("abc", key, nil).Empty())
 }
 
-func TestItem(t *testing.T) {
+func TestConfigHashOfARecord(t *testing.T) {
 	t.Parallel()
-	assert.True(t, record.Item{Key: key}.Absent())
-	assert.False(t, record.Item{Key: key, Entry: entryA}.Absent())
+	items := map[reference.Ref]record.Item{configMap("a"): {Entry: entryA, Adopted: true, Hint: "7"}, secret("b"): {}}
+	hash, ok := record.New("", key, items).ConfigHash()
+	require.True(t, ok)
+	assert.Equal(t, digest.HashRecorded(key, map[reference.Ref]string{configMap("a"): entryA, secret("b"): ""}), hash)
+	_, ok = record.New("abc", key, nil).ConfigHash()
+	assert.False(t, ok, "the empty Record says that nothing is known, not that nothing is tracked")
+	_, ok = many(t, 1000).ConfigHash()
+	assert.False(t, ok, "a compact Record names no Refs")
+}
+
+// many returns a Record that was read from the compact form.
+func many(t *testing.T, n int) record.Record {
+	t.Helper()
+	items := map[reference.Ref]record.Item{}
+	for i := range n {
+		items[manyRef(i)] = record.Item{Entry: fmt.Sprintf("%016x", i+1), Adopted: i%2 == 0, Hint: fmt.Sprint(80000 + i)}
+	}
+	text, ok := record.New(strings.Repeat("a", 64), key, items).Text(record.MaxSize)
+	require.True(t, ok, "it fits")
+	require.LessOrEqual(t, len(text), record.MaxSize)
+	r, err := record.Parse(text)
+	require.NoError(t, err)
+	require.Equal(t, text, r.String(), "what is read is written again as it was")
+	return r
+}
+
+func manyRef(i int) reference.Ref { return secret(fmt.Sprintf("credentials-of-tenant-%04d", i)) }
+
+func TestCompactRecordKeepsAnItemForEachRef(t *testing.T) {
+	t.Parallel()
+	r := many(t, reference.MaxTracked)
+	assert.Contains(t, r.String(), ":*")
+	var refs []reference.Ref
+	for i := range reference.MaxTracked {
+		refs = append(refs, manyRef(i))
+	}
+	items := r.Items(append(refs, configMap("never-recorded")))
+	require.Len(t, items, reference.MaxTracked)
+	for i := range reference.MaxTracked {
+		assert.Equal(t, record.Item{Entry: fmt.Sprintf("%016x", i+1), Adopted: i%2 == 0, Hint: fmt.Sprint(80000 + i)}, items[manyRef(i)])
+	}
+}
+
+func TestCompactRecordKeepsAbsenceAndLosesOnlyHints(t *testing.T) {
+	t.Parallel()
+	items := map[reference.Ref]record.Item{
+		configMap("absent"):  {},
+		configMap("adopted"): {Adopted: true},
+		configMap("large"):   {Entry: "ffffffffffffffff", Hint: "68719476735"},
+		configMap("larger"):  {Entry: "0000000000000000", Hint: "68719476736"},
+		configMap("odd"):     {Entry: entryA, Hint: "007"},
+		configMap("word"):    {Entry: entryB, Hint: "abc"},
+	}
+	r := record.New("abc", key, items)
+	text, ok := r.Text(len(r.String()) - 1)
+	require.True(t, ok)
+	parsed, err := record.Parse(text)
+	require.NoError(t, err)
+	for ref, item := range parsed.Items([]reference.Ref{
+		configMap("absent"), configMap("adopted"), configMap("large"), configMap("larger"), configMap("odd"), configMap("word"),
+	}) {
+		want := items[ref]
+		if ref.Name != "large" {
+			want.Hint = "" // it is no number of 36 bits: the object is read once more
+		}
+		assert.Equal(t, want, item, ref.Name)
+		delete(items, ref)
+	}
+	assert.Empty(t, items, "each has an item")
+}
+
+func TestTextKeepsEveryLimit(t *testing.T) {
+	t.Parallel()
+	items := map[reference.Ref]record.Item{configMap("configuration"): {Entry: entryA, Hint: "1"}, secret("credentials"): {}}
+	r := record.New("abc", key, items)
+	for limit := -1; limit <= len(r.String()); limit++ {
+		text, ok := r.Text(limit)
+		assert.Equal(t, limit >= 64, ok, "two items need 64 bytes: %d", limit)
+		if ok {
+			assert.LessOrEqual(t, len(text), limit)
+		}
+	}
+	text, ok := r.Text(len(r.String()))
+	assert.True(t, ok)
+	assert.Equal(t, r.String(), text, "the limit is inclusive, and names are preferred")
 }
 
 // TestGolden pins the texts that are stored on workloads, from the objects to the annotation.
@@ -150,18 +178,18 @@ func TestGolden(t *testing.T) {
 	text, err := os.ReadFile("testdata/golden.json")
 	require.NoError(t, err)
 	var golden struct {
-		Key                              []byte
-		Namespace                        string
-		ConfigMaps                       map[string]map[string]string
-		Secrets                          map[string]map[string][]byte
-		Absent                           []string
-		ResourceVersion                  string
-		Hash, Record, Baseline, Adoption string
-		Folded                           string
+		Key                            []byte
+		Namespace                      string
+		ConfigMaps                     map[string]map[string]string
+		Secrets                        map[string]map[string][]byte
+		Absent                         []string
+		ResourceVersion                string
+		Hash, Record, Adopted, Compact string
 	}
 	require.NoError(t, json.Unmarshal(text, &golden))
 	ring, err := digest.NewRing(map[string][]byte{"key": golden.Key})
 	require.NoError(t, err)
+	newest, _ := ring.Newest()
 	states := map[reference.Ref]digest.State{}
 	for name, data := range golden.ConfigMaps {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: golden.Namespace, Name: name}, Data: data}
@@ -174,18 +202,25 @@ func TestGolden(t *testing.T) {
 	for _, name := range golden.Absent {
 		states[configMap(name)] = digest.State{Absent: true}
 	}
-	newest, _ := ring.Newest()
+	items, adopted := map[reference.Ref]record.Item{}, map[reference.Ref]record.Item{}
+	for ref, state := range states {
+		item, ok := record.ItemOf(newest.ID, state)
+		require.True(t, ok)
+		items[ref] = item
+		item.Adopted = true
+		adopted[ref] = item
+	}
 
 	hash, err := digest.Hash(newest.ID, states)
 	require.NoError(t, err)
 	assert.Equal(t, golden.Hash, hash)
-	r, _, err := record.New(newest.ID, states, record.MaxSize)
-	require.NoError(t, err)
+	r := record.New(hash, newest.ID, items)
 	assert.Equal(t, golden.Record, r.String())
-	assert.Equal(t, golden.Baseline, record.Baseline{Over: hash, Record: r}.String())
-	assert.Equal(t, golden.Adoption, record.Baseline{Record: r}.String())
-	f, folded, err := record.New(newest.ID, states, len(golden.Folded))
-	require.NoError(t, err)
-	require.True(t, folded)
-	assert.Equal(t, golden.Folded, f.String())
+	assert.Equal(t, golden.Adopted, record.New("", newest.ID, adopted).String())
+	compact, ok := r.Text(len(golden.Compact))
+	require.True(t, ok)
+	assert.Equal(t, golden.Compact, compact)
+	own, ok := r.ConfigHash()
+	require.True(t, ok)
+	assert.Equal(t, golden.Hash, own)
 }

@@ -3,7 +3,9 @@ package record
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -13,210 +15,172 @@ import (
 const (
 	// version says how to read a text; it is its first part.
 	version = "v1"
-	// gone stands for the Entry of an absent object.
-	gone = "-"
-	// all stands in the place of a Ref when the Record is folded.
-	all = "*"
+	// none stands for the hash of a template that has none, and for the Entry of an absent object.
+	none = "-"
+
+	stampedMark = '='
+	adoptedMark = '~'
 
 	keyDigits   = 8
 	entryDigits = 16
-	setDigits   = 8
 	maxToken    = 64
 )
 
+// ErrNewer says that a later version of this program wrote the Record: it is neither judged nor replaced.
+var ErrNewer = errors.New("a newer version of pod-reloader wrote it: upgrade this one")
+
 // Parse reads the text of a Record, such as
 //
-//	v1:1c9e04ab:configmap/app=9a0c4f1122334455@81234,configmap/gone=-,secret/db=4417e0aabbccddee@80011
+//	v1:1c9e04ab…:1c9e04ab:configmap/app=9a0c4f1122334455@81234,secret/db~4417e0aabbccddee@80011,configmap/gone=-
 //
-// It is strict: whatever String would not write is an error, but for the order of the items. The error names the
-// offending part, of which it quotes a bounded piece. It takes time linear in the text.
+// or its compact form. It accepts exactly what Text writes, but for the order of named items. The error is ErrNewer, or
+// names the offending part, of which it quotes a bounded piece. The time is linear in the text.
 func Parse(s string) (Record, error) {
-	rest, err := cutVersion(s)
-	if err != nil {
-		return Record{}, fmt.Errorf("read config record: %w", err)
-	}
-	key, items, found := strings.Cut(rest, ":")
-	if !found {
-		return Record{}, errors.New(`read config record: the ":" after the key id is missing`)
-	}
-	r, err := parseItems(key, items)
+	r, err := parse(s)
 	if err != nil {
 		return Record{}, fmt.Errorf("read config record: %w", err)
 	}
 	return r, nil
 }
 
-// String returns the text of the Record, the items in the order of their Refs. The Record of no Refs is "v1::". An
-// item under another key than that of the first present one cannot be expressed and is left out: unknown is harmless,
-// an Entry read under the wrong key is a Change.
-func (r Record) String() string {
-	return r.text("")
+func parse(s string) (Record, error) {
+	rest, err := cutVersion(s)
+	if err != nil {
+		return Record{}, err
+	}
+	hash, rest, _ := strings.Cut(rest, ":")
+	key, items, ok := strings.Cut(rest, ":")
+	r := Record{Hash: strings.TrimPrefix(hash, none), Key: digest.KeyID(key)}
+	switch {
+	case !ok:
+		return Record{}, errors.New("it is not of the form version:hash:key:items")
+	case hash != none && !isToken(hash):
+		return Record{}, fmt.Errorf(`the hash %s is neither "-" nor 1 to %d letters and digits`, reference.Quote(hash), maxToken)
+	case items == "" && key == "":
+		return r, nil
+	case !isHex(key, keyDigits):
+		return Record{}, fmt.Errorf("the key id %s is not %d lower-case hex digits", reference.Quote(key), keyDigits)
+	}
+	if strings.HasPrefix(items, compactMark) {
+		r.compact, err = parseCompact(items)
+	} else {
+		r.items, err = parseItems(items)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return r, nil
 }
 
-// text returns the text with something put in between the key id and the items.
-func (r Record) text(middle string) string {
-	refs := r.refs()
-	key := r.key(refs)
-	b := make([]byte, 0, r.size()+len(middle))
-	b = append(b, version...)
-	b = append(b, ':')
-	b = append(b, key...)
-	b = append(b, ':')
-	b = append(b, middle...)
-	if r.Fold != nil {
-		return string(r.Fold.appendTo(b))
-	}
-	separator := ""
-	for _, ref := range refs {
-		item := r.Items[ref]
-		if item.Key != key && !item.Absent() {
-			continue
+func cutVersion(s string) (string, error) {
+	tag, rest, _ := strings.Cut(s, ":")
+	if tag == version {
+		if len(s) > MaxSize {
+			return "", fmt.Errorf("it has %d bytes: at most %d are possible", len(s), MaxSize)
 		}
-		b = append(b, separator...)
-		b = append(b, ref.Kind...)
-		b = append(b, '/')
-		b = append(b, ref.Name...)
-		b = append(b, '=')
-		b = item.appendTo(b)
-		separator = ","
+		return rest, nil
+	}
+	if number, err := strconv.ParseUint(strings.TrimPrefix(tag, "v"), 10, 31); err == nil && tag[0] == 'v' && number > 1 {
+		return "", ErrNewer
+	}
+	return "", fmt.Errorf("it has version %s: this pod-reloader reads %s", reference.Quote(tag), version)
+}
+
+func parseItems(text string) (map[reference.Ref]Item, error) {
+	items := make(map[reference.Ref]Item, strings.Count(text, ",")+1)
+	n := 0
+	for part := range strings.SplitSeq(text, ",") {
+		n++
+		ref, item, err := parseItem(part)
+		if err != nil {
+			return nil, fmt.Errorf("item %d, %s: %w", n, reference.Quote(part), err)
+		}
+		if _, double := items[ref]; double {
+			return nil, fmt.Errorf("item %d, %s: there is an earlier one for %s", n, reference.Quote(part),
+				reference.Quote(ref.String()))
+		}
+		items[ref] = item
+	}
+	return items, nil
+}
+
+func parseItem(text string) (reference.Ref, Item, error) {
+	mark := strings.IndexAny(text, string([]rune{stampedMark, adoptedMark}))
+	if mark < 0 {
+		return reference.Ref{}, Item{}, errors.New("it is not of the form kind/name=entry or kind/name~entry")
+	}
+	ref, err := reference.Parse(text[:mark])
+	if err != nil {
+		return reference.Ref{}, Item{}, err
+	}
+	item := Item{Adopted: text[mark] == adoptedMark}
+	if text[mark+1:] == none {
+		return ref, item, nil
+	}
+	entry, hint, hinted := strings.Cut(text[mark+1:], "@")
+	if !isHex(entry, entryDigits) {
+		return ref, Item{}, fmt.Errorf("the entry %s is not %d lower-case hex digits", reference.Quote(entry), entryDigits)
+	}
+	if hinted && !isToken(hint) {
+		return ref, Item{}, fmt.Errorf("the resourceVersion %s is not 1 to %d letters and digits", reference.Quote(hint), maxToken)
+	}
+	item.Entry, item.Hint = entry, hint
+	return ref, item, nil
+}
+
+// Text returns the text of the Record in at most limit bytes, and never more than MaxSize: the names of the Refs in
+// their order or, where these have no room, the compact form. It is false where neither has.
+func (r Record) Text(limit int) (string, bool) {
+	limit = min(limit, MaxSize)
+	if r.compact == nil {
+		if text := r.named(); len(text) <= limit {
+			return text, true
+		}
+		var ok bool
+		if r.compact, ok = compacted(r.items); !ok {
+			return "", false
+		}
+	}
+	text := string(r.compact.appendTo(r.header()))
+	return text, len(text) <= limit
+}
+
+// String returns the text of the Record, however long it is.
+func (r Record) String() string {
+	if r.compact != nil {
+		return string(r.compact.appendTo(r.header()))
+	}
+	return r.named()
+}
+
+func (r Record) header() []byte {
+	hash := r.Hash
+	if hash == "" {
+		hash = none
+	}
+	return []byte(version + ":" + hash + ":" + string(r.Key) + ":")
+}
+
+func (r Record) named() string {
+	b := r.header()
+	for i, ref := range slices.SortedFunc(maps.Keys(r.items), reference.Ref.Compare) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, ref.String()...)
+		b = r.items[ref].appendTo(b)
 	}
 	return string(b)
 }
 
-func cutVersion(s string) (string, error) {
-	tag, rest, found := strings.Cut(s, ":")
-	if tag != version {
-		return "", fmt.Errorf("it has version %s: this pod-reloader reads %s", reference.Quote(tag), version)
-	}
-	if !found {
-		return "", errors.New(`the ":" after the version is missing`)
-	}
-	return rest, nil
-}
-
-// parseItems reads what follows the key id.
-func parseItems(key, items string) (Record, error) {
-	if items == "" {
-		if key != "" && !isHex(key, keyDigits) {
-			return Record{}, keyError(key)
-		}
-		return Record{}, nil
-	}
-	if !isHex(key, keyDigits) {
-		return Record{}, keyError(key)
-	}
-	id := digest.KeyID(key)
-	if strings.HasPrefix(items, all+"=") {
-		return parseFold(id, items)
-	}
-	r := Record{Items: make(map[reference.Ref]Item, strings.Count(items, ",")+1)}
-	n := 0
-	for text := range strings.SplitSeq(items, ",") {
-		n++
-		ref, item, err := parseItem(id, text)
-		if err != nil {
-			return Record{}, fmt.Errorf("item %d, %s: %w", n, reference.Quote(text), err)
-		}
-		if _, double := r.Items[ref]; double {
-			return Record{}, fmt.Errorf("item %d, %s: there is an earlier one for %s", n, reference.Quote(text),
-				reference.Quote(ref.String()))
-		}
-		r.Items[ref] = item
-	}
-	return r, nil
-}
-
-func parseItem(id digest.KeyID, text string) (reference.Ref, Item, error) {
-	name, value, found := strings.Cut(text, "=")
-	if !found {
-		return reference.Ref{}, Item{}, errors.New(`it is not of the form kind/name=entry`)
-	}
-	ref, err := reference.Parse(name)
-	if err != nil {
-		return reference.Ref{}, Item{}, err
-	}
-	entry, hint, hinted := strings.Cut(value, "@")
-	if entry != gone && !isHex(entry, entryDigits) {
-		return ref, Item{}, fmt.Errorf("the entry %s is not %d lower-case hex digits", reference.Quote(entry), entryDigits)
-	}
-	if hinted && !validHint(hint) {
-		return ref, Item{}, fmt.Errorf("the resourceVersion %s is not 1 to %d letters and digits", reference.Quote(hint), maxToken)
-	}
-	return ref, Item{Key: id, Entry: strings.TrimPrefix(entry, gone), Hint: hint}, nil
-}
-
-func parseFold(id digest.KeyID, text string) (Record, error) {
-	entry, set, _ := strings.Cut(strings.TrimPrefix(text, all+"="), "@")
-	if !isHex(entry, entryDigits) || !isHex(set, setDigits) {
-		return Record{}, fmt.Errorf("the folded item %s is not of the form *=ENTRY@SET with %d and %d lower-case hex digits",
-			reference.Quote(text), entryDigits, setDigits)
-	}
-	return Record{Fold: &Fold{Key: id, Entry: entry, Set: set}}, nil
-}
-
-func keyError(key string) error {
-	return fmt.Errorf("the key id %s is not %d lower-case hex digits", reference.Quote(key), keyDigits)
-}
-
-func roomError(size, limit int) error {
-	return fmt.Errorf("the annotations have room for a config record of %d bytes: at least %d are needed", limit, size)
-}
-
-// refs returns the Refs of the items, sorted.
-func (r Record) refs() []reference.Ref {
-	refs := make([]reference.Ref, 0, len(r.Items))
-	for ref := range r.Items {
-		refs = append(refs, ref)
-	}
-	slices.SortFunc(refs, reference.Ref.Compare)
-	return refs
-}
-
-// key returns the key of the whole Record: that of the fold, of the first present item, or else of the first item.
-func (r Record) key(refs []reference.Ref) digest.KeyID {
-	if r.Fold != nil {
-		return r.Fold.Key
-	}
-	for _, ref := range refs {
-		if item := r.Items[ref]; !item.Absent() {
-			return item.Key
-		}
-	}
-	if len(refs) == 0 {
-		return ""
-	}
-	return r.Items[refs[0]].Key
-}
-
-// size returns the length of the text, without making it; with items under several keys it is an upper bound.
-func (r Record) size() int {
-	n := len(version) + 2
-	if r.Fold != nil {
-		return n + len(r.Fold.Key) + len(all) + 2 + len(r.Fold.Entry) + len(r.Fold.Set)
-	}
-	if len(r.Items) > 0 {
-		n += keyDigits - 1 // the last item has no ","
-	}
-	for ref, item := range r.Items {
-		n += len(ref.Kind) + 1 + len(ref.Name) + 2 // and "=" and ","
-		n += max(len(item.Entry), len(gone))
-		if item.Hint != "" {
-			n += 1 + len(item.Hint)
-		}
-	}
-	return n
-}
-
-func (f *Fold) appendTo(b []byte) []byte {
-	b = append(b, all+"="...)
-	b = append(b, f.Entry...)
-	b = append(b, '@')
-	return append(b, f.Set...)
-}
-
 func (i Item) appendTo(b []byte) []byte {
+	mark := byte(stampedMark)
+	if i.Adopted {
+		mark = adoptedMark
+	}
+	b = append(b, mark)
 	if i.Absent() {
-		b = append(b, gone...)
+		return append(b, none...)
 	}
 	b = append(b, i.Entry...)
 	if i.Hint != "" {
@@ -228,18 +192,11 @@ func (i Item) appendTo(b []byte) []byte {
 
 // isHex tells whether s consists of exactly so many lower-case hex digits.
 func isHex(s string, digits int) bool {
-	if len(s) != digits {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// isToken tells whether s consists of 1 to 64 letters and digits.
+// isToken tells whether s consists of 1 to 64 letters and digits. resourceVersions are numbers, but a client must not
+// rely on it.
 func isToken(s string) bool {
 	if s == "" || len(s) > maxToken {
 		return false
@@ -251,9 +208,4 @@ func isToken(s string) bool {
 		}
 	}
 	return true
-}
-
-// validHint tells whether a resourceVersion can stand in a Record. They are numbers, but a client must not rely on it.
-func validHint(rv string) bool {
-	return isToken(rv)
 }

@@ -35,48 +35,50 @@ func texts() map[string]struct {
 	record record.Record
 	text   string
 } {
+	type items = map[reference.Ref]record.Item
 	return map[string]struct {
 		reason string
 		record record.Record
 		text   string
 	}{
 		"empty": {
-			reason: "A workload that tracks nothing has a Record that says so; it is under no key, so that rotation does not change it.",
-			text:   "v1::",
+			reason: "Nothing is known; it is under no key, so that rotation does not change it.",
+			record: record.New("", key, nil),
+			text:   "v1:-::",
+		},
+		"empty beside a hash": {
+			reason: "Opted out: the hash stays on the template and says nothing.",
+			record: record.New("abc", key, nil),
+			text:   "v1:abc::",
 		},
 		"one": {
 			reason: "The plain case.",
-			record: record.Record{Items: map[reference.Ref]record.Item{configMap("app"): {Key: key, Entry: entryA, Hint: "81234"}}},
-			text:   "v1:1c9e04ab:configmap/app=9a0c4f1122334455@81234",
+			record: record.New("abc", key, items{configMap("app"): {Entry: entryA, Hint: "81234"}}),
+			text:   "v1:abc:1c9e04ab:configmap/app=9a0c4f1122334455@81234",
 		},
 		"without a hint": {
 			reason: "A resourceVersion only saves a read.",
-			record: record.Record{Items: map[reference.Ref]record.Item{configMap("app"): {Key: key, Entry: entryA}}},
-			text:   "v1:1c9e04ab:configmap/app=9a0c4f1122334455",
+			record: record.New("abc", key, items{configMap("app"): {Entry: entryA}}),
+			text:   "v1:abc:1c9e04ab:configmap/app=9a0c4f1122334455",
 		},
 		"absent": {
 			reason: "That an object was not there is recorded, which is not the same as knowing nothing.",
-			record: record.Record{Items: map[reference.Ref]record.Item{secret("gone"): {Key: key}}},
-			text:   "v1:1c9e04ab:secret/gone=-",
+			record: record.New("abc", key, items{secret("gone"): {}}),
+			text:   "v1:abc:1c9e04ab:secret/gone=-",
 		},
-		"absent with a hint": {
-			reason: "A difference that means nothing else.",
-			record: record.Record{Items: map[reference.Ref]record.Item{secret("gone"): {Key: key, Hint: "7"}}},
-			text:   "v1:1c9e04ab:secret/gone=-@7",
+		"adopted": {
+			reason: "No rollout brought it.",
+			record: record.New("", key, items{configMap("app"): {Entry: entryA, Hint: "7", Adopted: true}, secret("gone"): {Adopted: true}}),
+			text:   "v1:-:1c9e04ab:configmap/app~9a0c4f1122334455@7,secret/gone~-",
 		},
 		"several": {
 			reason: "Items are in the order of their Refs: ConfigMaps first, then by name.",
-			record: record.Record{Items: map[reference.Ref]record.Item{
-				secret("db"):      {Key: key, Entry: entryB, Hint: "80011"},
-				configMap("gone"): {Key: key},
-				configMap("app"):  {Key: key, Entry: entryA, Hint: "81234"},
-			}},
-			text: "v1:1c9e04ab:configmap/app=9a0c4f1122334455@81234,configmap/gone=-,secret/db=4417e0aabbccddee@80011",
-		},
-		"folded": {
-			reason: "A Record that would be too long is one Entry and one digest of the set.",
-			record: record.Record{Fold: &record.Fold{Key: key, Entry: entryA, Set: "0badcafe"}},
-			text:   "v1:1c9e04ab:*=9a0c4f1122334455@0badcafe",
+			record: record.New("abc", key, items{
+				secret("db"):      {Entry: entryB, Hint: "80011"},
+				configMap("gone"): {},
+				configMap("app"):  {Entry: entryA, Hint: "81234"},
+			}),
+			text: "v1:abc:1c9e04ab:configmap/app=9a0c4f1122334455@81234,configmap/gone=-,secret/db=4417e0aabbccddee@80011",
 		},
 	}
 }
@@ -103,13 +105,8 @@ func TestParseOtherForms(t *testing.T) {
 	}{
 		"any order": {
 			reason: "The order of items carries no meaning.",
-			text:   "v1:1c9e04ab:secret/db=4417e0aabbccddee,configmap/app=-",
-			want:   "v1:1c9e04ab:configmap/app=-,secret/db=4417e0aabbccddee",
-		},
-		"empty under a key": {
-			reason: "Of no Refs, a key says nothing.",
-			text:   "v1:1c9e04ab:",
-			want:   "v1::",
+			text:   "v1:-:1c9e04ab:secret/db=4417e0aabbccddee,configmap/app=-",
+			want:   "v1:-:1c9e04ab:configmap/app=-,secret/db=4417e0aabbccddee",
 		},
 	}
 	for name, tc := range tests {
@@ -124,7 +121,8 @@ func TestParseOtherForms(t *testing.T) {
 
 func TestParseRejects(t *testing.T) {
 	t.Parallel()
-	const head = "v1:1c9e04ab:"
+	const head = "v1:abc:1c9e04ab:"
+	item := "AAAAAAAAAAAAAAAAAAAAAAA"
 	tests := map[string]struct {
 		reason string
 		text   string
@@ -132,13 +130,27 @@ func TestParseRejects(t *testing.T) {
 	}{
 		"nothing":           {reason: "No Record is the caller's case, not a Record.", text: "", err: `it has version "": this pod-reloader reads v1`},
 		"older version":     {reason: "There never was one; the error says what is read.", text: "v0:1c9e04ab:", err: `it has version "v0": this pod-reloader reads v1`},
-		"newer version":     {reason: "An older replica must not misread it.", text: "v2:1c9e04ab:configmap/a=-", err: `it has version "v2": this pod-reloader reads v1`},
-		"longer version":    {reason: "A version is compared whole.", text: "v10:1c9e04ab:", err: `"v10"`},
-		"version alone":     {reason: "Cut off by hand.", text: "v1", err: `the ":" after the version is missing`},
-		"no items part":     {reason: "Cut off by hand.", text: "v1:1c9e04ab", err: `the ":" after the key id is missing`},
-		"no key":            {reason: "An Entry without its key cannot be compared.", text: "v1::configmap/a=-", err: `the key id "" is not 8 lower-case hex digits`},
-		"key in capitals":   {reason: "Hex is in lower case.", text: "v1:1C9E04AB:", err: `"1C9E04AB" is not 8`},
-		"short key":         {reason: "A key id has 8 digits.", text: "v1:1c9e04a:configmap/a=-", err: "not 8 lower-case"},
+		"version alone":     {reason: "Cut off by hand.", text: "v1", err: "not of the form version:hash:key:items"},
+		"no items part":     {reason: "Cut off by hand.", text: "v1:abc:1c9e04ab", err: "not of the form version:hash:key:items"},
+		"no version number": {reason: "It is of no version.", text: "v:abc::", err: `"v"`},
+		"no v":              {reason: "It is of no version.", text: "2:abc::", err: `"2"`},
+		"no key":            {reason: "An Entry without its key cannot be compared.", text: "v1:abc::configmap/a=-", err: `the key id "" is not 8 lower-case hex digits`},
+		"key in capitals":   {reason: "Hex is in lower case.", text: "v1:abc:1C9E04AB:configmap/a=-", err: `"1C9E04AB" is not 8`},
+		"short key":         {reason: "A key id has 8 digits.", text: "v1:abc:1c9e04a:configmap/a=-", err: "not 8 lower-case"},
+		"key of nothing":    {reason: "The empty Record is under no key.", text: "v1:abc:1c9e04ab:", err: "item 1"},
+		"null byte":         {reason: "Nothing is read past it either.", text: "v1:abc:1c9e04ab\x00:configmap/a=-", err: `"1c9e04ab\x00"`},
+		"no hash":           {reason: "No hash is a hyphen.", text: "v1::1c9e04ab:configmap/a=-", err: `the hash "" is neither`},
+		"strange hash":      {reason: "Another program's is hashed.", text: "v1:a-b:1c9e04ab:configmap/a=-", err: `the hash "a-b" is neither`},
+		"hint of nothing":   {reason: "An absent object has no version.", text: head + "configmap/a=-@1", err: "is not 16"},
+		"compact, empty":    {reason: "The empty Record has no items.", text: head + "*A", err: "the compact items have 1 digits"},
+		"compact, cut off":  {reason: "Cut off by hand.", text: head + "*A" + item[1:], err: "the compact items have 23 digits"},
+		"compact salt":      {reason: "It is one digit.", text: head + "*!" + item, err: `the salt "!"`},
+		"compact twice":     {reason: "It is open which of the two counts.", text: head + "*A" + item + item, err: "it is not behind the one before it"},
+		"compact digits":    {reason: "They are those of base64.", text: head + "*A" + item[1:] + "=", err: "not made of base64 digits"},
+		"compact overflow":  {reason: "An Entry has 64 bits.", text: head + "*A" + item[:5] + "_" + item[6:], err: "too large"},
+		"compact state":     {reason: "A newer version may know it.", text: head + "*A" + item[:16] + "I" + item[17:], err: "contradict"},
+		"compact absence":   {reason: "An absent object has no content.", text: head + "*A" + item[:15] + "BB" + item[17:], err: "contradict"},
+		"compact hint":      {reason: "A version without the bit that says so.", text: head + "*A" + item[:22] + "B", err: "contradict"},
 		"trailing comma":    {reason: "Nobody knows what came after it.", text: head + "configmap/a=-,", err: `item 2, "": it is not of the form`},
 		"leading comma":     {reason: "Nobody knows what came before it.", text: head + ",configmap/a=-", err: `item 1, "": it is not of the form`},
 		"only a comma":      {reason: "Two empty items.", text: head + ",", err: "item 1"},
@@ -158,14 +170,7 @@ func TestParseRejects(t *testing.T) {
 		"hyphen and entry":  {reason: "An object is absent or has an Entry.", text: head + "configmap/a=-9a0c4f1122334455", err: "is not 16"},
 		"impossible name":   {reason: "There is no such object.", text: head + "configmap/..=-", err: "must start and end"},
 		"another kind":      {reason: "A newer version may know it, this one must not guess.", text: head + "widget/a=-", err: "unknown kind"},
-		"fold with others":  {reason: "A fold stands for all.", text: head + "*=9a0c4f1122334455@0badcafe,configmap/a=-", err: "the folded item"},
-		"fold at the end":   {reason: "A fold stands for all.", text: head + "configmap/a=-,*=9a0c4f1122334455@0badcafe", err: `item 2`},
-		"fold without set":  {reason: "Under another set an Entry cannot be compared.", text: head + "*=9a0c4f1122334455", err: "the folded item"},
-		"fold with hint":    {reason: "A fold has a set of 8 digits there.", text: head + "*=9a0c4f1122334455@81234", err: "the folded item"},
-		"folded absence":    {reason: "A fold is never absent.", text: head + "*=-", err: "the folded item"},
 		"new line":          {reason: "A text is one line.", text: head + "configmap/a=-\n", err: `the entry "-\n"`},
-		"null byte":         {reason: "Nothing is read past it either.", text: "v1:1c9e04ab\x00:configmap/a=-", err: `"1c9e04ab\x00"`},
-		"baseline":          {reason: "A Baseline is not a Record.", text: head + "-:configmap/a=-", err: `unknown kind "-:configmap"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -184,39 +189,33 @@ func TestParseHugeTexts(t *testing.T) {
 	const size = 256 << 10
 	for name, text := range map[string]string{
 		"version":    strings.Repeat("v", size),
-		"key":        "v1:" + strings.Repeat("a", size),
-		"name":       "v1:1c9e04ab:configmap/" + strings.Repeat("a", size) + "=-",
-		"entry":      "v1:1c9e04ab:configmap/a=" + strings.Repeat("a", size),
-		"hint":       "v1:1c9e04ab:configmap/a=9a0c4f1122334455@" + strings.Repeat("1", size),
-		"commas":     "v1:1c9e04ab:" + strings.Repeat(",", size),
-		"fold":       "v1:1c9e04ab:*=" + strings.Repeat("@", size),
-		"repetition": "v1:1c9e04ab:" + strings.Repeat("configmap/a=-,", size/14),
+		"hash":       "v1:" + strings.Repeat("a", size),
+		"key":        "v1:abc:" + strings.Repeat("a", size),
+		"name":       "v1:abc:1c9e04ab:configmap/" + strings.Repeat("a", size) + "=-",
+		"entry":      "v1:abc:1c9e04ab:configmap/a=" + strings.Repeat("a", size),
+		"hint":       "v1:abc:1c9e04ab:configmap/a=9a0c4f1122334455@" + strings.Repeat("1", size),
+		"commas":     "v1:abc:1c9e04ab:" + strings.Repeat(",", size),
+		"repetition": "v1:abc:1c9e04ab:" + strings.Repeat("configmap/a=-,", size/14),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := record.Parse(text)
 			require.Error(t, err)
 			assert.Less(t, len(err.Error()), 1024, "a message is bounded whatever the input")
-			_, err = record.ParseBaseline(text)
-			require.Error(t, err)
-			assert.Less(t, len(err.Error()), 1024, "a message is bounded whatever the input")
 		})
 	}
 }
 
-// TestStringOfMixedKeys: a text has one key; an Entry must never be read under another than its own.
-func TestStringOfMixedKeys(t *testing.T) {
+func TestRecordOfANewerVersionIsRecognised(t *testing.T) {
 	t.Parallel()
-	mixed := record.Record{Items: map[reference.Ref]record.Item{
-		configMap("a"): {Key: otherKey},
-		configMap("b"): {Key: key, Entry: entryA},
-		configMap("c"): {Key: otherKey, Entry: entryB},
-		secret("d"):    {Key: key, Entry: entryB},
-		secret("e"):    {Key: otherKey},
-	}}
-	for range 20 { // the order of a map is another each time
-		assert.Equal(t, "v1:1c9e04ab:configmap/a=-,configmap/b=9a0c4f1122334455,secret/d=4417e0aabbccddee,secret/e=-", mixed.String(),
-			"the first Entry's key is that of the text, an Entry under another is left out, absence is under every key")
+	for _, text := range []string{"v2:abc:1c9e04ab:configmap/a=-", "v10", "v3::\x00"} {
+		_, err := record.Parse(text)
+		require.ErrorIs(t, err, record.ErrNewer, text)
+	}
+	for _, text := range []string{"v1:x", "v0:", "v-2:", "2:", "", "V2:"} {
+		_, err := record.Parse(text)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, record.ErrNewer, text)
 	}
 }
 
@@ -224,7 +223,8 @@ func FuzzParse(f *testing.F) {
 	for _, tc := range texts() {
 		f.Add(tc.text)
 	}
-	f.Add("v1:1c9e04ab:secret/db=4417e0aabbccddee,configmap/app=-")
+	f.Add("v1:abc:1c9e04ab:secret/db=4417e0aabbccddee,configmap/app=-")
+	f.Add("v1:abc:1c9e04ab:*AAAAAAAAAAAAAAAAAAAAAAABBBBBBAAAAAAAAAAEAAAAAH")
 	f.Add("v0:1c9e04ab:configmap/a=-,")
 	f.Add("v1:1C9E04AB:configmap/a=9A0C4F1122334455@")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -240,18 +240,20 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, r, again, "and says the same")
 		require.Equal(t, text, again.String())
 		require.LessOrEqual(t, len(text), len(s), "no text grows by being read")
-		for ref := range r.Items {
-			require.NoError(t, reference.ValidName(ref.Name))
+		if limited, ok := r.Text(len(s)); ok {
+			_, err = record.Parse(limited)
+			require.NoError(t, err, "in little space, too")
 		}
 	})
 }
 
 func BenchmarkRecord(b *testing.B) {
 	for _, n := range []int{3, 200} {
-		r := record.Record{Items: map[reference.Ref]record.Item{}}
+		items := map[reference.Ref]record.Item{}
 		for i := range n {
-			r.Items[configMap(fmt.Sprintf("configuration-%03d", i))] = record.Item{Key: key, Entry: entryA, Hint: "81234"}
+			items[configMap(fmt.Sprintf("configuration-%03d", i))] = record.Item{Entry: entryA, Hint: "81234"}
 		}
+		r := record.New("abc", key, items)
 		text := r.String()
 		b.Run(fmt.Sprintf("String/%d", n), func(b *testing.B) {
 			b.ReportAllocs()

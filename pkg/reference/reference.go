@@ -60,6 +60,9 @@ func Parse(s string) (Ref, error) {
 	return Ref{Kind: Kind(kind), Name: name}, nil
 }
 
+// MaxTracked is how many Refs one workload can track.
+const MaxTracked = 1000
+
 // maxName is the API server's limit for the name of a ConfigMap or a Secret, in bytes.
 const maxName = 253
 
