@@ -5,6 +5,7 @@
 package annotation
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,10 +24,10 @@ type Keys struct {
 	ConfigMaps, Secrets string
 	// ConfigHash is the hash on the pod template; on the workload, the dummy that asks for a reload.
 	ConfigHash string
-	// ConfigRecord is the Record, on the pod template.
+	// ConfigRestart restarts pods whose hash would stay the same, on the pod template.
+	ConfigRestart string
+	// ConfigRecord is the Record, on the workload.
 	ConfigRecord string
-	// ConfigBaseline is the Baseline, on the workload.
-	ConfigBaseline string
 	// LastReload explains the last reload, on the workload.
 	LastReload string
 	// IgnoredLabel and DisabledLabel are labels: "true" excludes the workload everywhere.
@@ -43,14 +44,14 @@ func NewKeys(prefix string) (Keys, error) {
 	}
 	prefix = domain + "/"
 	return Keys{
-		ConfigMaps:     prefix + "configmaps",
-		Secrets:        prefix + "secrets",
-		ConfigHash:     prefix + "config-hash",
-		ConfigRecord:   prefix + "config-record",
-		ConfigBaseline: prefix + "config-baseline",
-		LastReload:     prefix + "last-reload",
-		IgnoredLabel:   prefix + "ignored",
-		DisabledLabel:  prefix + "disabled",
+		ConfigMaps:    prefix + "configmaps",
+		Secrets:       prefix + "secrets",
+		ConfigHash:    prefix + "config-hash",
+		ConfigRestart: prefix + "config-restart",
+		ConfigRecord:  prefix + "config-record",
+		LastReload:    prefix + "last-reload",
+		IgnoredLabel:  prefix + "ignored",
+		DisabledLabel: prefix + "disabled",
 	}, nil
 }
 
@@ -74,6 +75,9 @@ type Intent struct {
 	// ConfigMaps and Secrets are SAP's lists in the order written, trimmed and without empty items, but with
 	// repetitions and impossible names: SAP's digest is computed over them as they are.
 	ConfigMaps, Secrets []string
+	// Dynamic says that which Refs are tracked depends on config objects (a pattern, a search, an ignore annotation), so
+	// that a different config-hash proves no Change.
+	Dynamic bool
 }
 
 // Refs returns the tracked Refs, sorted.
@@ -115,7 +119,7 @@ type Dialect interface {
 }
 
 // Parse returns the union of what the dialects read: a Ref is tracked if one of them tracks it, and triggers on what
-// one of them lets it trigger.
+// one of them lets it trigger. It tracks at most reference.MaxTracked Refs, and reports the rest as a Problem.
 func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 	var union Intent
 	var problems []Problem
@@ -125,11 +129,44 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 		union.Asked = union.Asked || intent.Asked
 		union.ConfigMaps = append(union.ConfigMaps, intent.ConfigMaps...)
 		union.Secrets = append(union.Secrets, intent.Secrets...)
+		union.Dynamic = union.Dynamic || intent.Dynamic
 		for ref, trigger := range intent.Tracked {
 			union.track(ref, trigger)
 		}
 	}
+	if dropped := union.limit(src.References); dropped > 0 {
+		problems = append(problems, Problem{Message: fmt.Sprintf(
+			"%d config objects are not tracked: a workload can track %d; name fewer", dropped, reference.MaxTracked)})
+	}
 	return union, problems
+}
+
+// limit keeps the first Refs and returns how many it drops: those that the pods need come first, then listed ones, then
+// the others, each sorted.
+func (i *Intent) limit(references []reference.Reference) int {
+	excess := len(i.Tracked) - reference.MaxTracked
+	if excess <= 0 {
+		return 0
+	}
+	rank := make(map[reference.Ref]int, len(i.Tracked))
+	for _, name := range i.ConfigMaps {
+		rank[reference.Ref{Kind: reference.ConfigMap, Name: name}] = -1
+	}
+	for _, name := range i.Secrets {
+		rank[reference.Ref{Kind: reference.Secret, Name: name}] = -1
+	}
+	for _, r := range references {
+		if !r.Optional {
+			rank[r.Ref] = -2
+		}
+	}
+	refs := slices.SortedFunc(maps.Keys(i.Tracked), func(a, b reference.Ref) int {
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), a.Compare(b))
+	})
+	for _, ref := range refs[reference.MaxTracked:] {
+		delete(i.Tracked, ref)
+	}
+	return excess
 }
 
 func (i *Intent) track(ref reference.Ref, trigger Trigger) {

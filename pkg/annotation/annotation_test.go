@@ -1,6 +1,7 @@
 package annotation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,14 +30,14 @@ func keysOf(t testing.TB, prefix string) annotation.Keys {
 func TestNewKeys(t *testing.T) {
 	t.Parallel()
 	want := annotation.Keys{
-		ConfigMaps:     "pod-reloader.cs.sap.com/configmaps",
-		Secrets:        "pod-reloader.cs.sap.com/secrets",
-		ConfigHash:     "pod-reloader.cs.sap.com/config-hash",
-		ConfigRecord:   "pod-reloader.cs.sap.com/config-record",
-		ConfigBaseline: "pod-reloader.cs.sap.com/config-baseline",
-		LastReload:     "pod-reloader.cs.sap.com/last-reload",
-		IgnoredLabel:   "pod-reloader.cs.sap.com/ignored",
-		DisabledLabel:  "pod-reloader.cs.sap.com/disabled",
+		ConfigMaps:    "pod-reloader.cs.sap.com/configmaps",
+		Secrets:       "pod-reloader.cs.sap.com/secrets",
+		ConfigHash:    "pod-reloader.cs.sap.com/config-hash",
+		ConfigRestart: "pod-reloader.cs.sap.com/config-restart",
+		ConfigRecord:  "pod-reloader.cs.sap.com/config-record",
+		LastReload:    "pod-reloader.cs.sap.com/last-reload",
+		IgnoredLabel:  "pod-reloader.cs.sap.com/ignored",
+		DisabledLabel: "pod-reloader.cs.sap.com/disabled",
 	}
 	assert.Equal(t, want, keysOf(t, annotation.DefaultPrefix), "these names are what SAP's users have in their manifests")
 	assert.Equal(t, want, keysOf(t, "pod-reloader.cs.sap.com"), "the slash at the end may be left out")
@@ -155,4 +156,33 @@ func TestParseUnion(t *testing.T) {
 		"what a dialect returned is not written to")
 	assert.Equal(t, []reference.Ref{configMap("a"), secret("b")}, sap.intent.Refs(), "Refs are sorted")
 	assert.Empty(t, annotation.Intent{}.Refs())
+}
+
+func TestParseTracksAtMostAThousandRefs(t *testing.T) {
+	t.Parallel()
+	pattern := map[reference.Ref]annotation.Trigger{}
+	for i := range 600 {
+		pattern[secret(fmt.Sprintf("a-%04d", i))] = annotation.Trigger{}
+	}
+	pattern[secret("needed")] = annotation.Trigger{}
+	pattern[secret("optional")] = annotation.Trigger{}
+	listed := annotation.Intent{Asked: true, Tracked: map[reference.Ref]annotation.Trigger{}}
+	for i := range 500 {
+		name := fmt.Sprintf("z-%04d", i)
+		listed.ConfigMaps = append(listed.ConfigMaps, name)
+		listed.Tracked[configMap(name)] = annotation.Trigger{}
+	}
+	intent, problems := annotation.Parse(annotation.Source{References: []reference.Reference{
+		{Ref: secret("needed")}, {Ref: secret("optional"), Optional: true},
+	}}, fixed{intent: annotation.Intent{Tracked: pattern, Dynamic: true}}, fixed{intent: listed})
+	assert.Len(t, intent.Tracked, 1000)
+	assert.Equal(t, []annotation.Problem{{Message: "102 config objects are not tracked: a workload can track 1000; name fewer"}}, problems)
+	for _, ref := range []reference.Ref{secret("needed"), configMap("z-0499"), secret("a-0498")} {
+		assert.Contains(t, intent.Tracked, ref)
+	}
+	for _, ref := range []reference.Ref{secret("a-0499"), secret("optional")} {
+		assert.NotContains(t, intent.Tracked, ref, "what the pods need and what is listed comes first")
+	}
+	assert.True(t, intent.Dynamic)
+	assert.Len(t, intent.ConfigMaps, 500, "the digest of SAP's lists is over the lists as written")
 }

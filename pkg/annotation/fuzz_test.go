@@ -22,7 +22,7 @@ func FuzzNewKeys(f *testing.F) {
 			return
 		}
 		for _, key := range []string{
-			keys.ConfigMaps, keys.Secrets, keys.ConfigHash, keys.ConfigRecord, keys.ConfigBaseline, keys.LastReload,
+			keys.ConfigMaps, keys.Secrets, keys.ConfigHash, keys.ConfigRecord, keys.ConfigRestart, keys.LastReload,
 			keys.IgnoredLabel, keys.DisabledLabel,
 		} {
 			assert.Empty(t, validation.IsQualifiedName(key), "%q from the prefix %q", key, prefix)

@@ -2,6 +2,8 @@ package annotation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -16,7 +18,7 @@ type SAP struct {
 var _ Dialect = SAP{}
 
 // Parse reads the two lists. A name that cannot exist is a Problem, as is a list on the pod template or under a
-// singular name when the workload does not have the right one.
+// misspelt key when the workload does not have the right one.
 func (s SAP) Parse(src Source) (Intent, []Problem) {
 	l := lists{source: src}
 	l.intent.ConfigMaps = l.read(reference.ConfigMap, s.Keys.ConfigMaps)
@@ -57,17 +59,24 @@ func (l *lists) read(kind reference.Kind, key string) []string {
 	return items
 }
 
-// elsewhere looks for a list that its author put where nobody reads it.
+// elsewhere looks for a list that its author put where nothing reads it.
 func (l *lists) elsewhere(key string) {
 	if _, misplaced := l.source.Template[key]; misplaced {
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
 			"annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", key)})
 	}
-	singular := strings.TrimSuffix(key, "s")
-	if _, misspelt := l.source.Workload[singular]; misspelt {
-		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
-			"annotation %q has no effect: it is called %q", singular, key)})
+	prefix, name, _ := strings.Cut(key, "/")
+	for _, other := range slices.Sorted(maps.Keys(l.source.Workload)) {
+		if misspelt, ours := strings.CutPrefix(other, prefix+"/"); ours && folded(misspelt) == folded(name) {
+			l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
+				"annotation %q has no effect: it is called %q", other, key)})
+		}
 	}
+}
+
+// folded returns what the likely misspellings of a name have in common: config-maps, configMaps and configmap are one.
+func folded(name string) string {
+	return strings.TrimSuffix(strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name)), "s")
 }
 
 // splitList returns the items of a comma-separated list, trimmed, without the empty ones.

@@ -113,6 +113,18 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{configMapsKey: "a"}, template: map[string]string{configMapsKey: "b"},
 			tracked: []reference.Ref{configMap("a")}, configMaps: []string{"a"},
 		},
+		"misspelt": {
+			reason: "Each likely slip is a Problem, not silence.",
+			workload: map[string]string{
+				annotation.DefaultPrefix + "config-maps": "a", annotation.DefaultPrefix + "configMaps": "a", annotation.DefaultPrefix + "secret": "b",
+				"example.org/secret": "c", annotation.DefaultPrefix + "config-hash": "x", annotation.DefaultPrefix + "config-map-names": "x",
+			},
+			problems: []annotation.Problem{
+				{Message: `annotation "pod-reloader.cs.sap.com/config-maps" has no effect: it is called "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/configMaps" has no effect: it is called "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/secret" has no effect: it is called "pod-reloader.cs.sap.com/secrets"`},
+			},
+		},
 		"singular": {
 			reason:   "The likely slip is told, the other list works.",
 			workload: map[string]string{annotation.DefaultPrefix + "configmap": "a", secretsKey: "b"},

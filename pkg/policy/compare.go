@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"slices"
-
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -15,35 +12,57 @@ type findings struct {
 	changes []Change
 	// missing are required objects that the pods were started with and that are gone, triggering or not.
 	missing []Change
-	adopt   []reference.Ref
-	foreign []digest.KeyID
+	// adopt are the Refs whose current state belongs into the Record without a restart.
+	adopt []reference.Ref
+	// stamped says that those to adopt are what the pods were started with: the hash alone proves it.
+	stamped bool
+	// foreign is the id of the key that the Record was made under, if the ring does not hold it.
+	foreign digest.KeyID
+	// reads are the Refs whose content must be read first, and undecided says that a Change may come of it.
+	reads     []reference.Ref
+	undecided bool
 }
 
 func compare(in Input) findings {
-	if in.Known.Fold != nil {
-		return compareFolded(in)
+	switch {
+	case in.Known.Newer:
+		return findings{}
+	case in.Known.Hash != "":
+		return compareHash(in)
+	default:
+		return compareRecord(in)
 	}
+}
+
+// compareRecord compares Ref by Ref.
+func compareRecord(in Input) findings {
 	var f findings
-	for _, ref := range in.Intent.Refs() {
-		item, known := in.Known.Items[ref]
+	refs := in.Intent.Refs()
+	items := in.Known.Record.Items(refs)
+	_, owned := in.Ring.Key(in.Known.Record.Key)
+	for _, ref := range refs {
+		item, known := items[ref]
 		switch {
-		case !known:
-			f.adopt = append(f.adopt, ref)
-		case !item.Absent() && !owned(in.Ring, item.Key):
-			f.adopt = append(f.adopt, ref)
-			f.foreign = append(f.foreign, item.Key)
-		default:
-			f.sort(in, ref, item)
+		case known && (owned || item.Absent()):
+			f.compareItem(in, ref, item)
+			continue
+		case known:
+			f.foreign = in.Known.Record.Key
 		}
+		f.adoptCurrent(ref, in.Current[ref])
 	}
-	slices.Sort(f.foreign)
-	f.foreign = slices.Compact(f.foreign)
 	return f
 }
 
-// sort puts one known Ref where it belongs: unchanged, a Change that triggers, one to adopt, one that changes nothing.
-func (f *findings) sort(in Input, ref reference.Ref, item record.Item) {
-	change, changed := differs(item, in.Current[ref])
+// compareItem puts one recorded Ref where it belongs: unchanged, a Change that triggers, one to adopt, one that changes
+// nothing.
+func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
+	state := in.Current[ref]
+	change, changed, decided := differs(in.Known.Record.Key, item, state)
+	if !decided {
+		f.reads, f.undecided = append(f.reads, ref), true
+		return
+	}
 	if !changed {
 		return
 	}
@@ -54,7 +73,7 @@ func (f *findings) sort(in Input, ref reference.Ref, item record.Item) {
 	switch {
 	case change == Created && (in.Required[ref] || !trigger.OnCreate):
 		// Pods that need the object wait for it and start with it; otherwise the next change shall count.
-		f.adopt = append(f.adopt, ref)
+		f.adoptCurrent(ref, state)
 	case change == Deleted && !trigger.OnDelete:
 		// Re-created with other content, it is a modification.
 	default:
@@ -62,113 +81,75 @@ func (f *findings) sort(in Input, ref reference.Ref, item record.Item) {
 	}
 }
 
+// adoptCurrent takes a Ref into the Record, for which its content must be known.
+func (f *findings) adoptCurrent(ref reference.Ref, state digest.State) {
+	f.adopt = append(f.adopt, ref)
+	if !complete(state) {
+		f.reads = append(f.reads, ref)
+	}
+}
+
 // differs compares one recorded item with the current state. Equal resourceVersions mean equal content; different ones
-// mean nothing.
-func differs(item record.Item, current digest.State) (ChangeType, bool) {
+// mean nothing, and leave it undecided until the content is read.
+func differs(id digest.KeyID, item record.Item, current digest.State) (change ChangeType, changed, decided bool) {
 	switch {
 	case !observed(current):
-		return "", false
+		return "", false, false
 	case item.Absent() && current.Absent:
-		return "", false
+		return "", false, true
 	case item.Absent():
-		return Created, true
+		return Created, true, true
 	case current.Absent:
-		return Deleted, true
+		return Deleted, true, true
 	case item.Hint != "" && item.Hint == current.ResourceVersion:
-		return "", false
+		return "", false, true
 	}
-	entry, read := current.Entry(item.Key)
-	if !read || entry.Short() == item.Entry {
-		return "", false
-	}
-	return Modified, true
+	entry, read := current.Entry(id)
+	return Modified, read && entry.Short() != item.Entry, read
 }
 
-// compareFolded compares as a whole. A changed set of Refs says nothing about contents, so it is adopted.
-func compareFolded(in Input) findings {
-	fold, refs := in.Known.Fold, in.Intent.Refs()
-	if !owned(in.Ring, fold.Key) {
-		return findings{adopt: refs, foreign: []digest.KeyID{fold.Key}}
-	}
-	if fold.Set != digest.SetDigest(refs) {
-		return findings{adopt: refs}
-	}
-	entry, err := digest.Fold(fold.Key, digest.Subset(in.Current, refs))
-	if err != nil || entry == fold.Entry {
-		return findings{}
-	}
-	return findings{changes: []Change{{Ref: Folded, Type: Modified}}, missing: requiredAbsent(in)}
-}
-
-// requiredAbsent names what a folded Record cannot: the required objects that are not there.
-func requiredAbsent(in Input) []Change {
-	var missing []Change
-	for _, ref := range in.Intent.Refs() {
-		if in.Required[ref] && in.Current[ref].Absent {
-			missing = append(missing, Change{Ref: ref, Type: Deleted})
+// compareHash compares as a whole, where the Record is gone. Which object differs cannot be said, nor whether it was
+// created: so there is no leniency for required objects here.
+func compareHash(in Input) findings {
+	refs := in.Intent.Refs()
+	f := findings{adopt: refs}
+	for _, ref := range refs {
+		if !complete(in.Current[ref]) {
+			f.reads = append(f.reads, ref)
 		}
 	}
-	return missing
+	key, ours := digest.KeyOf(in.Known.Hash)
+	if _, owned := in.Ring.Key(key); !ours || !owned {
+		// Another program's hash, one under a lost key, or SAP's digest, which tells equality only.
+		f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
+		return f
+	}
+	if len(f.reads) > 0 {
+		f.undecided = !in.Intent.Dynamic
+		return f
+	}
+	live, err := digest.Hash(key, digest.Subset(in.Current, refs))
+	f.stamped = err == nil && live == in.Known.Hash
+	if err == nil && !f.stamped && !in.Intent.Dynamic && len(refs) > 0 {
+		return findings{changes: []Change{{Ref: Any, Type: Modified}}}
+	}
+	return f
+}
+
+// revision returns SAP's digest of the current state, or nothing where there are no lists.
+func (in Input) revision() string {
+	if len(in.Intent.ConfigMaps)+len(in.Intent.Secrets) == 0 {
+		return ""
+	}
+	return digest.Revision(in.Namespace, in.Intent.ConfigMaps, in.Intent.Secrets, in.Current)
 }
 
 // observed tells whether anything is known of an object. Where nothing may be watched, the state is the zero one.
 func observed(state digest.State) bool {
-	return state.Absent || state.UID != "" || state.Entries != nil
+	return complete(state) || state.UID != ""
 }
 
-// Reads returns the tracked Refs whose content must be read before Decide and Adopt can work: those of which nothing is
-// known now; those that exist and whose recorded resourceVersion is another one; all, where something is to be adopted,
-// since a Baseline without room for names is made of all contents. Ordered.
-func Reads(in Input) []reference.Ref {
-	all := in.Known.Fold != nil || len(compare(in).adopt) > 0
-	var reads []reference.Ref
-	for _, ref := range in.Intent.Refs() {
-		if state := in.Current[ref]; !state.Absent && state.Entries == nil && (all || in.needsContent(ref, state)) {
-			reads = append(reads, ref)
-		}
-	}
-	return reads
-}
-
-// MayReload tells whether a reload is due or held, or may be once the contents that Reads asks for are known. Otherwise
-// there is nothing that could be postponed: what is left can only be adopted.
-func MayReload(in Input) bool {
-	if Decide(in).Action != Nothing {
-		return true
-	}
-	reads := Reads(in)
-	if in.Known.Fold != nil {
-		return len(reads) > 0 && len(compare(in).adopt) == 0
-	}
-	return slices.ContainsFunc(reads, func(ref reference.Ref) bool {
-		item, known := in.Known.Items[ref]
-		kept := item.Absent() || owned(in.Ring, item.Key)
-		return known && kept && in.needsContent(ref, in.Current[ref])
-	})
-}
-
-func (in Input) needsContent(ref reference.Ref, state digest.State) bool {
-	item := in.Known.Items[ref]
-	return !observed(state) || !item.Absent() && (item.Hint == "" || item.Hint != state.ResourceVersion)
-}
-
-// Unknown returns the tracked Refs that the known state does not name, ordered. A folded state names all or, if the set
-// of Refs is another one, none.
-func Unknown(intent annotation.Intent, known record.Known) []reference.Ref {
-	refs := intent.Refs()
-	if known.Fold != nil {
-		if known.Fold.Set == digest.SetDigest(refs) {
-			return nil
-		}
-		return refs
-	}
-	return slices.DeleteFunc(refs, func(ref reference.Ref) bool {
-		_, ok := known.Items[ref]
-		return ok
-	})
-}
-
-func owned(ring digest.Ring, id digest.KeyID) bool {
-	_, ok := ring.Key(id)
-	return ok
+// complete tells whether all is known of an object, its content included.
+func complete(state digest.State) bool {
+	return state.Absent || state.Entries != nil
 }

@@ -1,8 +1,8 @@
 // Package policy decides what is due for a workload: reload, hold or nothing, and why.
 //
-// Decide is a chain of small named functions over values: what the workload asks for, what its running pods are known to
-// have been started with, and what its configuration is now. The loop asks it whether to poke, the webhook what to adopt,
-// `why` what to tell; so all three say the same.
+// Assess is a chain of small named functions over values: what the workload asks for, which configuration its running
+// pods are known to have, and what the configuration is now. The loop asks it whether to poke, the webhook whether to
+// stamp, `why` what to explain; so all three give the same answer.
 package policy
 
 import (
@@ -39,8 +39,8 @@ const (
 	Deleted ChangeType = record.Deleted
 )
 
-// Folded is the Ref of a Change in a folded Record, where the causes have no names: any of the tracked objects.
-var Folded = reference.Ref{Kind: "*"}
+// Any is the Ref of a Change where only the config-hash was known and it differs: any of the tracked objects.
+var Any = reference.Ref{Kind: "*"}
 
 // Change is a tracked Ref whose current state differs from the known one.
 type Change struct {
@@ -50,7 +50,7 @@ type Change struct {
 
 // String returns the text of a Change as it stands in Events, e.g. "configmap/app modified".
 func (c Change) String() string {
-	if c.Ref == Folded {
+	if c.Ref == Any {
 		return "a tracked object " + string(c.Type)
 	}
 	return c.Ref.String() + " " + string(c.Type)
@@ -74,14 +74,16 @@ func Describe(changes []Change, most int) string {
 
 // Input is all that a decision depends on.
 type Input struct {
+	// Namespace of the workload.
+	Namespace string
 	// Intent is what the workload asks for.
 	Intent annotation.Intent
 	// Required are the Refs without which the workload's pods cannot start.
 	Required map[reference.Ref]bool
 	// Known is the configuration that the running pods are known to have.
-	Known record.Known
-	// Current is the state of every tracked Ref now. Contents may be unread (no Entries) where Reads does not ask for them;
-	// a Ref of which nothing is known may be missing until it is read.
+	Known Known
+	// Current is the state of every tracked Ref now. Contents may be unread (no Entries) where the Assessment does not ask
+	// for them; a Ref of which nothing is known may be missing until it is read.
 	Current map[reference.Ref]digest.State
 	// Ring holds the digest keys. What was recorded under another key cannot be compared.
 	Ring digest.Ring
@@ -92,20 +94,32 @@ type Input struct {
 // Verdict is the decision about one workload.
 type Verdict struct {
 	Action Action
-	// Reason tells a user why, in a sentence fragment.
+	// Reason explains the Action to a user, in a sentence fragment.
 	Reason string
 	// Changes are those that call for the reload, or that are held, ordered by Ref.
 	Changes []Change
-	// Adopt are the Refs whose current state belongs into the Baseline without a restart, ordered.
+	// Adopt are the Refs whose current state belongs into the Record without a restart, ordered.
 	Adopt []reference.Ref
-	// Foreign are the ids of keys that the known state was recorded under and the ring does not have, ordered. The
-	// Refs concerned are in Adopt.
-	Foreign []digest.KeyID
+	// Foreign is the id of the key that the Record was made under, if the ring does not hold it. The Refs concerned are
+	// in Adopt.
+	Foreign digest.KeyID
 }
 
-// Decide compares the known state with the current one. It expects Current to hold every tracked Ref, with contents
-// where Reads says so; a Ref without the content it needs counts as unchanged.
-func Decide(in Input) Verdict {
+// Assessment is a Verdict with what it still lacks.
+type Assessment struct {
+	Verdict Verdict
+	// Reads are the tracked Refs, ordered, whose content must be read before the Verdict is final and Adopt can work.
+	// Until then, a Ref without the content it needs counts as unchanged.
+	Reads []reference.Ref
+	// MayReload says that a reload is due or held, or may be once the Reads are made. Otherwise there is nothing that
+	// could be postponed.
+	MayReload bool
+
+	stamped bool
+}
+
+// Assess compares the known state with the current one.
+func Assess(in Input) Assessment {
 	found := compare(in)
 	v := Verdict{Adopt: found.adopt, Foreign: found.foreign}
 	for _, judge := range judges() {
@@ -114,18 +128,18 @@ func Decide(in Input) Verdict {
 			break
 		}
 	}
-	return v
+	return Assessment{Verdict: v, Reads: found.reads, MayReload: v.Action != Nothing || found.undecided, stamped: found.stamped}
 }
 
-// judge is one link of the chain: it either speaks, with a reason, or leaves the workload to the next.
+// judge is one link of the chain: it either decides, with a reason, or leaves the workload to the next.
 type judge func(Input, findings) (Action, []Change, string)
 
-// judges returns the chain in the order in which it is asked. The last one always speaks.
+// judges returns the chain in the order in which it is asked. The last one always decides.
 func judges() []judge {
-	return []judge{notAsked, nothingTracked, holdMissing, reloadChanged, firstSeen, upToDate}
+	return []judge{notAsked, nothingTracked, newerRecord, holdMissing, reloadChanged, firstSeen, upToDate}
 }
 
-// notAsked leaves alone who wants nothing from us.
+// notAsked leaves alone a workload that asks for nothing.
 func notAsked(in Input, _ findings) (Action, []Change, string) {
 	if in.Intent.Asked {
 		return Nothing, nil, ""
@@ -133,12 +147,20 @@ func notAsked(in Input, _ findings) (Action, []Change, string) {
 	return Nothing, nil, "no annotation asks for reloads"
 }
 
-// nothingTracked cannot do anything for who asks for nothing possible.
+// nothingTracked leaves alone a workload that asks for nothing possible.
 func nothingTracked(in Input, _ findings) (Action, []Change, string) {
 	if len(in.Intent.Tracked) > 0 {
 		return Nothing, nil, ""
 	}
 	return Nothing, nil, "the annotations name no object that could be watched"
+}
+
+// newerRecord leaves alone what it cannot read.
+func newerRecord(in Input, _ findings) (Action, []Change, string) {
+	if !in.Known.Newer {
+		return Nothing, nil, ""
+	}
+	return Nothing, nil, "a newer version of pod-reloader has recorded the running configuration: upgrade this one"
 }
 
 // holdMissing holds every reload while an object that the pods need to start is deleted, whether or not its deletion

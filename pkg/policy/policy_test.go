@@ -53,7 +53,7 @@ func state(t testing.TB, ref reference.Ref, content, rv string) digest.State {
 	return digest.StateOf(digest.OfConfigMap(object), "u", rv, ring(t))
 }
 
-// item is what is recorded of a content.
+// item is what is recorded of a content under the newest key.
 func item(t testing.TB, ref reference.Ref, content, hint string) record.Item {
 	t.Helper()
 	return itemUnder(t, newest(t), ref, content, hint)
@@ -62,11 +62,18 @@ func item(t testing.TB, ref reference.Ref, content, hint string) record.Item {
 func itemUnder(t testing.TB, id digest.KeyID, ref reference.Ref, content, hint string) record.Item {
 	t.Helper()
 	if content == "-" {
-		return record.Item{Key: id}
+		return record.Item{}
 	}
 	entry, ok := state(t, ref, content, "1").Entry(id)
 	require.True(t, ok)
-	return record.Item{Key: id, Entry: entry.Short(), Hint: hint}
+	return record.Item{Entry: entry.Short(), Hint: hint}
+}
+
+type items = map[reference.Ref]record.Item
+
+// known is a Record of a template without a hash.
+func known(id digest.KeyID, recorded items) Known {
+	return Known{Record: record.New("", id, recorded)}
 }
 
 func intent(trigger annotation.Trigger, refs ...reference.Ref) annotation.Intent {
@@ -80,15 +87,14 @@ func intent(trigger annotation.Trigger, refs ...reference.Ref) annotation.Intent
 var every = annotation.Trigger{OnCreate: true, OnDelete: true}
 
 // input tracks a, whose known and current contents are given.
-func input(t testing.TB, known, now string) Input {
+func input(t testing.TB, before, now string) Input {
 	t.Helper()
 	in := Input{
 		Intent: intent(every, a), Required: map[reference.Ref]bool{}, Ring: ring(t),
-		Known:   record.Known{Items: map[reference.Ref]record.Item{}},
 		Current: map[reference.Ref]digest.State{a: state(t, a, now, "2")},
 	}
-	if known != "" {
-		in.Known.Items[a] = item(t, a, known, "1")
+	if before != "" {
+		in.Known = known(newest(t), items{a: item(t, a, before, "1")})
 	}
 	return in
 }
@@ -152,7 +158,8 @@ func TestDecide(t *testing.T) {
 		"a required object is gone by a deletion that does not trigger, and another one changed": {
 			"A", "-", func(in *Input) {
 				in.Intent, in.Required[a] = intent(annotation.Trigger{}, a, b), true
-				in.Known.Items[b], in.Current[b] = item(t, b, "A", "1"), state(t, b, "B", "2")
+				in.Known = known(newest(t), items{a: item(t, a, "A", "1"), b: item(t, b, "A", "1")})
+				in.Current[b] = state(t, b, "B", "2")
 			}, Hold,
 			"pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
 			[]Change{{a, Deleted}},
@@ -164,11 +171,11 @@ func TestDecide(t *testing.T) {
 			}, Reload, "configmap/a modified", []Change{{a, Modified}}, []reference.Ref{b},
 		},
 		"recorded under an older key of the ring": {
-			"A", "A", func(in *Input) { in.Known.Items[a] = itemUnder(t, oldest(t), a, "A", "1") }, Nothing,
+			"A", "A", func(in *Input) { in.Known = known(oldest(t), items{a: itemUnder(t, oldest(t), a, "A", "1")}) }, Nothing,
 			"the pods have the current configuration", nil, nil,
 		},
 		"changed, recorded under an older key": {
-			"A", "B", func(in *Input) { in.Known.Items[a] = itemUnder(t, oldest(t), a, "A", "1") }, Reload,
+			"A", "B", func(in *Input) { in.Known = known(oldest(t), items{a: itemUnder(t, oldest(t), a, "A", "1")}) }, Reload,
 			"configmap/a modified",
 			[]Change{{a, Modified}},
 			nil,
@@ -180,65 +187,113 @@ func TestDecide(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			v := Decide(in)
+			v := Assess(in).Verdict
 			assert.Equal(t, Verdict{Action: c.action, Reason: c.reason, Changes: c.changes, Adopt: c.adopt}, v)
 		})
 	}
 }
 
-func TestDecideForeignKey(t *testing.T) {
+func TestRecordUnderALostKeyIsAdopted(t *testing.T) {
 	t.Parallel()
 	in := input(t, "A", "B")
-	in.Known.Items[a] = record.Item{Key: "00000000", Entry: "0000000000000000", Hint: "2"}
-	v := Decide(in)
+	in.Intent.Tracked[b], in.Current[b] = every, state(t, b, "B", "2")
+	in.Known = known("00000000", items{a: {Entry: "0000000000000000", Hint: "2"}, b: {}})
+	v := Assess(in).Verdict
 	assert.Equal(t, []reference.Ref{a}, v.Adopt, "what cannot be compared restarts nothing")
-	assert.Equal(t, []digest.KeyID{"00000000"}, v.Foreign)
-	assert.Equal(t, []reference.Ref{}, append([]reference.Ref{}, Unknown(in.Intent, in.Known)...), "it is not unknown: the webhook leaves it")
-	in.Known = record.Known{Fold: &record.Fold{Key: "00000000"}}
-	v = Decide(in)
-	assert.Equal(t, []digest.KeyID{"00000000"}, v.Foreign)
-	assert.Equal(t, []reference.Ref{a}, v.Adopt)
+	assert.Equal(t, digest.KeyID("00000000"), v.Foreign)
+	assert.Equal(t, []Change{{b, Created}}, v.Changes, "absence is under every key")
+	assert.Empty(t, in.Known.Unknown([]reference.Ref{a, b}), "it is not unknown: the webhook leaves it to the loop")
 }
 
-func folded(t testing.TB, states map[reference.Ref]digest.State) record.Known {
-	t.Helper()
-	rec, err := record.Folded(newest(t), states)
-	require.NoError(t, err)
-	return record.Known{Fold: rec.Fold}
-}
-
-func TestDecideFolded(t *testing.T) {
+func TestRecordOfANewerVersionIsNotJudged(t *testing.T) {
 	t.Parallel()
+	in := input(t, "", "B")
+	in.Known = KnownOf("abc", "v2:whatever")
+	assert.Equal(t, Known{Newer: true}, in.Known)
+	got := Assess(in)
+	assert.Equal(t, Nothing, got.Verdict.Action)
+	assert.Contains(t, got.Verdict.Reason, "upgrade")
+	assert.Empty(t, got.Verdict.Adopt)
+	assert.Empty(t, got.Reads)
+	assert.Empty(t, in.Known.Unknown([]reference.Ref{a}))
+}
+
+func TestKnownOf(t *testing.T) {
+	t.Parallel()
+	one, other := record.New("abc", "1c9e04ab", items{a: {}}), record.New("def", "1c9e04ab", items{b: {}})
 	for name, c := range map[string]struct {
-		change func(*Input)
-		want   Verdict
+		hash    string
+		records []string
+		want    Known
 	}{
-		"equal":           {func(*Input) {}, Verdict{Action: Nothing, Reason: "the pods have the current configuration"}},
-		"one is modified": {func(in *Input) { in.Current[a] = state(t, a, "B", "2") }, Verdict{Action: Reload, Reason: "a tracked object modified", Changes: []Change{{Folded, Modified}}}},
-		"another set of refs is adopted": {
-			func(in *Input) { delete(in.Intent.Tracked, b) },
-			Verdict{Action: Nothing, Reason: "first seen: the current configuration is taken as the running one", Adopt: []reference.Ref{a}},
-		},
-		"a required one is gone": {
-			func(in *Input) { in.Current[a], in.Required[a] = state(t, a, "-", ""), true },
-			Verdict{
-				Action: Hold, Changes: []Change{{a, Deleted}},
-				Reason: "pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
-			},
-		},
-		"not read": {func(in *Input) { in.Current[a] = state(t, a, "", "2") }, Verdict{Action: Nothing, Reason: "the pods have the current configuration"}},
+		"nothing":                     {"", nil, Known{}},
+		"the hash alone":              {"abc", nil, Known{Hash: "abc"}},
+		"its Record":                  {"abc", []string{one.String()}, Known{Record: one}},
+		"another template's Record":   {"abc", []string{other.String()}, Known{Hash: "abc"}},
+		"the second belongs to it":    {"abc", []string{other.String(), one.String()}, Known{Record: one}},
+		"no hash, and a Record of it": {"", []string{record.New("", "1c9e04ab", items{a: {}}).String()}, Known{Record: record.New("", "1c9e04ab", items{a: {}})}},
+		"no hash, another's Record":   {"", []string{one.String()}, Known{}},
+		"unreadable":                  {"abc", []string{"v1:abc"}, Known{Hash: "abc"}},
+		"the empty Record":            {"abc", []string{"v1:abc::"}, Known{Record: record.New("abc", "", nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			states := map[reference.Ref]digest.State{a: state(t, a, "A", "1"), b: state(t, b, "A", "1")}
-			in := Input{Intent: intent(every, a, b), Required: map[reference.Ref]bool{}, Known: folded(t, states), Current: states, Ring: ring(t)}
-			c.change(&in)
-			assert.Equal(t, c.want, Decide(in))
+			assert.Equal(t, c.want, KnownOf(c.hash, c.records...))
 		})
 	}
 }
 
-// Each judge speaks on its own terms only.
+// Where the Record is gone, the hash is compared as a whole.
+func TestDecideByTheHashAlone(t *testing.T) {
+	t.Parallel()
+	hash := func(id digest.KeyID) string {
+		text, err := digest.Hash(id, map[reference.Ref]digest.State{a: state(t, a, "A", "1")})
+		require.NoError(t, err)
+		return text
+	}
+	differs := Verdict{Action: Reload, Reason: "a tracked object modified", Changes: []Change{{Any, Modified}}}
+	adopt := Verdict{Action: Nothing, Reason: "first seen: the current configuration is taken as the running one", Adopt: []reference.Ref{a}}
+	for name, c := range map[string]struct {
+		hash, now string
+		change    func(*Input)
+		want      Verdict
+		stamped   bool
+		may       bool
+	}{
+		"equal":                   {hash: hash(newest(t)), now: "A", want: adopt, stamped: true},
+		"equal, older key":        {hash: hash(oldest(t)), now: "A", want: adopt, stamped: true},
+		"different":               {hash: hash(newest(t)), now: "B", want: differs, may: true},
+		"gone":                    {hash: hash(newest(t)), now: "-", want: differs, may: true},
+		"required and gone":       {hash: hash(newest(t)), now: "-", change: func(in *Input) { in.Required[a] = true }, want: differs, may: true},
+		"not read":                {hash: hash(newest(t)), now: "", want: adopt, may: true},
+		"tracking depends":        {hash: hash(newest(t)), now: "B", change: func(in *Input) { in.Intent.Dynamic = true }, want: adopt},
+		"tracking depends, equal": {hash: hash(newest(t)), now: "A", change: func(in *Input) { in.Intent.Dynamic = true }, want: adopt, stamped: true},
+		"a lost key":              {hash: "00000000" + hash(newest(t))[8:], now: "B", want: adopt},
+		"another program's":       {hash: "abc", now: "B", want: adopt},
+		"SAP's, equal": {hash: digest.Revision("ns", []string{"a"}, nil, map[reference.Ref]digest.State{a: state(t, a, "A", "2")}), now: "A", want: adopt, stamped: true, change: func(in *Input) {
+			in.Namespace, in.Intent.ConfigMaps = "ns", []string{"a"}
+		}},
+		"SAP's, different": {hash: digest.Revision("ns", []string{"a"}, nil, nil), now: "A", want: adopt, change: func(in *Input) {
+			in.Namespace, in.Intent.ConfigMaps = "ns", []string{"a"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, "", c.now)
+			in.Known = KnownOf(c.hash)
+			if c.change != nil {
+				c.change(&in)
+			}
+			got := Assess(in)
+			assert.Equal(t, c.want, got.Verdict)
+			assert.Equal(t, c.stamped, got.stamped)
+			assert.Equal(t, c.may, got.MayReload)
+			assert.Equal(t, c.now == "", len(got.Reads) > 0, "every content is needed")
+		})
+	}
+}
+
+// Each judge decides on its own terms only.
 func TestJudges(t *testing.T) {
 	t.Parallel()
 	change, missing := []Change{{a, Modified}}, []Change{{b, Deleted}}
@@ -254,6 +309,8 @@ func TestJudges(t *testing.T) {
 		"notAsked, not asked":               {notAsked, Input{}, findings{}, Nothing, true},
 		"nothingTracked, tracked":           {nothingTracked, in, findings{}, Nothing, false},
 		"nothingTracked, none":              {nothingTracked, Input{}, findings{}, Nothing, true},
+		"newerRecord, a newer one":          {newerRecord, Input{Known: Known{Newer: true}}, findings{}, Nothing, true},
+		"newerRecord, one of ours":          {newerRecord, in, findings{changes: change}, Nothing, false},
 		"holdMissing, missing and a change": {holdMissing, in, findings{changes: change, missing: missing}, Hold, true},
 		"holdMissing, nothing to hold":      {holdMissing, in, findings{missing: missing}, Nothing, false},
 		"holdMissing, nothing missing":      {holdMissing, in, findings{changes: change}, Nothing, false},
@@ -282,42 +339,39 @@ func TestReads(t *testing.T) {
 		change func(*Input)
 		want   []reference.Ref
 	}{
-		"the hint agrees":                 {"A", func(in *Input) { in.Current[a] = state(t, a, "", "1") }, nil},
-		"another revision":                {"A", func(*Input) {}, []reference.Ref{a}},
-		"read already":                    {"A", func(in *Input) { in.Current[a] = state(t, a, "A", "2") }, nil},
-		"no hint":                         {"A", func(in *Input) { in.Known.Items[a] = item(t, a, "A", "") }, []reference.Ref{a}},
-		"absent":                          {"A", func(in *Input) { in.Current[a] = state(t, a, "-", "") }, nil},
-		"created and it triggers":         {"-", func(*Input) {}, nil},
-		"created and it is adopted":       {"-", func(in *Input) { in.Required[a] = true }, []reference.Ref{a}},
-		"unknown":                         {"", func(*Input) {}, []reference.Ref{a}},
-		"foreign, although the hint says": {"A", func(in *Input) { in.Known.Items[a] = record.Item{Key: "00000000", Entry: "0", Hint: "2"} }, []reference.Ref{a}},
-		"folded": {"A", func(in *Input) {
-			in.Known = record.Known{Fold: &record.Fold{Key: newest(t), Set: digest.SetDigest([]reference.Ref{a})}}
-		}, []reference.Ref{a}},
+		"the hint agrees":                         {"A", func(in *Input) { in.Current[a] = state(t, a, "", "1") }, nil},
+		"another revision":                        {"A", func(*Input) {}, []reference.Ref{a}},
+		"read already":                            {"A", func(in *Input) { in.Current[a] = state(t, a, "A", "2") }, nil},
+		"no hint":                                 {"A", func(in *Input) { in.Known = known(newest(t), items{a: item(t, a, "A", "")}) }, []reference.Ref{a}},
+		"absent":                                  {"A", func(in *Input) { in.Current[a] = state(t, a, "-", "") }, nil},
+		"created and it triggers":                 {"-", func(*Input) {}, nil},
+		"created and it is adopted":               {"-", func(in *Input) { in.Required[a] = true }, []reference.Ref{a}},
+		"unknown":                                 {"", func(*Input) {}, []reference.Ref{a}},
+		"foreign, although the hint says":         {"A", func(in *Input) { in.Known = known("00000000", items{a: {Entry: "0", Hint: "2"}}) }, []reference.Ref{a}},
 		"never observed, recorded as absent":      {"-", unobserved, []reference.Ref{a}},
 		"never observed, recorded with a content": {"A", unobserved, []reference.Ref{a}},
 		"never observed, unknown":                 {"", unobserved, []reference.Ref{a}},
-		"where something is adopted, all is read: the baseline may have to be folded": {"A", func(in *Input) {
+		"what is not adopted need not be read": {"A", func(in *Input) {
 			in.Current[a] = state(t, a, "", "1")
 			in.Intent.Tracked[b], in.Current[b] = every, state(t, b, "", "1")
-		}, []reference.Ref{a, b}},
+		}, []reference.Ref{b}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(t, c.known, "")
 			c.change(&in)
-			assert.Equal(t, c.want, Reads(in))
+			assert.Equal(t, c.want, Assess(in).Reads)
 		})
 	}
 }
 
 func TestUnknown(t *testing.T) {
 	t.Parallel()
-	i := intent(every, a, b)
-	assert.Equal(t, []reference.Ref{a, b}, Unknown(i, record.Known{}))
-	assert.Equal(t, []reference.Ref{b}, Unknown(i, record.Known{Items: map[reference.Ref]record.Item{a: {}}}))
-	assert.Empty(t, Unknown(i, record.Known{Fold: &record.Fold{Set: digest.SetDigest([]reference.Ref{b, a})}}))
-	assert.Equal(t, []reference.Ref{a, b}, Unknown(i, record.Known{Fold: &record.Fold{Set: digest.SetDigest([]reference.Ref{a})}}))
+	refs := []reference.Ref{a, b}
+	assert.Equal(t, refs, Known{}.Unknown(refs))
+	assert.Equal(t, refs, Known{Hash: "abc"}.Unknown(refs))
+	assert.Equal(t, []reference.Ref{b}, known("1c9e04ab", items{a: {}}).Unknown(refs))
+	assert.Equal(t, []reference.Ref{a, b}, refs, "the argument stays as it is")
 }
 
 func TestDescribe(t *testing.T) {
@@ -329,5 +383,5 @@ func TestDescribe(t *testing.T) {
 	assert.Empty(t, Describe(nil, 2))
 	assert.Equal(t, "secret/s0 modified, secret/s1 modified and 1 more", Describe(changes, 2))
 	assert.Equal(t, "secret/s0 modified, secret/s1 modified, secret/s2 modified", Describe(changes, 3))
-	assert.Equal(t, "a tracked object modified", Describe([]Change{{Folded, Modified}}, 3))
+	assert.Equal(t, "a tracked object modified", Describe([]Change{{Any, Modified}}, 3))
 }

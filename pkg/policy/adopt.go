@@ -1,0 +1,49 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Adopt returns the Record of a template with the given config-hash that takes the current state of the Refs to adopt as
+// the running one, and keeps what else is known of tracked Refs. A Change that is due thus stays due.
+func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
+	newest, ok := in.Ring.Newest()
+	if !ok {
+		return record.Record{}, digest.ErrNoKey
+	}
+	items := in.Known.Record.Items(in.Intent.Refs())
+	for _, ref := range a.Verdict.Adopt {
+		delete(items, ref)
+	}
+	key := newest.ID
+	for _, item := range items {
+		if !item.Absent() {
+			key = in.Known.Record.Key // a Record has one key
+		}
+	}
+	for _, ref := range a.Verdict.Adopt {
+		item, read := record.ItemOf(key, in.Current[ref])
+		if !read {
+			return record.Record{}, unreadError(ref)
+		}
+		item.Adopted = !a.stamped
+		items[ref] = item
+	}
+	return record.New(hash, key, items), nil
+}
+
+// Fresh returns the Record of pods that start with the current state of all tracked Refs, under the newest key. adopted
+// says that no stamp brings it to them.
+func Fresh(in Input, hash string, adopted bool) (record.Record, error) {
+	a := Assessment{Verdict: Verdict{Adopt: in.Intent.Refs()}, stamped: !adopted}
+	in.Known = Known{}
+	return a.Adopt(in, hash)
+}
+
+func unreadError(ref reference.Ref) error {
+	return fmt.Errorf("the content of %s has not been read", ref)
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func adopted(i record.Item) record.Item {
+	i.Adopted = true
+	return i
+}
+
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	c := reference.Ref{Kind: reference.Secret, Name: "c"}
+	for name, tc := range map[string]struct {
+		reason string
+		known  Known
+		now    map[reference.Ref]digest.State
+		want   record.Record
+	}{
+		"first seen": {
+			reason: "All is adopted, absence too.",
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
+			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {Adopted: true}}),
+		},
+		"one more": {
+			reason: "What is known stays as it is, a Change that is due included.",
+			known:  known(newest(t), items{a: item(t, a, "A", "1")}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "B", "2"), b: state(t, b, "B", "2")},
+			want:   record.New("abc", newest(t), items{a: item(t, a, "A", "1"), b: adopted(item(t, b, "B", "2"))}),
+		},
+		"one more, under an older key": {
+			reason: "A Record has one key.",
+			known:  known(oldest(t), items{a: itemUnder(t, oldest(t), a, "A", "2")}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "B", "2")},
+			want:   record.New("abc", oldest(t), items{a: itemUnder(t, oldest(t), a, "A", "2"), b: adopted(itemUnder(t, oldest(t), b, "B", "2"))}),
+		},
+		"a lost key": {
+			reason: "All is adopted anew; only absence can stay.",
+			known:  known("00000000", items{a: {Entry: "0000000000000000"}, b: {}}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
+			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {}}),
+		},
+		"not tracked any more": {
+			reason: "The Record is of what is tracked.",
+			known:  known(newest(t), items{c: {Entry: "0000000000000000"}}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
+			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {Adopted: true}}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := Input{Intent: intent(every, a, b), Known: tc.known, Current: tc.now, Ring: ring(t)}
+			got, err := Assess(in).Adopt(in, "abc")
+			require.NoError(t, err)
+			assert.Equal(t, tc.want.String(), got.String(), tc.reason)
+		})
+	}
+}
+
+func TestTheHashRebuildsTheRecord(t *testing.T) {
+	t.Parallel()
+	in := input(t, "", "A")
+	hash, err := digest.Hash(oldest(t), in.Current)
+	require.NoError(t, err)
+	in.Known = KnownOf(hash)
+	got, err := Assess(in).Adopt(in, hash)
+	require.NoError(t, err)
+	assert.Equal(t, record.New(hash, newest(t), items{a: item(t, a, "A", "2")}).String(), got.String(), "the pods were started with it")
+}
+
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	in := input(t, "B", "A")
+	stamped, err := Fresh(in, "abc", false)
+	require.NoError(t, err)
+	assert.Equal(t, record.New("abc", newest(t), items{a: item(t, a, "A", "2")}).String(), stamped.String())
+	taken, err := Fresh(in, "abc", true)
+	require.NoError(t, err)
+	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), taken.String())
+}
+
+func TestAdoptErrs(t *testing.T) {
+	t.Parallel()
+	in := input(t, "", "")
+	_, err := Assess(in).Adopt(in, "")
+	require.EqualError(t, err, "the content of configmap/a has not been read")
+	in.Ring = digest.Ring{}
+	_, err = Assess(in).Adopt(in, "")
+	require.ErrorIs(t, err, digest.ErrNoKey)
+}
