@@ -56,6 +56,14 @@ func (c Change) String() string {
 	return c.Ref.String() + " " + string(c.Type)
 }
 
+// Record returns the Change as a last reload keeps it.
+func (c Change) Record() record.Change {
+	if c.Ref == Any {
+		return record.Change{Ref: string(Any.Kind), Type: string(c.Type)}
+	}
+	return record.Change{Ref: c.Ref.String(), Type: string(c.Type)}
+}
+
 // Describe joins Changes for a message and counts those beyond most.
 func Describe(changes []Change, most int) string {
 	var b strings.Builder

@@ -39,6 +39,8 @@ type LastReload struct {
 	Hash string
 	// Digest is the digest of the content where it is not the Hash.
 	Digest string
+	// Generation is that of the workload from before the reload; 0 if it is not known.
+	Generation int64
 	// Cause is one of the Cause constants; a later version may know more.
 	Cause string
 	// Changes are those that led to it, as many as are kept.
@@ -83,13 +85,14 @@ const (
 
 // wire is the JSON form. The time is a text so that it always has three decimals.
 type wire struct {
-	Time    string   `json:"time"`
-	Hash    string   `json:"hash"`
-	Digest  string   `json:"digest,omitempty"`
-	Cause   string   `json:"cause"`
-	Changes []Change `json:"changes,omitempty"`
-	More    int      `json:"more,omitempty"`
-	Before  []past   `json:"before,omitempty"`
+	Time       string   `json:"time"`
+	Hash       string   `json:"hash"`
+	Digest     string   `json:"digest,omitempty"`
+	Generation int64    `json:"generation,omitempty"`
+	Cause      string   `json:"cause"`
+	Changes    []Change `json:"changes,omitempty"`
+	More       int      `json:"more,omitempty"`
+	Before     []past   `json:"before,omitempty"`
 }
 
 type past struct {
@@ -102,12 +105,13 @@ type past struct {
 func (l LastReload) String() string {
 	l = l.bounded()
 	w := wire{
-		Time:    l.Time.UTC().Format(layout),
-		Hash:    l.Hash,
-		Digest:  l.Digest,
-		Cause:   l.Cause,
-		Changes: l.Changes,
-		More:    l.More,
+		Time:       l.Time.UTC().Format(layout),
+		Hash:       l.Hash,
+		Digest:     l.Digest,
+		Generation: l.Generation,
+		Cause:      l.Cause,
+		Changes:    l.Changes,
+		More:       l.More,
 	}
 	for _, p := range l.Before {
 		w.Before = append(w.Before, past{Time: p.Time.UTC().Format(layout), Hash: p.Hash, Cause: p.Cause})
@@ -147,7 +151,7 @@ func ParseLastReload(s string) (LastReload, error) {
 	if err := w.check(); err != nil {
 		return LastReload{}, fmt.Errorf("read last reload: %w", err)
 	}
-	l := LastReload{Time: at, Hash: w.Hash, Digest: w.Digest, Cause: w.Cause, Changes: w.Changes, More: w.More}
+	l := LastReload{Time: at, Hash: w.Hash, Digest: w.Digest, Generation: w.Generation, Cause: w.Cause, Changes: w.Changes, More: w.More}
 	if len(l.Changes) == 0 {
 		l.Changes = nil
 	}

@@ -1,44 +1,32 @@
 package stamp
 
-import (
-	"errors"
-
-	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
-)
-
-// somethingUnknown fits a workload of which not all is known: at first sight nothing is.
-func somethingUnknown(req Request) bool { return len(unknown(req)) > 0 }
-
-// unknown returns the tracked Refs that neither Record nor Baseline names.
-func unknown(req Request) []reference.Ref {
-	return policy.Unknown(req.New.Intent, req.Old.Marks.Known())
+// somethingUnknown (rule 7) fits a workload of which not all is known: at first sight nothing is.
+func somethingUnknown(req Request) bool {
+	return len(req.Old.Marks.Known().Unknown(req.tracked())) > 0
 }
 
-// adopt takes the current state of what is unknown as known, in the Baseline: nothing restarts.
-func adopt(req Request, live Live) (Result, error) {
-	marks := req.Old.Marks.Without(Dummy)
-	known, base := marks.known()
-	baseline, _, err := policy.Adopt(policy.Adoption{
-		Input:        policy.Input{Intent: req.New.Intent, Known: known, Current: live.States, Ring: live.Ring},
-		Verdict:      policy.Verdict{Adopt: unknown(req), Changes: req.changes(live)},
-		Previous:     base,
-		TemplateHash: marks[Hash],
-		Limit:        req.New.BaselineRoom(),
-	})
-	if errors.Is(err, policy.ErrForeign) {
-		// The loop does this once for a key, so that two installations do not fight over a workload.
-		return Result{Marks: marks}, nil
-	}
-	if err != nil {
-		return Result{}, err
-	}
-	marks[Baseline] = baseline.String()
-	return Result{Marks: marks}, nil
+// adopt takes the current state of what is unknown as known: nothing restarts.
+func adopt(d *draft) bool {
+	d.adoptCurrent()
+	return true
 }
 
-// BaselineRoom returns how long the text of a Baseline may be.
-func (v View) BaselineRoom() int {
-	return min(record.MaxSize, v.WorkloadRoom-len(v.Marks[LastReload]))
+// adoptCurrent adopts into the Record what the decided marks leave unknown. A Record under a lost key is left to the loop,
+// which adopts it once for a key, so that two installations do not fight over a workload.
+func (d *draft) adoptCurrent() {
+	if d.fresh != nil && d.assess(d.Marks.Known()).Verdict.Foreign == "" {
+		d.adoptAll()
+	}
+}
+
+// adoptAll is adoptCurrent under a lost key, too.
+func (d *draft) adoptAll() {
+	known := d.Marks.Known()
+	a := d.assess(known)
+	if len(a.Verdict.Adopt) == 0 {
+		return
+	}
+	if rec, err := a.Adopt(d.input(known), d.Marks[Hash]); err == nil {
+		d.putRecord(d.Marks, rec)
+	}
 }

@@ -7,24 +7,28 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// explain returns the text of the last reload. A digest that proved it and is not the hash itself stands beside it, so
-// that who gave it can see in the answer that the reload is his.
-func (r Request) explain(live Live, hash string, changes []policy.Change, cause string) string {
-	last := record.LastReload{Time: live.Now.UTC().Truncate(time.Millisecond), Hash: hash, Cause: cause}
-	if given, ok := r.dummy(); ok && given != hash {
-		last.Digest = given
+// explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself is
+// in it, so that its author can recognise the reload in the answer.
+func (d *draft) explain(cause string) string {
+	last := record.LastReload{
+		Time: d.live.Now.UTC().Truncate(time.Millisecond), Hash: d.Marks[Hash], Cause: cause, Generation: d.Old.Generation,
 	}
-	for _, c := range changes {
-		last.Changes = append(last.Changes, record.Change{Ref: text(c.Ref), Type: string(c.Type)})
+	if given, ok := d.dummy(); ok && given.digest != last.Hash {
+		last.Digest = given.digest
+	}
+	for _, c := range d.Changes {
+		last.Changes = append(last.Changes, c.Record())
 	}
 	if cause == record.CauseListEdit {
-		last.Changes = append(last.Changes, only(r.New.Intent, r.Old.Intent, record.Listed)...)
-		last.Changes = append(last.Changes, only(r.Old.Intent, r.New.Intent, record.Unlisted)...)
+		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
+		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
+	}
+	if earlier, err := record.ParseLastReload(d.Old.Marks[LastReload]); err == nil {
+		last = last.After(earlier)
 	}
 	return last.String()
 }
@@ -38,13 +42,6 @@ func only(one, other annotation.Intent, change string) []record.Change {
 		}
 	}
 	return changes
-}
-
-func text(ref reference.Ref) string {
-	if ref == policy.Folded {
-		return "*"
-	}
-	return ref.String()
 }
 
 // missingFromLists warns of missing objects the user who has just listed them.

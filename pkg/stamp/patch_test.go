@@ -16,23 +16,23 @@ import (
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	keys := testKeys(t)
-	all := Marks{Hash: "h", Record: "r", Dummy: "d", Baseline: "b", LastReload: "l"}
+	all := Marks{Hash: "h", Restart: "r", Dummy: "d", Record: "b", LastReload: "l"}
 	for name, c := range map[string]struct {
 		raw  string
 		want Marks
 		ops  []operations.Operation
 	}{
 		"nothing differs": {
-			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-baseline":"b","x":"y"}},"spec":{"template":{}}}`,
-			want: Marks{Baseline: "b"},
+			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-record":"b","x":"y"}},"spec":{"template":{}}}`,
+			want: Marks{Record: "b"},
 		},
 		"annotations are missing: made once, the slash of the key is escaped": {
 			raw:  `{"metadata":{},"spec":{"template":{"metadata":{"annotations":{"x":"y"}}}}}`,
-			want: Marks{Baseline: "b", LastReload: "l", Hash: "h"},
+			want: Marks{Record: "b", LastReload: "l", Hash: "h"},
 			ops: []operations.Operation{
 				{Operation: "add", Path: "/spec/template/metadata/annotations/pod-reloader.cs.sap.com~1config-hash", Value: "h"},
 				{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{}},
-				{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-baseline", Value: "b"},
+				{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"},
 				{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1last-reload", Value: "l"},
 			},
 		},
@@ -49,17 +49,17 @@ func TestOperations(t *testing.T) {
 		},
 		"annotations are empty: no parent": {
 			raw:  `{"metadata":{"annotations":{}},"spec":{"template":{}}}`,
-			want: Marks{Baseline: "b"},
-			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-baseline", Value: "b"}},
+			want: Marks{Record: "b"},
+			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"}},
 		},
 		"purge": {
 			raw: `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"d"}},"spec":{"template":{}}}`,
 			ops: []operations.Operation{{Operation: "remove", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-hash"}},
 		},
 		"a mark that is no text is replaced": {
-			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-baseline":5}},"spec":{"template":{}}}`,
-			want: Marks{Baseline: "b"},
-			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-baseline", Value: "b"}},
+			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-record":5}},"spec":{"template":{}}}`,
+			want: Marks{Record: "b"},
+			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"}},
 		},
 		"no template, no place": {raw: `{"metadata":{"annotations":"x"},"spec":{}}`, want: all},
 	} {
@@ -79,8 +79,8 @@ func TestOperationsOfOtherPaths(t *testing.T) {
 	kind, err := workload.ParseKind("example.com/v1/App=spec.some-pod.template")
 	require.NoError(t, err)
 	raw := decode(t, []byte(`{"metadata":{},"spec":{"some-pod":{"template":{"unknown":1}}}}`))
-	patched := patch(t, raw, Operations(workload.Object{Kind: kind, Raw: raw}, testKeys(t), Marks{Record: "r"}))
-	assert.Equal(t, Marks{Record: "r"}, marksOf(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
+	patched := patch(t, raw, Operations(workload.Object{Kind: kind, Raw: raw}, testKeys(t), Marks{Restart: "r"}))
+	assert.Equal(t, Marks{Restart: "r"}, marksOf(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
 }
 
 func TestPointer(t *testing.T) {
@@ -91,19 +91,19 @@ func TestPointer(t *testing.T) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	keys := testKeys(t)
-	base := `{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-baseline":"b"}},"spec":{"template":{"spec":{}}}}`
+	base := `{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`
 	for name, c := range map[string]struct {
 		now    string
 		passes bool
 	}{
 		"the same":            {base, true},
-		"something else":      {`{"metadata":{"uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","pod-reloader.cs.sap.com/config-baseline":"b"}},"spec":{"template":{"spec":{"x":1}}}}`, true},
-		"another generation":  {`{"metadata":{"uid":"u","generation":4,"annotations":{"pod-reloader.cs.sap.com/config-baseline":"b"}},"spec":{"template":{"spec":{}}}}`, false},
-		"another object":      {`{"metadata":{"uid":"v","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-baseline":"b"}},"spec":{"template":{"spec":{}}}}`, false},
-		"another mark":        {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-baseline":"c"}},"spec":{"template":{"spec":{}}}}`, false},
+		"something else":      {`{"metadata":{"uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{"x":1}}}}`, true},
+		"another generation":  {`{"metadata":{"uid":"u","generation":4,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
+		"another object":      {`{"metadata":{"uid":"v","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
+		"another mark":        {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"c"}},"spec":{"template":{"spec":{}}}}`, false},
 		"a mark is gone":      {`{"metadata":{"uid":"u","generation":3,"annotations":{}},"spec":{"template":{"spec":{}}}}`, false},
-		"a new mark":          {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/last-reload":"l","pod-reloader.cs.sap.com/config-baseline":"b"}},"spec":{"template":{"spec":{}}}}`, false},
-		"a new template mark": {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-baseline":"b"}},"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"h"}},"spec":{}}}}`, false},
+		"a new mark":          {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/last-reload":"l","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
+		"a new template mark": {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"h"}},"spec":{}}}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,9 +124,9 @@ func FuzzOperations(f *testing.F) {
 		`{}`,
 	} {
 		f.Add([]byte(seed), []byte(`{}`), "h", "")
-		f.Add([]byte(`{"metadata":{"generation":2}}`), []byte(seed), "", "v1:::")
+		f.Add([]byte(`{"metadata":{"generation":2}}`), []byte(seed), "", "v1:-::")
 	}
-	f.Fuzz(func(t *testing.T, old, current []byte, hash, baseline string) {
+	f.Fuzz(func(t *testing.T, old, current []byte, hash, rec string) {
 		var before, after map[string]any
 		if json.Unmarshal(old, &before) != nil || json.Unmarshal(current, &after) != nil || after == nil {
 			return
@@ -134,7 +134,7 @@ func FuzzOperations(f *testing.F) {
 		w := newWorld(t)
 		w.set(cm("a"), "A")
 		o := workload.Object{Kind: w.kind, Raw: after}
-		stays(t, w, o, Marks{Hash: hash, Baseline: baseline})
+		stays(t, w, o, Marks{Hash: hash, Record: rec})
 		stored := workload.Object{Kind: w.kind, Raw: before}
 		for _, previous := range []*workload.Object{nil, &stored} {
 			req, _ := w.reader.NewRequest(previous, o)
@@ -180,12 +180,12 @@ func bare(w *world, raw map[string]any) map[string]any {
 
 // FuzzReadView makes sure that no text in a mark makes reading panic, and that what is read fits.
 func FuzzReadView(f *testing.F) {
-	f.Add("a,b", "h", "v1:1c9e04ab:configmap/a=9a0c4f1122334455@1", "v1:1c9e04ab:h:secret/a=-", `{"time":"2026-01-01T00:00:00Z","hash":"h","cause":"x"}`)
-	f.Add(",", "", "v1:00000000:*=0000000000000000@00000000", "", "")
-	f.Fuzz(func(t *testing.T, list, hash, rec, baseline, last string) {
+	f.Add("a,b", "h", "v1:h:1c9e04ab:configmap/a=9a0c4f1122334455@1,secret/a=-", `{"time":"2026-01-01T00:00:00Z","hash":"h","cause":"x"}`)
+	f.Add(",", "", "v1:-:00000000:*AAAAAAAAAAAAAAAAAAAAAAAA", "")
+	f.Fuzz(func(t *testing.T, list, hash, rec, last string) {
 		w := newWorld(t)
 		raw := w.manifest(w.lists(list, list))
-		for slot, value := range map[Slot]string{Hash: hash, Record: rec, Baseline: baseline, LastReload: last} {
+		for slot, value := range map[Slot]string{Hash: hash, Record: rec, LastReload: last} {
 			w.mark(raw, slot, value)
 		}
 		old := workload.Object{Kind: w.kind, Raw: raw}
@@ -233,7 +233,7 @@ func BenchmarkSameTemplate(b *testing.B) {
 	old, current := w.object(), workload.Object{Kind: w.kind, Raw: clone(b, w.stored)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !old.SameTemplate(current, w.keys.ConfigHash, w.keys.ConfigRecord) {
+		if !old.SameTemplate(current, w.keys.ConfigHash, w.keys.ConfigRestart) {
 			b.Fatal("the same template")
 		}
 	}

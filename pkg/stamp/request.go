@@ -3,12 +3,9 @@ package stamp
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -17,13 +14,13 @@ import (
 type View struct {
 	// Excluded is set where nothing is to be done: a label takes the workload out, or there is no place for our marks.
 	Excluded bool
-	// Ignored is set where a label takes the workload out. Nothing is told of it then, either.
+	// Ignored is set where a label takes the workload out. Problems are not reported then, either.
 	Ignored bool
 	// Intent is what the annotations ask for.
 	Intent annotation.Intent
 	// Required are the Refs without which pods cannot start.
 	Required map[reference.Ref]bool
-	// Marks are the annotations of ours that stand on it.
+	// Marks are the annotations of ours that it has.
 	Marks Marks
 	// Generation of the object, 0 before it is created.
 	Generation int64
@@ -50,7 +47,7 @@ func (r Reader) Read(o workload.Object) (View, []annotation.Problem) {
 	return r.judge(o, references, err)
 }
 
-// judge reads a workload whose references are known, and tells what is wrong with it.
+// judge reads a workload whose references are known, and returns what is wrong with it.
 func (r Reader) judge(o workload.Object, references []reference.Reference, err error) (View, []annotation.Problem) {
 	view, problems := r.read(o, references)
 	misplaced := o.Check()
@@ -112,44 +109,6 @@ func bounded(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// known returns the known state that marks tell, and the valid Baseline among them. What cannot be read tells nothing.
-func (m Marks) known() (record.Known, *record.Baseline) {
-	rec, err := record.Parse(m[Record])
-	if err != nil {
-		rec = record.Record{}
-	}
-	base, err := record.ParseBaseline(m[Baseline])
-	if err != nil || base.Over != record.Over(m[Hash]) {
-		return record.Resolve(rec, nil, m[Hash]), nil
-	}
-	return record.Resolve(rec, &base, m[Hash]), &base
-}
-
-// Known returns the configuration that the pods of a workload with these marks are known to have.
-func (m Marks) Known() record.Known {
-	known, _ := m.known()
-	return known
-}
-
-// Baseline returns the valid Baseline among the marks, or nil.
-func (m Marks) Baseline() *record.Baseline {
-	_, base := m.known()
-	return base
-}
-
-// LastReload returns the last reload that the marks tell of. One that does not belong to the present template, or that
-// cannot be read, is none; one in the future counts as now.
-func (m Marks) LastReload(now time.Time) (record.LastReload, bool) {
-	last, err := record.ParseLastReload(m[LastReload])
-	if err != nil || last.Hash != m[Hash] {
-		return record.LastReload{}, false
-	}
-	if last.Time.After(now) {
-		last.Time = now
-	}
-	return last, true
-}
-
 // Request is one write of a workload. It holds no live state.
 type Request struct {
 	// Create is set for the first write of an object; Old is then zero.
@@ -158,7 +117,7 @@ type Request struct {
 	Immutable bool
 	// Old and New are the stored version and the one to be stored.
 	Old, New View
-	// TemplateChanged tells that the pod templates differ, marks put aside.
+	// TemplateChanged says that the pod templates differ, marks put aside.
 	TemplateChanged bool
 }
 
@@ -170,7 +129,7 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 	if old == nil {
 		return req, problems
 	}
-	req.TemplateChanged = !old.SameTemplate(current, r.Keys.ConfigHash, r.Keys.ConfigRecord)
+	req.TemplateChanged = !old.SameTemplate(current, r.Keys.ConfigHash, r.Keys.ConfigRestart)
 	if req.TemplateChanged {
 		references, err = old.References()
 	}
@@ -178,21 +137,5 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 	return req, problems
 }
 
-// dummy returns the digest that a new dummy proves, without its generation. A dummy that was stored already, or that
-// was made for another generation, is stale and none.
-func (r Request) dummy() (string, bool) {
-	value, ok := r.New.Marks[Dummy]
-	if !ok || r.Create || r.New.Marks.same(r.Old.Marks, Dummy) {
-		return "", false
-	}
-	given, generation, bound := strings.Cut(value, "@")
-	if bound && generation != strconv.FormatInt(r.Old.Generation, 10) {
-		return "", false
-	}
-	return given, true
-}
-
-// stamped tells whether the write brings other marks on the template.
-func (r Request) stamped() bool {
-	return !r.New.Marks.same(r.Old.Marks, Hash) || !r.New.Marks.same(r.Old.Marks, Record)
-}
+// tracked returns what the write tracks.
+func (r Request) tracked() []reference.Ref { return r.New.Intent.Refs() }

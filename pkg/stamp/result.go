@@ -1,7 +1,7 @@
 package stamp
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -9,8 +9,9 @@ import (
 
 // Result is the decision about a request.
 type Result struct {
+	// Rule is the first one that the request fits.
 	Rule Rule
-	// Marks are those that must stand on the workload as it is stored.
+	// Marks are those that the workload must have as it is stored.
 	Marks Marks
 	// Reject is set if the request must not pass.
 	Reject *Rejection
@@ -18,7 +19,7 @@ type Result struct {
 	Warnings []string
 	// Changes are those that the stamp brings to the pods.
 	Changes []policy.Change
-	// Stamped tells that the marks of the template are new.
+	// Stamped says that the marks of the template are not those from before the write.
 	Stamped bool
 }
 
@@ -35,64 +36,49 @@ type Rejection struct {
 	Message string
 }
 
-// Apply returns the decision for the live state that the Plan asked for. It never errs: where the state could not be
-// read, or marks cannot be made, the write passes with the marks it had, and a warning tells.
-func (p Plan) Apply(req Request, live Live) Result {
-	result, err := p.decide(req, live)
-	if err != nil {
-		result = Result{Marks: req.Old.Marks.Without(Dummy), Warnings: []string{fmt.Sprintf(
-			"pod-reloader left the config-hash as it was: %s; it looks again by itself", bounded(err.Error()))}}
+// result closes a decision.
+func (d *draft) result() Result {
+	if d.Reject != nil {
+		return d.Result
 	}
-	result.Rule = p.Rule
-	if result.Reject != nil {
-		return result
-	}
-	result.Warnings = append(result.Warnings, foldWarnings(req, result.Marks)...)
-	result.Marks = req.fit(result.Marks)
-	return result
+	d.keepNewer()
+	d.warnStale()
+	d.fit()
+	return d.Result
 }
 
-func (p Plan) decide(req Request, live Live) (Result, error) {
-	switch {
-	case live.Err == nil:
-		return p.apply(req, live)
-	case p.Rule == RuleVerifiedReload:
-		return unverifiable(live.Err), nil
-	default:
-		return Result{}, live.Err
+// keepNewer keeps a Record that a newer version of this program has written: it is neither judged nor replaced.
+func (d *draft) keepNewer() {
+	for _, marks := range []Marks{d.Old.Marks, d.New.Marks} {
+		if _, err := record.Parse(marks[Record]); errors.Is(err, record.ErrNewer) && !d.Create {
+			d.Marks.put(marks, Record)
+		}
 	}
 }
 
-// foldWarnings tells the user that marks which are new name no causes any more.
-func foldWarnings(req Request, marks Marks) []string {
-	rec, _ := record.Parse(marks[Record])
-	base, _ := record.ParseBaseline(marks[Baseline])
-	folded := rec.Fold != nil && !marks.same(req.Old.Marks, Record) || base.Fold != nil && !marks.same(req.Old.Marks, Baseline)
-	if !folded {
-		return nil
+// warnStale says that a request for a reload was made for another generation of the workload.
+func (d *draft) warnStale() {
+	_, asked := d.New.Marks[Dummy]
+	if _, valid := d.dummy(); asked && !valid && !d.Create && !d.New.Marks.same(d.Old.Marks, Dummy) && d.Rule != RuleExcluded {
+		d.warn("pod-reloader dropped a stale request for a reload: it was made for another generation; look at the workload again")
 	}
-	return []string{fmt.Sprintf("pod-reloader: the annotations have no room to name %d config objects one by one: "+
-		"changes are still seen, but not which object changed; name fewer, or shorten other annotations", len(req.New.Intent.Tracked))}
 }
 
-// fit drops what would make the object invalid, the least important first. What is dropped from the workload costs an
-// explanation or is adopted again; nothing goes from a template that stays as it is, since its annotations had room.
-func (r Request) fit(marks Marks) Marks {
-	room := r.New.WorkloadRoom
-	if len(marks[Baseline])+len(marks[LastReload]) > room && !r.unchanged(marks, LastReload) {
-		marks = marks.Without(LastReload)
+// fit drops what would make the object invalid, the least important first: without the Record the hash still detects a
+// Change. What the write itself has as it shall be had room.
+func (d *draft) fit() {
+	room := d.New.WorkloadRoom
+	for _, slot := range []Slot{Record, LastReload} {
+		if len(d.Marks[Record])+len(d.Marks[LastReload]) > room && !d.Marks.same(d.New.Marks, slot) {
+			d.noRoom = d.noRoom || slot == Record
+			delete(d.Marks, slot)
+		}
 	}
-	if len(marks[Baseline])+len(marks[LastReload]) > room && !r.unchanged(marks, Baseline) {
-		marks = marks.Without(Baseline)
+	if (d.TemplateChanged || d.Create) && !d.Marks.sameStamp(d.New.Marks) && len(d.Marks[Hash])+len(d.Marks[Restart]) > d.New.TemplateRoom {
+		d.Marks = d.Marks.Without(Hash, Restart, Record)
 	}
-	brought := !r.unchanged(marks, Hash) || !r.unchanged(marks, Record)
-	if r.TemplateChanged && brought && len(marks[Hash])+len(marks[Record]) > r.New.TemplateRoom {
-		marks = marks.Without(Hash, Record)
+	if d.noRoom {
+		d.warn("pod-reloader: the annotations leave no room to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
+			"name fewer, or shorten other annotations", len(d.tracked()))
 	}
-	return marks
-}
-
-// unchanged tells whether the write itself has a mark as it is to stand.
-func (r Request) unchanged(marks Marks, slot Slot) bool {
-	return marks.same(r.New.Marks, slot)
 }

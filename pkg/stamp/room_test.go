@@ -1,31 +1,16 @@
 package stamp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
-
-// A Baseline that has no room for names is folded, but never over a Change that is pending.
-func TestAdoptWithoutRoom(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.set(cm("b"), "A")
-	raw := w.manifest(map[string]string{autoKey: "true"})
-	view, _ := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
-	annotate(raw, "big", strings.Repeat("x", view.WorkloadRoom-len("big")-50))
-	w.away = true
-	w.create(raw)
-	w.away = false
-	w.at(t, 0, "adopted")
-	assert.Contains(t, w.marks()[Baseline], "*=")
-	w.set(cm("b"), "B")
-	w.at(t, 1, "detection stays")
-}
 
 func TestNoRoomAtAll(t *testing.T) {
 	t.Parallel()
@@ -33,8 +18,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	raw := w.manifest(w.lists("a", ""))
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
 	require.Nil(t, w.create(raw))
-	assert.Empty(t, w.marks())
-	assert.Contains(t, strings.Join(w.result.Warnings, ""), "room")
+	assert.Empty(t, w.marks(), "a stamp never makes an object invalid")
 }
 
 // Marks that are carried over must not make a write invalid that has no room for them any more.
@@ -45,32 +29,44 @@ func TestCarriedMarksFit(t *testing.T) {
 	w.at(t, 1, "a change, so that there is a last reload")
 	w.unreadable = true
 	raw := w.stripped(w.stored)
-	annotate(raw, "big", strings.Repeat("x", maxAnnotations-300))
+	annotate(raw, "big", strings.Repeat("x", maxAnnotations-250))
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
 	require.Nil(t, w.store(raw))
 	assert.Empty(t, w.marks())
 }
 
-func TestRoom(t *testing.T) {
+func TestManyRefsAreRecordedWithoutNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.set(cm("a"), "A")
-	w.set(cm("b"), "A")
-	raw := w.manifest(w.lists("a,b", "a"))
-	annotate(raw, "big", strings.Repeat("x", 255<<10))
-	annotate(raw, "big", strings.Repeat("x", maxAnnotations-3-190), "spec", "template")
-	require.Nil(t, w.create(raw))
-	onWorkload, onTemplate := w.object().AnnotationSizes()
-	assert.LessOrEqual(t, onWorkload, maxAnnotations)
-	assert.LessOrEqual(t, onTemplate, maxAnnotations)
-	assert.Contains(t, w.marks()[Record], "*=", "folded")
-	assert.NotEmpty(t, w.result.Warnings)
-	w.set(cm("a"), "B")
-	w.at(t, 1, "detection stays")
+	var names []string
+	for i := range 1100 {
+		names = append(names, fmt.Sprintf("configuration-of-tenant-%04d", i))
+		w.set(cm(names[i]), "A")
+	}
+	require.Nil(t, w.create(w.manifest(w.lists(strings.Join(names, ","), ""))))
+	assert.Contains(t, w.marks()[Record], ":*")
+	assert.Len(t, w.view().Intent.Tracked, reference.MaxTracked)
+	w.at(t, 0, "all is known")
+	w.set(cm(names[7]), "B")
+	w.at(t, 1, "a change")
 	last, err := lastOf(w)
 	require.NoError(t, err)
-	assert.Equal(t, "*", last.Changes[0].Ref)
-	onWorkload, onTemplate = w.object().AnnotationSizes()
-	assert.LessOrEqual(t, onWorkload, maxAnnotations)
-	assert.LessOrEqual(t, onTemplate, maxAnnotations)
+	assert.Equal(t, cm(names[7]).String(), last.Changes[0].Ref, "the cause has a name")
+}
+
+func TestMissingOfALongList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	names := make([]string, 0, 900)
+	for i := range 900 {
+		names = append(names, fmt.Sprintf("x%04d", 900-i)) // not in the order of Refs
+	}
+	w.set(cm("x0001"), "there")
+	lists := w.lists(strings.Join(append(names, names[0]), ","), "typo")
+	lists[autoKey] = "true"
+	req, _ := w.reader.NewRequest(nil, workload.Object{Kind: w.kind, Raw: w.manifest(lists)})
+	warnings := missing(req, w.live(req.New.Intent.Refs()))
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0], "configmap/x0002, configmap/x0003,", "in order, each once, and not what is there")
+	assert.Contains(t, warnings[0], fmt.Sprintf(" %d more;", 900-8), "the listed Secret too, but not the tracked object that is not listed")
 }

@@ -6,62 +6,80 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Rule is the name of the rule that decides a request; logs and metrics bear it.
+// Rule is the name of the rule that a request fits; logs and metrics bear it.
 type Rule string
 
-// The rules, in the order in which they are tried. A stale dummy is no rule of its own: it is purged whatever follows.
+// The rules, in the order in which they are tried. The numbers are those of the design. A stale dummy (3) is no rule of
+// its own: it is purged whatever follows.
 const (
-	RuleExcluded        Rule = "excluded"
-	RuleCreate          Rule = "create"
-	RuleVerifiedReload  Rule = "verified-reload"
-	RuleTemplateChanged Rule = "template-changed"
-	RuleListsEdited     Rule = "lists-edited"
-	RuleMarksForgotten  Rule = "marks-forgotten"
-	RuleMarksEdited     Rule = "marks-edited"
-	RuleAdopt           Rule = "adopt"
-	RuleNothing         Rule = "nothing"
+	RuleExcluded        Rule = "excluded"         // 1
+	RuleCreate          Rule = "create"           // 2
+	RuleVerifiedReload  Rule = "verified-reload"  // 4
+	RuleSecondPass      Rule = "second-pass"      // 4a
+	RuleTemplateChanged Rule = "template-changed" // 5
+	RuleListsEdited     Rule = "lists-edited"     // 5
+	RuleMarksForgotten  Rule = "marks-forgotten"  // 6
+	RuleMarksEdited     Rule = "marks-edited"     // 6
+	RuleAdopt           Rule = "adopt"            // 7
+	RuleNothing         Rule = "nothing"          // 8
 )
+
+// rule is one row of the table that has the order.
+type rule struct {
+	name Rule
+	// fits needs no live state.
+	fits func(Request) bool
+	// reads returns what must be read before apply.
+	reads func(Request) []reference.Ref
+	// apply decides, or returns false to go on with the rules below. It finds the marks from before the write in the
+	// draft: what no rule changes is restored.
+	apply func(*draft) bool
+}
+
+func rules() []rule {
+	return []rule{
+		{RuleExcluded, excluded, readsOfExcluded, leaveAlone},
+		{RuleCreate, created, Request.tracked, stampNew},
+		{RuleVerifiedReload, newDummy, Request.tracked, verify},
+		{RuleSecondPass, secondPass, Request.tracked, decideAgain},
+		{RuleTemplateChanged, templateChanged, Request.tracked, stampRelease},
+		{RuleListsEdited, listsEdited, Request.tracked, stampLists},
+		{RuleMarksForgotten, marksForgotten, readsOfAdoption, restore},
+		{RuleMarksEdited, marksEdited, Request.tracked, standOrRestore},
+		{RuleAdopt, somethingUnknown, Request.tracked, adopt},
+		{RuleNothing, always, nothing, done},
+	}
+}
+
+func always(Request) bool { return true }
+
+func nothing(Request) []reference.Ref { return nil }
+
+func done(*draft) bool { return true }
 
 // Plan is the first step of a decision: the rule that fits, and what must be read before it can be applied.
 type Plan struct {
 	Rule  Rule
 	Reads []reference.Ref
-
-	apply func(Request, Live) (Result, error)
-}
-
-// rule is one row of the table in which the order stands.
-type rule struct {
-	name  Rule
-	fits  func(Request) bool
-	reads func(Request) []reference.Ref
-	apply func(Request, Live) (Result, error)
-}
-
-func rules() []rule {
-	return []rule{
-		{RuleExcluded, excluded, noRead, leaveAlone},
-		{RuleCreate, created, tracked, stampNew},
-		{RuleVerifiedReload, newDummy, tracked, verify},
-		{RuleTemplateChanged, templateChanged, tracked, stampRollout},
-		{RuleListsEdited, listsEdited, tracked, stampLists},
-		{RuleMarksForgotten, marksForgotten, noRead, restore},
-		{RuleMarksEdited, marksEdited, tracked, standOrRestore},
-		{RuleAdopt, somethingUnknown, tracked, adopt},
-		{RuleNothing, always, noRead, restore},
-	}
 }
 
 // Choose returns the first rule that fits a request. It needs no live state.
 func Choose(req Request) Plan {
 	all := rules()
 	r := all[slices.IndexFunc(all, func(r rule) bool { return r.fits(req) })] // the last one always does
-	return Plan{Rule: r.name, Reads: r.reads(req), apply: r.apply}
+	return Plan{Rule: r.name, Reads: r.reads(req)}
 }
 
-func always(Request) bool { return true }
-
-func noRead(Request) []reference.Ref { return nil }
-
-// tracked reads all that is tracked.
-func tracked(req Request) []reference.Ref { return req.New.Intent.Refs() }
+// Apply returns the decision for the live state that the Plan asked for. It never errs: where the state could not be
+// read, the write passes with the marks that need no read, and a warning.
+func (p Plan) Apply(req Request, live Live) Result {
+	d := newDraft(p, req, live)
+	reached := false
+	for _, r := range rules() {
+		reached = reached || r.name == p.Rule
+		if reached && r.fits(req) && r.apply(d) {
+			break
+		}
+	}
+	return d.result()
+}

@@ -56,7 +56,7 @@ func TestChoose(t *testing.T) {
 			}, RuleNothing, nil,
 		},
 		"rule 1, the template is no template": {
-			func(_ *world, raw map[string]any) { raw["spec"].(map[string]any)["template"] = "x" }, RuleExcluded, nil,
+			func(_ *world, raw map[string]any) { raw["spec"].(map[string]any)["template"] = "x" }, RuleExcluded, all,
 		},
 		"rule 4, a dummy": {
 			func(w *world, raw map[string]any) { w.mark(raw, Dummy, "x") }, RuleVerifiedReload, all,
@@ -94,7 +94,22 @@ func TestChoose(t *testing.T) {
 			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "x") }, RuleMarksEdited, all,
 		},
 		"rule 6, a mark that was not there": {
-			func(w *world, raw map[string]any) { w.mark(raw, Baseline, "x") }, RuleMarksEdited, all,
+			func(w *world, raw map[string]any) { w.mark(raw, Restart, "x") }, RuleMarksEdited, all,
+		},
+		"rule 4a, a stamp with its explanation": {
+			func(w *world, raw map[string]any) {
+				w.mark(raw, Hash, "x")
+				w.mark(raw, LastReload, record.LastReload{Hash: "x", Cause: "x"}.String())
+			}, RuleSecondPass, all,
+		},
+		"not rule 4a, the explanation of another stamp": {
+			func(w *world, raw map[string]any) {
+				w.mark(raw, Hash, "x")
+				w.mark(raw, LastReload, record.LastReload{Hash: "y", Cause: "x"}.String())
+			}, RuleMarksEdited, all,
+		},
+		"rule 1, ignored, with a new template": {
+			func(w *world, raw map[string]any) { w.ignore(raw); setImage("image:2")(raw) }, RuleExcluded, all,
 		},
 		"rule 7, the other dialect adds an object": {
 			func(_ *world, raw map[string]any) { annotate(raw, autoKey, "true") },
@@ -141,143 +156,55 @@ func TestChooseCreate(t *testing.T) {
 	assert.Equal(t, RuleExcluded, Choose(req).Rule, "and never again: its template is immutable")
 }
 
-// Rule 6 judges what somebody wrote by what was known and what is there.
-func TestStandOrRestore(t *testing.T) {
-	t.Parallel()
-	fresh := func(w *world, raw map[string]any) {
-		req := w.request(nil)
-		marks, err := req.freshMarks(w.live(req.New.Intent.Refs()))
-		require.NoError(w.t, err)
-		w.mark(raw, Hash, marks[Hash])
-		w.mark(raw, Record, marks[Record])
-	}
-	for name, c := range map[string]struct {
-		prepare func(*world)
-		change  func(*world, map[string]any)
-		stands  bool
-	}{
-		"a stamp that is due stands": {
-			func(w *world) { w.set(cm("a"), "B") }, fresh, true,
-		},
-		"a true stamp that nothing calls for would restart for nothing": {
-			func(w *world) { w.set(cm("a"), "A") }, fresh, false,
-		},
-		"under another key, neither": {
-			func(w *world) { w.rotate("2") }, fresh, false,
-		},
-		"a stamp of a state that is over": {
-			func(w *world) { w.set(cm("a"), "B") },
-			func(w *world, raw map[string]any) {
-				fresh(w, raw)
-				w.set(cm("a"), "C")
-			}, false,
-		},
-		"a due hash without its record": {
-			func(w *world) { w.set(cm("a"), "B") },
-			func(w *world, raw map[string]any) { fresh(w, raw); w.mark(raw, Record, "") }, false,
-		},
-		"a due stamp with a hint of a revision to come": {
-			func(w *world) { w.set(cm("a"), "B") },
-			func(w *world, raw map[string]any) {
-				fresh(w, raw)
-				record := marksOf(workload.Object{Kind: w.kind, Raw: raw}, w.keys)[Record]
-				w.mark(raw, Record, strings.ReplaceAll(record, "@", "@9"))
-			}, false,
-		},
-		"a due stamp with an explanation of another one": {
-			func(w *world) { w.set(cm("a"), "B") },
-			func(w *world, raw map[string]any) {
-				fresh(w, raw)
-				w.mark(raw, LastReload, record.LastReload{Hash: "x", Cause: "x"}.String())
-			}, false,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := started(t)
-			before := w.marks()
-			c.prepare(w)
-			require.Nil(t, w.write(func(raw map[string]any) { c.change(w, raw) }))
-			assert.Equal(t, RuleMarksEdited, w.result.Rule)
-			assert.Equal(t, c.stands, w.result.Stamped)
-			if !c.stands {
-				assert.Equal(t, before, w.marks())
-			}
-		})
-	}
-}
-
-// A stamp voids the Baseline, also where the hash stays the same and would let it count again.
-func TestStampDropsBaseline(t *testing.T) {
-	t.Parallel()
-	w := started(t)
-	w.set(cm("a"), "B")
-	req := w.request(func(raw map[string]any) {
-		w.mark(raw, Hash, "x")
-		w.mark(raw, Baseline, "v1::-:")
-	})
-	fresh, err := req.freshMarks(w.live(req.New.Intent.Refs()))
-	require.NoError(t, err)
-	req.New.Marks[Hash], req.New.Marks[Record] = fresh[Hash], fresh[Record]
-	plan := Choose(req)
-	result := plan.Apply(req, w.live(plan.Reads))
-	assert.True(t, result.Stamped)
-	assert.NotContains(t, result.Marks, Baseline)
-}
-
-func TestHonestHint(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		hint, live string
-		want       bool
-	}{
-		"none":                          {"", "10", true},
-		"the live revision":             {"10", "10", true},
-		"an earlier one":                {"9", "10", true},
-		"an earlier one of same length": {"10", "11", true},
-		"one to come":                   {"11", "10", false},
-		"one far to come":               {"100", "99", false},
-		"a touched record":              {"g5", "10", true},
-		"with a leading zero":           {"010", "11", true},
-		"revisions that are no numbers": {"10", "abc", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, c.want, honestHint(c.hint, c.live))
-		})
-	}
-}
-
 func TestRevisionMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.revision = true
 	w.set(cm("a"), "A")
 	require.Nil(t, w.create(w.manifest(w.lists("a,a, Wrong", ""))))
-	req := w.request(nil)
-	assert.Equal(t, req.revision(w.live(req.New.Intent.Refs())), w.marks()[Hash], "the value is SAP's")
+	revision := func() string {
+		return digest.Revision("test", []string{"a", "a", "Wrong"}, nil, w.states([]reference.Ref{cm("a")}))
+	}
+	assert.Equal(t, revision(), w.marks()[Hash], "the value is SAP's")
 	w.set(cm("a"), "A")
 	w.at(t, 0, "whether something changed is decided by content")
 	require.Nil(t, w.write(func(raw map[string]any) {
-		w.mark(raw, Dummy, req.revision(w.live(req.New.Intent.Refs())))
+		w.mark(raw, Dummy, revision())
 	}), "the revision digest is accepted")
-	w.at(t, 0, "the content is the recorded one")
+	assert.Equal(t, revision(), w.marks()[Hash], "a client of SAP's protocol waits for pods that bear it")
+	w.at(t, 1, "the one that was asked for")
 	w.set(cm("a"), "B")
-	w.at(t, 1, "a change")
+	w.at(t, 2, "a change")
+	w.set(cm("a"), "B")
+	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, revision()) }))
+	w.other = nil
+	w.at(t, 3, "also where another webhook comes in between")
+	w.set(cm("a"), "B")
+	require.Nil(t, w.write(setImage("image:2")))
+	assert.Equal(t, revision(), w.marks()[Hash], "a template that changes anyway takes the digest of now")
+	w.away = true
+	w.write(func(raw map[string]any) { w.mark(raw, Record, "") })
+	w.away = false
+	w.at(t, 4, "an equal digest rebuilds the Record")
+	assert.Contains(t, w.marks()[Record], "=")
 	rejection := w.write(func(raw map[string]any) { w.mark(raw, Dummy, "x") })
 	require.NotNil(t, rejection)
-	assert.Contains(t, rejection.Message, req.revision(w.live(req.New.Intent.Refs())), "a client is told the digest of the mode")
+	assert.Contains(t, rejection.Message, revision(), "a client is told the digest of the mode")
 
 	auto := newWorld(t)
 	auto.revision = true
 	auto.set(cm("b"), "A")
 	require.Nil(t, auto.create(auto.manifest(map[string]string{autoKey: "true"})))
 	assert.Equal(t, auto.hash(), auto.marks()[Hash], "there are no lists over which SAP's digest could be made")
-	empty := Request{}.revision(Live{Namespace: "test"})
+	empty := digest.Revision("test", nil, nil, nil)
 	assert.NotNil(t, auto.write(func(raw map[string]any) { auto.mark(raw, Dummy, empty) }), "the digest of no lists proves nothing")
+	before := auto.marks()
+	require.Nil(t, auto.write(setImage("image:2")))
+	assert.Equal(t, before, auto.marks(), "without lists, nothing has moved")
 }
 
-func TestMissingObjectsAreTold(t *testing.T) {
+func TestMissingObjectsWarn(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*world) *Rejection{
 		"created": func(w *world) *Rejection { return w.create(w.manifest(w.lists("typo", ""))) },
@@ -294,7 +221,7 @@ func TestMissingObjectsAreTold(t *testing.T) {
 			require.Nil(t, change(w))
 			assert.Contains(t, strings.Join(w.result.Warnings, " "), "configmap/typo")
 			require.Nil(t, w.write(setImage("image:9")))
-			assert.Empty(t, w.result.Warnings, "only to who brings it")
+			assert.Empty(t, w.result.Warnings, "only on the write that brings it")
 		})
 	}
 }

@@ -98,15 +98,19 @@ func TestSequence03MarksFromElsewhere(t *testing.T) {
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "rollout undo")
 	w.at(t, 1, "rollout undo across a reload")
 
-	w.mark(after, Baseline, "v1:00000000:"+w.marks()[Hash]+":configmap/a=0123456789abcdef@1")
 	w.mark(after, Dummy, "deadbeef@7")
 	w.set(cm("a"), "C")
 	require.Nil(t, w.create(after), "get -o yaml | create")
 	assert.Equal(t, RuleCreate, w.result.Rule)
-	assert.NotContains(t, w.marks(), Baseline)
 	assert.NotContains(t, w.marks(), Dummy)
 	assert.NotContains(t, w.marks(), LastReload)
 	w.at(t, 1, "a new workload has the current configuration")
+
+	w.away = true
+	require.Nil(t, w.create(before), "a restore while the webhook is away")
+	w.away = false
+	w.restarts = 0
+	w.at(t, 1, "its Record belongs to its template, and the configuration is another one")
 }
 
 func TestSequence04ListsGrow(t *testing.T) {
@@ -166,13 +170,13 @@ func TestSequence10OptOutAndIn(t *testing.T) {
 	w := started(t)
 	w.set(cm("a"), "B")
 	w.at(t, 1, "a change")
-	marked := w.marks()
+	hash := w.marks()[Hash]
 	w.write(func(raw map[string]any) {
 		raw["metadata"].(map[string]any)["annotations"] = map[string]any{}
 		delete(raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any), "annotations")
 	})
 	assert.Equal(t, RuleExcluded, w.result.Rule)
-	assert.Equal(t, marked[Record], w.marks()[Record])
+	assert.Equal(t, hash, w.marks()[Hash])
 	w.put()
 	w.at(t, 1, "opting out restarts nothing, however often")
 	w.write(func(raw map[string]any) {
@@ -180,9 +184,19 @@ func TestSequence10OptOutAndIn(t *testing.T) {
 		annotate(raw, w.keys.Secrets, "a")
 	})
 	w.at(t, 1, "nothing has changed meanwhile")
-	w.write(func(raw map[string]any) { raw["metadata"].(map[string]any)["annotations"] = map[string]any{} })
-	w.write(setImage("image:2"))
-	assert.Empty(t, w.marks(), "the marks go with the next rollout")
+}
+
+func TestOptInThroughTheOtherDialectAfterAChangeRestartsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(cm("b"), "A")
+	w.create(w.manifest(map[string]string{autoKey: "true"}))
+	w.write(func(raw map[string]any) { annotate(raw, autoKey, "") })
+	w.set(cm("b"), "B")
+	w.write(func(raw map[string]any) { annotate(raw, autoKey, "true") })
+	w.at(t, 0, "what was known before opting out counts for nothing")
+	w.set(cm("b"), "C")
+	w.at(t, 1, "the next change counts")
 }
 
 func TestSequence13FrozenLeader(t *testing.T) {
@@ -190,23 +204,11 @@ func TestSequence13FrozenLeader(t *testing.T) {
 	w := started(t)
 	w.away = true
 	frozen := w.object()
-	want := w.marks().Without(Baseline)
-	want[Baseline] = "v1:::"
-	late := append(Guard(frozen, w.keys), Operations(frozen, w.keys, want)...)
+	late := append(Guard(frozen, w.keys), Operations(frozen, w.keys, w.marks().Without(LastReload))...)
 	w.set(cm("a"), "B")
 	w.at(t, 1, "another one reloads")
 	_, err := tryPatch(w.stored, late)
 	require.Error(t, err, "what was computed from older marks must not be written")
-
-	w.create(w.manifest(w.lists("a", "")))
-	frozen = w.object()
-	late = append(Guard(frozen, w.keys), Operations(frozen, w.keys, Marks{Baseline: "v1:::"})...)
-	_, err = tryPatch(w.stored, late)
-	require.NoError(t, err)
-	w.quiesce()
-	require.Contains(t, w.marks(), Baseline)
-	_, err = tryPatch(w.stored, late)
-	require.Error(t, err, "a mark that was not there is pinned as well, although the generation is the same")
 }
 
 func TestSequence14Keys(t *testing.T) {
@@ -221,7 +223,7 @@ func TestSequence14Keys(t *testing.T) {
 	w.set(cm("a"), "C")
 	w.at(t, 2, "re-baselined, so a change is seen")
 	w.lose("4")
-	w.foreign[w.marks().Known().Items[cm("a")].Key] = true
+	w.foreign[w.marks().Known().Record.Key] = true
 	w.at(t, 2, "a foreign key that was adopted once is left alone")
 }
 
@@ -233,21 +235,201 @@ func TestSequence15BackAgain(t *testing.T) {
 	w.at(t, 0, "A, B, A within a gate")
 }
 
-// A was stamped, B adopted without a restart, A came back: the pods that took B have to go.
+// A was stamped, B adopted without a restart, A came back: the pods that took B have to go, although the hash stays.
 func TestAdoptedContentAndBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.reloadMissing = true
+	w.create(w.manifest(w.lists("b", "")))
+	hash := w.marks()[Hash]
+	w.set(cm("b"), "B")
+	w.at(t, 0, "pods wait for it: adopted")
+	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+	w.remove(cm("b"))
+	w.at(t, 1, "gone again, and nothing is held")
+	assert.Equal(t, hash, w.marks()[Hash])
+	assert.NotEmpty(t, w.marks()[Restart])
+	w.other = nil
+	w.put()
+	w.at(t, 1, "a PUT does not take it off")
+	w.set(cm("b"), "C")
+	w.remove(cm("b"))
+	w.at(t, 1, "there and back within a gate")
+	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") })
+	assert.NotContains(t, w.marks(), Restart, "it goes with the next change of the hash")
+}
+
+func TestSequence16LabelAndUndo(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	v1 := clone(t, w.stored)
+	require.Nil(t, w.write(setImage("image:2")))
+	w.set(cm("a"), "A") // a label gives it another resourceVersion
+	w.quiesce()
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, v1) }))
+	assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first ReplicaSet survive")
+	w.at(t, 2, "the release and its undo")
+}
+
+func templateOf(raw map[string]any) any { return raw["spec"].(map[string]any)["template"] }
+
+func TestSequence17IgnoredByPut(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	for range 2 {
+		raw := w.stripped(w.stored)
+		w.ignore(raw)
+		require.Nil(t, w.store(raw))
+	}
+	w.at(t, 0, "set, and set again")
+	w.set(cm("a"), "B")
+	require.Nil(t, w.write(setImage("image:2")))
+	raw := w.stripped(w.stored)
+	delete(raw["metadata"].(map[string]any), "labels")
+	require.Nil(t, w.store(raw))
+	w.at(t, 1, "the release only: its pods started with the change")
+}
+
+func TestIgnoredChangeIsReloadedWhenTheLabelGoes(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	require.Nil(t, w.write(func(raw map[string]any) { w.ignore(raw) }))
+	w.set(cm("a"), "B")
+	w.at(t, 0, "ignored")
+	require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+	w.at(t, 1, "the pods have an older configuration")
+}
+
+func TestSequence18ClientsDummyComesBackByUndo(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.away = true
+	w.write(func(raw map[string]any) { w.mark(raw, Dummy, "0123") })
+	copied := clone(t, w.stored)
+	w.away = false
+	w.write(setImage("image:2"))
+	assert.NotContains(t, w.marks(), Dummy)
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, copied) }))
+	assert.NotContains(t, w.marks(), Dummy)
+	w.at(t, 2, "the release and its undo")
+}
+
+func TestSequence19LostKeyAndOptedOut(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.lose("3")
+	w.at(t, 0, "adopted anew")
+	w.write(func(raw map[string]any) { w.ignore(raw) })
+	w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") })
+	w.at(t, 0, "excluded and included again")
+	w.set(cm("a"), "B")
+	w.at(t, 1, "a change is seen")
+}
+
+func TestSequence20HoldSurvivesALaterWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set(cm("b"), "A")
 	w.create(w.manifest(w.lists("b", "")))
-	w.remove(cm("b"))
+	field := func(raw map[string]any) { annotate(raw, "injected", "1", "spec", "template") }
+	w.other = field
 	w.write(setImage("image:2"))
-	w.at(t, 1, "a release without the required object")
-	w.set(cm("b"), "B")
-	w.at(t, 1, "adopted")
+	w.restarts = 0
 	w.remove(cm("b"))
-	w.at(t, 1, "held")
-	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()) }))
-	w.at(t, 2, "asked for: the Record says absent as before, and is touched")
-	assert.NotContains(t, w.marks(), Baseline)
+	w.at(t, 0, "held")
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "injected", "", "spec", "template") }))
+	w.at(t, 0, "a no-op PUT: the other webhook adds its field again")
+}
+
+func TestSequence27RecordNeverMakesAWriteTooLarge(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b,c") })
+	w.at(t, 1, "edited lists, so that there is a last reload")
+	raw := w.stripped(w.stored)
+	room := len(w.marks()[LastReload]) + 120 // too little for four items, in the compact form, too
+	annotate(raw, "big", strings.Repeat("x", w.view().WorkloadRoom-len("big")-room))
+	require.Nil(t, w.store(raw))
+	onWorkload, _ := w.object().AnnotationSizes()
+	assert.LessOrEqual(t, onWorkload, maxAnnotations)
+	assert.NotContains(t, w.marks(), Record)
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "no room")
+	w.at(t, 1, "the hash is still there")
+	w.set(cm("a"), "B")
+	w.at(t, 2, "a change is still seen")
+	last, err := lastOf(w)
+	require.NoError(t, err)
+	assert.Equal(t, "*", last.Changes[0].Ref, "its cause has no name")
+}
+
+func TestSequence28MissingAtCreateDeletedAndBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(w.manifest(w.lists("b", "")))
+	v1 := clone(t, w.stored)
+	w.set(cm("b"), "A")
+	w.at(t, 0, "adopted")
+	v1 = w.annotated(v1)
+	w.remove(cm("b"))
+	w.at(t, 0, "held")
+	require.Nil(t, w.write(setImage("image:2")))
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, v1) }))
+	w.at(t, 2, "the release and its undo: held")
+	w.set(cm("b"), "B")
+	w.at(t, 3, "back with another content")
+}
+
+// annotated returns an earlier version with the present annotations, as the Deployment controller copies them.
+func (w *world) annotated(earlier map[string]any) map[string]any {
+	raw := clone(w.t, earlier)
+	raw["metadata"].(map[string]any)["annotations"] = clone(w.t, w.stored)["metadata"].(map[string]any)["annotations"]
+	return raw
+}
+
+func TestSequence30RecordStripped(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]bool{"nothing changed": false, "configuration changed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.away = true
+			w.write(func(raw map[string]any) { w.mark(raw, Record, "") })
+			w.away = false
+			if !change {
+				w.at(t, 0, "rebuilt")
+				assert.Contains(t, w.marks()[Record], "configmap/a=")
+				return
+			}
+			w.set(cm("a"), "B")
+			w.at(t, 1, "the hash still says that something changed")
+		})
+	}
+}
+
+func TestSequence32ConstantChangeBetweenPasses(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.set(cm("a"), "B")
+	w.other = func(raw map[string]any) {
+		annotate(raw, "other", "1", "spec", "template")
+		w.set(cm("a"), "C")
+	}
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.bound(LiveDigest)) }))
+	assert.Equal(t, w.hash(), w.marks()[Hash], "the second pass stamps what it reads")
+	w.other = nil
+	w.at(t, 1, "once")
+}
+
+func TestSequence35RecordOfTheNextVersion(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:next") }))
+	assert.Equal(t, "v2:next", w.marks()[Record], "it is neither judged nor replaced")
+	w.set(cm("a"), "B")
+	w.at(t, 0, "nor acted upon")
+	require.Nil(t, w.put())
+	assert.Equal(t, "v2:next", w.marks()[Record])
+	require.Nil(t, w.write(setImage("image:2")))
+	assert.Equal(t, "v2:next", w.marks()[Record])
+	w.at(t, 1, "the release")
 }

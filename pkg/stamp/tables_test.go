@@ -1,11 +1,15 @@
 package stamp
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
 // fate is what a write makes of a mark.
@@ -21,13 +25,15 @@ const (
 type row struct {
 	// since happens before the write, without the loop looking.
 	since func(*world)
-	// write is what somebody writes.
+	// write is what is written.
 	write func(w *world, raw map[string]any)
 
-	hash, record, baseline, last fate
+	hash, record, last fate
+	// restart is written rarely: empty is gone.
+	restart fate
 	// reject is the status of a rejection, 0 if the write passes.
 	reject int32
-	// warning is part of what the user is told; "" if nothing is.
+	// warning is part of what the user reads; "" if nothing is.
 	warning string
 }
 
@@ -53,17 +59,23 @@ func judge(t *testing.T, rule Rule, rows map[string]row) {
 			} else {
 				assert.Nil(t, rejection)
 			}
-			for slot, want := range map[Slot]fate{Hash: r.hash, Record: r.record, Baseline: r.baseline, LastReload: r.last, Dummy: gone} {
+			if r.restart == "" {
+				r.restart = gone
+			}
+			for slot, want := range map[Slot]fate{Hash: r.hash, Restart: r.restart, Record: r.record, LastReload: r.last, Dummy: gone} {
 				assertFate(t, slot, want, before, w.marks())
 			}
 			if r.hash == written {
 				assert.Equal(t, w.hash(), w.marks()[Hash], "a stamp is that of the live state")
 			}
-			told := strings.Join(w.result.Warnings, "\n")
-			if r.warning == "" {
-				assert.Empty(t, told)
+			if rec, err := record.Parse(w.marks()[Record]); !errors.Is(err, record.ErrNewer) {
+				assert.True(t, rec.BelongsTo(w.marks()[Hash]), "no void Record is left")
 			}
-			assert.Contains(t, told, r.warning)
+			warnings := strings.Join(w.result.Warnings, "\n")
+			if r.warning == "" {
+				assert.Empty(t, warnings)
+			}
+			assert.Contains(t, warnings, r.warning)
 		})
 	}
 }
@@ -78,6 +90,8 @@ func assertFate(t *testing.T, slot Slot, want fate, before, after Marks) {
 	case written:
 		assert.NotEmpty(t, after[slot], "%s", slot)
 		assert.NotEqual(t, before[slot], after[slot], "%s", slot)
+	default:
+		assert.Equal(t, string(want), after[slot], "%s", slot)
 	}
 }
 
@@ -93,39 +107,91 @@ func (w *world) forget(raw map[string]any) {
 	}
 }
 
-func changed(w *world)          { w.set(cm("a"), "changed") }
-func unread(w *world)           { w.unreadable = true }
-func scaled(raw map[string]any) { raw["spec"].(map[string]any)["replicas"] = 5.0 }
+// ignore sets the label that excludes.
+func (w *world) ignore(raw map[string]any) {
+	raw["metadata"].(map[string]any)["labels"] = map[string]any{w.keys.IgnoredLabel: "true"}
+}
 
-// adopted opts in by the other dialect, which adds configmap/b to the Baseline.
+func changed(w *world)                     { w.set(cm("a"), "changed") }
+func unread(w *world)                      { w.unreadable = true }
+func scaled(_ *world, raw map[string]any)  { raw["spec"].(map[string]any)["replicas"] = 5.0 }
+func release(_ *world, raw map[string]any) { setImage("image:2")(raw) }
+
+// adopted opts in through the other dialect, which adds configmap/b to the Record.
 func adopted(w *world) {
 	w.write(func(raw map[string]any) { annotate(raw, autoKey, "true") })
+}
+
+// held has an object that the pods need deleted, and another one changed.
+func held(w *world) {
+	adopted(w)
+	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") })
+	w.remove(cm("b"))
+	changed(w)
+}
+
+// both does one thing after the other.
+func both(first, second func(*world, map[string]any)) func(*world, map[string]any) {
+	return func(w *world, raw map[string]any) {
+		first(w, raw)
+		second(w, raw)
+	}
+}
+
+func dummyOf(value func(*world) string) func(*world, map[string]any) {
+	return func(w *world, raw map[string]any) { w.mark(raw, Dummy, value(w)) }
+}
+
+func (w *world) bound(digest string) string {
+	return digest + "@" + strconv.FormatInt(w.object().Generation(), 10)
 }
 
 func TestRule1LeaveAlone(t *testing.T) {
 	t.Parallel()
 	judge(t, RuleExcluded, map[string]row{
-		"opting out restarts nothing": {
+		"opting out restarts nothing, and what was known is forgotten": {
 			write: (*world).optOut,
-			hash:  kept, record: kept, baseline: gone, last: kept,
+			hash:  kept, record: written, last: kept,
 		},
 		"by a manifest without any of our keys, neither": {
-			write: func(w *world, raw map[string]any) { w.optOut(raw); w.forget(raw) },
-			hash:  kept, record: kept, baseline: gone, last: gone,
+			write: both((*world).optOut, (*world).forget),
+			hash:  kept, record: written, last: kept,
 		},
-		"the marks go with the next rollout": {
-			write: func(w *world, raw map[string]any) { w.optOut(raw); setImage("image:2")(raw) },
-			hash:  gone, record: gone, baseline: gone, last: kept,
+		"a release keeps the hash that it bears": {
+			write: both((*world).optOut, release),
+			hash:  kept, record: written, last: kept,
 		},
-		"a Baseline goes": {
-			since: adopted,
-			write: func(w *world, raw map[string]any) { w.optOut(raw); annotate(raw, autoKey, "") },
-			hash:  kept, record: kept, baseline: gone, last: kept,
+		"a release of a manifest that bears none": {
+			write: both(both((*world).optOut, (*world).forget), release),
+			hash:  gone, record: written, last: kept,
 		},
-		"a dummy is purged, nobody verifies it": {
-			since: unread,
-			write: func(w *world, raw map[string]any) { w.optOut(raw); w.mark(raw, Dummy, "x") },
-			hash:  kept, record: kept, baseline: gone, last: kept,
+		"a label: what is known stays": {
+			since: changed, write: (*world).ignore,
+			hash: kept, record: kept, last: kept,
+		},
+		"a label, by a manifest without marks, and no read": {
+			since: unread, write: both((*world).ignore, (*world).forget),
+			hash: kept, record: kept, last: kept,
+		},
+		"a label and a release: what the pods start with is recorded": {
+			since: changed, write: both((*world).ignore, release),
+			hash: kept, record: written, last: kept,
+		},
+		"a label and a release, but the state cannot be read: nothing is known": {
+			since: unread, write: both((*world).ignore, release),
+			hash: kept, record: written, last: kept, warning: "the API server is down",
+		},
+		"marks written by hand": {
+			write: both((*world).ignore, func(w *world, raw map[string]any) {
+				w.mark(raw, Hash, "x")
+				w.mark(raw, Restart, "7")
+				w.mark(raw, LastReload, "x")
+			}),
+			hash: kept, record: kept, last: kept,
+		},
+		"a dummy is purged, not verified": {
+			since: unread, write: both((*world).optOut, dummyOf(func(*world) string { return "x" })),
+			hash: kept, record: written, last: kept, warning: "dropped this request",
 		},
 	})
 }
@@ -139,7 +205,7 @@ func TestRule2StampNew(t *testing.T) {
 		warning string
 	}{
 		"a new workload":                       {stamped: true},
-		"marks that came along from elsewhere": {marks: Marks{Hash: "x", Record: "v1:x", Dummy: "x", Baseline: "x", LastReload: "x"}, stamped: true},
+		"marks that came along from elsewhere": {marks: Marks{Hash: "x", Restart: "7", Record: "v2:x", Dummy: "x", LastReload: "x"}, stamped: true},
 		"a listed object does not exist":       {since: func(w *world) { w.remove(cm("a")) }, stamped: true, warning: "configmap/a"},
 		"the state cannot be read":             {since: unread, warning: "the API server is down"},
 	} {
@@ -179,81 +245,135 @@ func TestRule3StaleDummy(t *testing.T) {
 	}
 	judge(t, RuleNothing, map[string]row{
 		"one that was stored already": {
-			since: stored,
-			write: func(_ *world, raw map[string]any) { scaled(raw) },
-			hash:  kept, record: kept, baseline: gone, last: kept,
+			since: stored, write: scaled,
+			hash: kept, record: kept, last: kept,
 		},
 		"one for another generation, right or wrong": {
-			since: changed,
-			write: func(w *world, raw map[string]any) { w.mark(raw, Dummy, w.hash()+"@77") },
-			hash:  kept, record: kept, baseline: gone, last: kept,
+			since: changed, write: dummyOf(func(w *world) string { return w.hash() + "@77" }),
+			hash: kept, record: kept, last: kept, warning: "stale",
 		},
 	})
 	judge(t, RuleTemplateChanged, map[string]row{
 		"kubectl set image where one is stored": {
-			since: func(w *world) { stored(w); changed(w) },
-			write: func(_ *world, raw map[string]any) { setImage("image:2")(raw) },
-			hash:  written, record: written, baseline: gone, last: written,
+			since: func(w *world) { stored(w); changed(w) }, write: release,
+			hash: written, record: written, last: written,
+		},
+	})
+	judge(t, RuleVerifiedReload, map[string]row{
+		"one that rollout undo brings back": {
+			since: changed, write: both(release, dummyOf(func(*world) string { return "old" })),
+			hash: written, record: written, last: written,
+		},
+		"one that rollout undo brings back, and only the marks of the template differ": {
+			write: both(func(w *world, raw map[string]any) { w.mark(raw, Hash, "old") }, dummyOf(func(*world) string { return "old" })),
+			hash:  kept, record: kept, last: kept, warning: "restored",
 		},
 	})
 }
 
 func TestRule4Verify(t *testing.T) {
 	t.Parallel()
-	dummy := func(value func(*world) string) func(*world, map[string]any) {
-		return func(w *world, raw map[string]any) { w.mark(raw, Dummy, value(w)) }
-	}
 	judge(t, RuleVerifiedReload, map[string]row{
 		"right, and due": {
-			since: changed, write: dummy((*world).hash),
-			hash: written, record: written, baseline: gone, last: written,
+			since: changed, write: dummyOf((*world).hash),
+			hash: written, record: written, last: written,
 		},
 		"right, and due, for this generation": {
-			since: changed, write: dummy(func(w *world) string { return w.hash() + "@2" }),
-			hash: written, record: written, baseline: gone, last: written,
+			since: changed, write: dummyOf(func(w *world) string { return w.bound(w.hash()) }),
+			hash: written, record: written, last: written,
+		},
+		"whatever is read live, and due": {
+			since: changed, write: dummyOf(func(w *world) string { return w.bound(LiveDigest) }),
+			hash: written, record: written, last: written,
 		},
 		"right, but the pods have it already": {
-			write: dummy((*world).hash),
-			hash:  kept, record: kept, baseline: gone, last: kept,
+			write: dummyOf((*world).hash),
+			hash:  kept, record: kept, last: kept,
 		},
-		"a stamp takes the Baseline along": {
-			since: func(w *world) { adopted(w); changed(w) }, write: dummy((*world).hash),
-			hash: written, record: written, baseline: gone, last: written,
+		"whatever is read live, but the pods have it already": {
+			write: dummyOf(func(w *world) string { return w.bound(LiveDigest) }),
+			hash:  kept, record: kept, last: kept,
+		},
+		"right, but held": {
+			since: held, write: dummyOf((*world).hash),
+			hash: kept, record: kept, last: kept,
+		},
+		"right, in a release": {
+			since: changed, write: both(release, dummyOf((*world).hash)),
+			hash: written, record: written, last: written,
+		},
+		"right, with a list that is edited": {
+			write: both(func(w *world, raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") }, dummyOf(func(w *world) string {
+				view := w.view()
+				view.Intent.Tracked[cm("b")] = every
+				return w.hashOf(view)
+			})),
+			hash: written, record: written, last: written,
 		},
 		"wrong": {
-			since: changed, write: dummy(func(*world) string { return "0000" }),
-			hash: kept, record: kept, baseline: kept, last: kept, reject: http.StatusConflict,
+			since: changed, write: dummyOf(func(*world) string { return "0000" }),
+			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
+		},
+		"wrong in a release, for this generation": {
+			since: changed, write: both(release, dummyOf(func(w *world) string { return w.bound("0000") })),
+			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
+		},
+		"whatever is read live, for no generation": {
+			since: changed, write: dummyOf(func(*world) string { return LiveDigest }),
+			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
 		},
 		"cannot be verified": {
-			since: unread, write: dummy((*world).hash),
-			hash: kept, record: kept, baseline: kept, last: kept, reject: http.StatusServiceUnavailable,
+			since: unread, write: dummyOf((*world).hash),
+			hash: kept, record: kept, last: kept, reject: http.StatusServiceUnavailable,
 		},
 	})
 }
 
-func TestRule5StampRollout(t *testing.T) {
+func TestRule5StampRelease(t *testing.T) {
 	t.Parallel()
-	release := func(_ *world, raw map[string]any) { setImage("image:2")(raw) }
+	names := func(object string) func(*world, map[string]any) {
+		return func(_ *world, raw map[string]any) {
+			spec := raw["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			container := spec["containers"].([]any)[0].(map[string]any)
+			container["envFrom"] = []any{map[string]any{"configMapRef": map[string]any{"name": object}}}
+		}
+	}
 	judge(t, RuleTemplateChanged, map[string]row{
 		"brings the configuration along": {
 			since: changed, write: release,
-			hash: written, record: written, baseline: gone, last: written,
+			hash: written, record: written, last: written,
 		},
-		"with the configuration that it had": {
+		"that changes no configuration leaves the hash alone": {
 			write: release,
-			hash:  kept, record: kept, baseline: gone, last: kept,
+			hash:  kept, record: kept, last: kept,
 		},
-		"what was adopted is recorded": {
+		"neither where something was adopted": {
 			since: adopted, write: release,
-			hash: written, record: written, baseline: gone, last: gone,
+			hash: kept, record: kept, last: kept,
 		},
-		"by a manifest that knows nothing of our marks": {
-			since: changed, write: func(w *world, raw map[string]any) { w.forget(raw); setImage("image:2")(raw) },
-			hash: written, record: written, baseline: gone, last: written,
+		"nor by a manifest that knows nothing of our marks": {
+			write: both((*world).forget, release),
+			hash:  kept, record: kept, last: kept,
+		},
+		"by such a manifest, with configuration": {
+			since: changed, write: both((*world).forget, release),
+			hash: written, record: written, last: written,
+		},
+		"held": {
+			since: held, write: release,
+			hash: kept, record: kept, last: kept,
+		},
+		"that tracks one more object": {
+			since: adopted, write: names("c"),
+			hash: written, record: written, last: kept,
+		},
+		"with a hash by hand that says nothing": {
+			write: both(release, func(w *world, raw map[string]any) { w.mark(raw, Hash, "x") }),
+			hash:  "x", record: written, last: kept,
 		},
 		"the state cannot be read: the old marks stay, the loop catches up": {
-			since: func(w *world) { changed(w); unread(w) }, write: release,
-			hash: kept, record: kept, baseline: gone, last: kept, warning: "the API server is down",
+			since: func(w *world) { changed(w); unread(w) }, write: both((*world).forget, release),
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
 		},
 	})
 }
@@ -266,43 +386,70 @@ func TestRule5StampLists(t *testing.T) {
 	judge(t, RuleListsEdited, map[string]row{
 		"one more": {
 			write: lists("a,b"),
-			hash:  written, record: written, baseline: gone, last: written,
+			hash:  written, record: written, last: written,
 		},
 		"one less": {
 			write: lists(""),
-			hash:  written, record: written, baseline: gone, last: written,
+			hash:  written, record: written, last: written,
 		},
 		"one that does not exist": {
 			write: lists("a,typo"),
-			hash:  written, record: written, baseline: gone, last: written, warning: "configmap/typo",
+			hash:  written, record: written, last: written, warning: "configmap/typo",
+		},
+		"one that is tracked already": {
+			since: func(w *world) {
+				adopted(w)
+				w.write(func(raw map[string]any) { lists("a,b")(w, raw) })
+			}, write: lists("a"),
+			hash: kept, record: kept, last: kept,
 		},
 		"the state cannot be read": {
 			since: unread, write: lists("a,b"),
-			hash: kept, record: kept, baseline: gone, last: kept, warning: "the API server is down",
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
 		},
 	})
 }
 
-// Judging marks that differ is TestStandOrRestore.
 func TestRule6Restore(t *testing.T) {
 	t.Parallel()
 	judge(t, RuleMarksForgotten, map[string]row{
 		"a PUT that knows none of them": {
 			write: (*world).forget,
-			hash:  kept, record: kept, baseline: gone, last: kept,
+			hash:  kept, record: kept, last: kept,
 		},
 		"also where a change is due: that is the loop's": {
 			since: changed, write: (*world).forget,
-			hash: kept, record: kept, baseline: gone, last: kept,
+			hash: kept, record: kept, last: kept,
 		},
-		"a Baseline comes back": {
-			since: adopted, write: (*world).forget,
-			hash: kept, record: kept, baseline: kept, last: kept,
-		},
-		"one of them, and nobody can read": {
+		"one of them, and nothing can be read": {
 			since: unread, write: func(w *world, raw map[string]any) { w.mark(raw, Record, "") },
-			hash: kept, record: kept, baseline: gone, last: kept,
+			hash: kept, record: kept, last: kept,
 		},
+	})
+	edit := func(slot Slot, value string) func(*world, map[string]any) {
+		return func(w *world, raw map[string]any) { w.mark(raw, slot, value) }
+	}
+	live := func(w *world, raw map[string]any) { w.mark(raw, Hash, w.hash()) }
+	judge(t, RuleMarksEdited, map[string]row{
+		"a hash by hand":        {write: edit(Hash, "mine"), hash: kept, record: kept, last: kept, warning: "has restored them: config-hash"},
+		"a restart by hand":     {write: edit(Restart, "7"), hash: kept, record: kept, last: kept, warning: "config-restart"},
+		"a Record by hand":      {write: edit(Record, "v1:garbage"), hash: kept, record: kept, last: kept, warning: "config-record"},
+		"a last reload by hand": {write: edit(LastReload, "{}"), hash: kept, record: kept, last: kept, warning: "last-reload"},
+		"a stamp that is due":   {since: changed, write: live, hash: written, record: written, last: written},
+		"a stamp of a state that is over": {since: changed, write: func(w *world, raw map[string]any) {
+			live(w, raw)
+			w.set(cm("a"), "over")
+		}, hash: kept, record: kept, last: kept, warning: "restored"},
+		"a true hash under another key": {since: func(w *world) { w.rotate("2") }, write: live, hash: kept, record: kept, last: kept, warning: "restored"},
+		"a stamp, but held":             {since: held, write: live, hash: kept, record: kept, last: kept, warning: "restored"},
+		"a Record that hides a Change": {since: changed, write: func(w *world, raw map[string]any) {
+			w.mark(raw, Record, w.liveRecord(true).String())
+		}, hash: kept, record: kept, last: kept, warning: "config-record"},
+		"a reload without a stamp, such as a Job made anew": {since: changed, write: func(w *world, raw map[string]any) {
+			w.mark(raw, Record, w.liveRecord(true).String())
+			w.mark(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.marks()[Hash], Cause: record.CauseConfigChange}.String())
+		}, hash: kept, record: written, last: written},
+		"the state cannot be read": {since: func(w *world) { changed(w); unread(w) }, write: live, hash: kept, record: kept, last: kept, warning: "the API server is down"},
 	})
 }
 
@@ -310,17 +457,17 @@ func TestRule7Adopt(t *testing.T) {
 	t.Parallel()
 	optIn := func(_ *world, raw map[string]any) { annotate(raw, autoKey, "true") }
 	judge(t, RuleAdopt, map[string]row{
-		"opting in by the other dialect": {
+		"opting in through the other dialect": {
 			write: optIn,
-			hash:  kept, record: kept, baseline: written, last: kept,
+			hash:  kept, record: written, last: kept,
 		},
 		"a change that is due stays due": {
 			since: changed, write: optIn,
-			hash: kept, record: kept, baseline: written, last: kept,
+			hash: kept, record: written, last: kept,
 		},
 		"the state cannot be read": {
 			since: unread, write: optIn,
-			hash: kept, record: kept, baseline: gone, last: kept, warning: "the API server is down",
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
 		},
 	})
 }
@@ -328,20 +475,26 @@ func TestRule7Adopt(t *testing.T) {
 func TestRule8Nothing(t *testing.T) {
 	t.Parallel()
 	judge(t, RuleNothing, map[string]row{
-		"a scale, and nobody can read": {
-			since: unread, write: func(_ *world, raw map[string]any) { scaled(raw) },
-			hash: kept, record: kept, baseline: gone, last: kept,
+		"a scale, and nothing can be read": {
+			since: unread, write: scaled,
+			hash: kept, record: kept, last: kept,
 		},
 		"a label where a change is due: that is the loop's": {
 			since: changed,
 			write: func(_ *world, raw map[string]any) {
 				raw["metadata"].(map[string]any)["labels"] = map[string]any{"x": "y"}
 			},
-			hash: kept, record: kept, baseline: gone, last: kept,
+			hash: kept, record: kept, last: kept,
 		},
-		"a Baseline stays": {
-			since: adopted, write: func(_ *world, raw map[string]any) { scaled(raw) },
-			hash: kept, record: kept, baseline: kept, last: kept,
+		"a Record that a newer version wrote is not replaced": {
+			since: func(w *world) {
+				w.away = true
+				w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:x") })
+				w.away = false
+				changed(w)
+			},
+			write: scaled,
+			hash:  kept, record: kept, last: kept,
 		},
 	})
 }

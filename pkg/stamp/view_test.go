@@ -24,9 +24,9 @@ func TestReadOfView(t *testing.T) {
 	assert.Equal(t, map[reference.Ref]bool{cm("b"): true, secret("a"): false}, view.Required)
 	assert.EqualValues(t, 7, view.Generation)
 	others := len(w.keys.ConfigMaps) + 1 + len(w.keys.Secrets) + len("x12345")
-	ours := len(w.keys.ConfigHash) + len(w.keys.ConfigBaseline) + len(w.keys.LastReload)
+	ours := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
 	assert.Equal(t, maxAnnotations-others-ours, view.WorkloadRoom, "values of ours do not count, all their keys do")
-	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRecord), view.TemplateRoom)
+	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRestart), view.TemplateRoom)
 
 	small := workload.Object{Kind: w.kind, Raw: workload.Object{Kind: w.kind, Raw: raw}.Prune(func(key string) bool { return key != "x" })}
 	pruned, _ := w.reader.Read(small)
@@ -65,7 +65,7 @@ func TestReadOfWrongTypes(t *testing.T) {
 			result := plan.Apply(req, w.live(plan.Reads))
 			assert.Nil(t, result.Reject)
 			patched := patch(t, raw, Operations(o, w.keys, result.Marks))
-			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of somebody else's is replaced")
+			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of others is replaced")
 			_, problems = w.reader.Read(workload.Object{Kind: w.kind, Raw: w.manifest(nil)})
 			assert.Empty(t, problems)
 		})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -46,14 +45,12 @@ type world struct {
 	away, unreadable, revision bool
 	// other is a second mutating webhook, after whose change ours is called again.
 	other func(raw map[string]any)
+	// reloadMissing: --missing-required=reload.
+	reloadMissing bool
 	// foreign are the ids of keys that the loop has adopted once.
 	foreign map[digest.KeyID]bool
 	// result and live are of the last pass of the webhook.
 	result Result
-	// trace names what was done, for who looks at a failure.
-	trace []string
-	// written is called with every write that is stored.
-	written func(old, stored map[string]any)
 }
 
 // autoKey is the annotation of the test's other dialect: "true" tracks what the pod spec names, for modifications only.
@@ -152,7 +149,7 @@ func (w *world) marks() Marks            { return marksOf(w.object(), w.keys) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
 func (w *world) live(refs []reference.Ref) Live {
 	live := Live{
-		States: w.states(refs), Ring: w.ring, Namespace: "test", Revision: w.revision,
+		States: w.states(refs), Ring: w.ring, Namespace: "test", Revision: w.revision, ReloadMissingRequired: w.reloadMissing,
 		Now: time.Date(2026, 1, 1, 0, 0, w.rv, 0, time.UTC),
 	}
 	if w.unreadable && len(refs) > 0 {
@@ -243,7 +240,8 @@ func (w *world) commit(raw map[string]any) {
 	if old == nil {
 		metadata["uid"], metadata["generation"] = "uid", float64(1)
 	} else {
-		if !reflect.DeepEqual(old["spec"], raw["spec"]) {
+		annotated := w.kind.Kind == "Deployment" && !reflect.DeepEqual(annotationsOf(old), annotationsOf(raw))
+		if annotated || !reflect.DeepEqual(old["spec"], raw["spec"]) {
 			metadata["generation"] = old["metadata"].(map[string]any)["generation"].(float64) + 1
 		}
 		before := workload.Object{Kind: w.kind, Raw: old}
@@ -252,9 +250,16 @@ func (w *world) commit(raw map[string]any) {
 		}
 	}
 	w.stored = raw
-	if w.written != nil {
-		w.written(old, raw)
+}
+
+// annotationsOf returns the annotations of a workload. Writing them raises a Deployment's generation, but that of no other
+// kind.
+func annotationsOf(raw map[string]any) any {
+	annotations, _ := raw["metadata"].(map[string]any)["annotations"].(map[string]any)
+	if len(annotations) == 0 {
+		return nil
 	}
+	return annotations
 }
 
 // admit is one pass of our webhook.
@@ -291,7 +296,7 @@ func (w *world) stripped(raw map[string]any) map[string]any {
 		if !ok {
 			continue
 		}
-		for _, key := range []string{w.keys.ConfigHash, w.keys.ConfigRecord, w.keys.ConfigBaseline, w.keys.LastReload} {
+		for _, key := range []string{w.keys.ConfigHash, w.keys.ConfigRestart, w.keys.ConfigRecord, w.keys.LastReload} {
 			delete(annotations, key)
 		}
 		if len(annotations) == 0 {
@@ -319,12 +324,24 @@ func (w *world) mark(raw map[string]any, slot Slot, value string) {
 func (w *world) put() *Rejection { return w.store(w.stripped(w.stored)) }
 
 // hash returns the content digest of what is tracked.
-func (w *world) hash() string {
+func (w *world) hash() string { return w.hashOf(w.view()) }
+
+func (w *world) hashOf(view View) string {
 	newest, _ := w.ring.Newest()
-	hash, err := digest.Hash(newest.ID, w.states(w.view().Intent.Refs()))
+	hash, err := digest.Hash(newest.ID, w.states(view.Intent.Refs()))
 	require.NoError(w.t, err)
 	return hash
 }
+
+// liveRecord returns the Record of the template with the live state.
+func (w *world) liveRecord(adopted bool) record.Record {
+	rec, err := policy.Fresh(policy.Input{Intent: w.view().Intent, Current: w.states(w.view().Intent.Refs()), Ring: w.ring}, w.marks()[Hash], adopted)
+	require.NoError(w.t, err)
+	return rec
+}
+
+// every is the trigger of SAP's dialect.
+var every = annotation.Trigger{OnCreate: true, OnDelete: true}
 
 // step is one reconciliation of the loop. It tells whether there was anything to do.
 func (w *world) step() bool {
@@ -333,33 +350,32 @@ func (w *world) step() bool {
 		return false
 	}
 	in := policy.Input{
-		Intent: view.Intent, Required: view.Required, Known: view.Marks.Known(), Ring: w.ring,
-		Current: w.states(view.Intent.Refs()),
+		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Marks.Known(), Ring: w.ring,
+		Current: w.states(view.Intent.Refs()), ReloadMissingRequired: w.reloadMissing,
 	}
 	for ref, state := range in.Current {
 		state.Entries = nil
 		in.Current[ref] = state
 	}
-	maps.Copy(in.Current, w.states(policy.Reads(in)))
-	verdict := policy.Decide(in)
+	maps.Copy(in.Current, w.states(policy.Assess(in).Reads))
+	a := policy.Assess(in)
 	switch {
-	case verdict.Action == policy.Reload:
+	case a.Verdict.Action == policy.Reload:
 		w.poke()
 		return true
-	case verdict.Action == policy.Hold:
+	case a.Verdict.Action == policy.Hold, w.foreign[a.Verdict.Foreign]:
 		return false
-	case slices.ContainsFunc(verdict.Foreign, func(id digest.KeyID) bool { return w.foreign[id] }):
-		return false
-	case len(verdict.Adopt) > 0:
-		for _, id := range verdict.Foreign {
-			w.foreign[id] = true
+	case len(a.Verdict.Adopt) > 0:
+		if a.Verdict.Foreign != "" {
+			w.foreign[a.Verdict.Foreign] = true
 		}
-		baseline, _, err := policy.Adopt(policy.Adoption{
-			Input: in, Verdict: verdict, Previous: view.Marks.Baseline(), TemplateHash: view.Marks[Hash], Limit: view.BaselineRoom(),
-		})
+		rec, err := a.Adopt(in, view.Marks[Hash])
 		require.NoError(w.t, err)
-		w.write(func(raw map[string]any) { w.mark(raw, Baseline, baseline.String()) })
-		return true
+		text, fits := rec.Text(view.RecordRoom())
+		if fits {
+			w.write(func(raw map[string]any) { w.mark(raw, Record, text) })
+		}
+		return fits
 	}
 	return false
 }
@@ -372,6 +388,7 @@ func (w *world) poke() {
 	if _, stored := w.marks()[Dummy]; !stored {
 		return
 	}
+	dummy = w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10) // storing it has raised the generation
 	before, after := w.view(), w.view()
 	before.Marks = before.Marks.Without(Dummy)
 	after.Marks = maps.Clone(before.Marks)
@@ -390,7 +407,7 @@ func (w *world) quiesce() {
 			return
 		}
 	}
-	require.Fail(w.t, "the loop does not come to rest", "rule %s, marks: %v, configs %v, warnings %v, ring %v, trace %v", w.result.Rule, w.marks(), w.configs, w.result.Warnings, w.ring, w.trace)
+	require.Fail(w.t, "the loop does not come to rest", "rule %s, marks: %v, configs %v, warnings %v, ring %v", w.result.Rule, w.marks(), w.configs, w.result.Warnings, w.ring)
 }
 
 // lastOf reads the explanation of the last reload.

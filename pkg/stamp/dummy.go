@@ -1,0 +1,81 @@
+package stamp
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// LiveDigest stands for whatever digest the webhook reads live. It proves itself, but only for one generation: the loop
+// asks with it where the configuration changes faster than a digest can be proven.
+const LiveDigest = "live"
+
+// dummy is a request for a reload that a write brings.
+type dummy struct {
+	digest string
+	// bound says that it is made for the generation that it names, which is the present one.
+	bound bool
+}
+
+// dummy returns the request for a reload that the write brings. One that was stored already, or that was made for another
+// generation, is stale (rule 3) and none.
+func (r Request) dummy() (dummy, bool) {
+	value, ok := r.New.Marks[Dummy]
+	if !ok || r.Create || r.New.Marks.same(r.Old.Marks, Dummy) {
+		return dummy{}, false
+	}
+	given, generation, bound := strings.Cut(value, "@")
+	if bound && generation != strconv.FormatInt(r.Old.Generation, 10) {
+		return dummy{}, false
+	}
+	return dummy{digest: given, bound: bound}, true
+}
+
+// newDummy (rule 4) fits a write that asks for a reload.
+func newDummy(req Request) bool {
+	_, ok := req.dummy()
+	return ok
+}
+
+// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise. Whether
+// a reload is due is another question: where it is not, the request is purged. In a write that changes the template, too,
+// rule 5 answers it.
+func verify(d *draft) bool {
+	given, _ := d.dummy()
+	switch {
+	case d.unread != nil:
+		d.reject(CodeUnverified, "the digest cannot be verified: %v; try again", d.unread)
+		return true
+	case given.bound && given.digest == LiveDigest, d.proves(given.digest):
+	case !given.bound && (d.TemplateChanged || !d.New.Marks.sameStamp(d.Old.Marks)):
+		return false // rollout undo brought it back: it is stale (rule 3)
+	default:
+		d.reject(CodeConflict, "the configuration is not the one that the digest %s was made from: it is %s now, over %s; read it again and retry",
+			reference.Quote(given.digest), d.fresh[Hash], describe(d.tracked()))
+		return true
+	}
+	if d.TemplateChanged {
+		return false
+	}
+	verdict := d.assess(d.Old.Marks.Known()).Verdict
+	switch {
+	case verdict.Action == policy.Reload:
+		d.reload(d.Old.Marks, verdict.Changes, record.CauseConfigChange)
+	case d.live.Revision && given.digest == d.fresh[Hash] && given.digest != d.Old.Marks[Hash]:
+		// Clients of SAP's protocol wait for pods that bear the digest.
+		d.reload(d.Old.Marks, nil, record.CauseVerifiedReload)
+	default:
+		return false
+	}
+	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
+	return true
+}
+
+func (d *draft) reject(code int32, format string, values ...any) {
+	d.Warnings = nil
+	d.Reject = &Rejection{Code: code, Message: fmt.Sprintf(format, values...)}
+}

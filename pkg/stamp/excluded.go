@@ -1,0 +1,63 @@
+package stamp
+
+import (
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// excluded (rule 1) fits workloads that a label excludes or that ask for nothing, and updates of kinds whose template
+// cannot change.
+func excluded(req Request) bool {
+	return req.New.Excluded || len(req.New.Intent.Tracked) == 0 || req.Immutable && !req.Create
+}
+
+// readsOfExcluded reads for a rollout only: what its pods start with is recorded, so that the end of the exclusion is
+// compared with that.
+func readsOfExcluded(req Request) []reference.Ref {
+	if req.TemplateChanged {
+		return req.tracked()
+	}
+	return nil
+}
+
+// leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash that
+// it bears stays, so that a rollback finds its pods.
+func leaveAlone(d *draft) bool {
+	if d.Create {
+		d.Marks = Marks{}
+		if d.New.Controlled {
+			// A Job of a CronJob, say: its template is its controller's.
+			d.Marks = d.New.Marks.only(Hash, Restart)
+		}
+		return true
+	}
+	if d.TemplateChanged {
+		d.Marks.put(d.New.Marks, Hash, Restart)
+	}
+	d.recordExcluded()
+	if _, asked := d.New.Marks[Dummy]; asked && !d.New.Marks.same(d.Old.Marks, Dummy) {
+		d.warn("pod-reloader dropped this request for a reload: the workload is excluded, or no annotation of it names an object")
+	}
+	return true
+}
+
+// recordExcluded keeps what is known of pods that stay, and takes the live state as known for pods that start now.
+// Without intent nothing is known: opting in later starts from what is there then.
+func (d *draft) recordExcluded() {
+	_, hashed := d.Marks[Hash]
+	_, recorded := d.Marks[Record]
+	nothingKnown := record.New(d.Marks[Hash], "", nil)
+	switch {
+	case len(d.tracked()) == 0 && !hashed && !recorded:
+	case len(d.tracked()) == 0:
+		d.putRecord(d.Marks, nothingKnown)
+	case !d.TemplateChanged:
+	default:
+		rec, err := policy.Fresh(d.input(policy.Known{}), d.Marks[Hash], true)
+		if d.unread != nil || err != nil {
+			rec = nothingKnown
+		}
+		d.putRecord(d.Marks, rec)
+	}
+}

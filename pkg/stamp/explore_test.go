@@ -1,0 +1,289 @@
+package stamp
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+)
+
+// act is one thing that can happen. It is false where it cannot happen now.
+type act struct {
+	name string
+	do   func(*cell) bool
+}
+
+// acts are what the exploration combines while the webhook answers.
+func acts() []act {
+	all := []act{
+		{"the loop settles", func(c *cell) bool { c.settle(); return true }},
+		{"put without marks", actPut(func(w *write) { w.marks = Marks{} })},
+		{"put that lacks a later webhook's field", actPut(func(w *write) { w.lacks = true })},
+		{"put without marks that lacks a later webhook's field", actPut(func(w *write) { w.lacks, w.marks = true, Marks{} })},
+		{"put with the marks of the first revision", func(c *cell) bool {
+			w := c.same()
+			w.marks = Marks{Hash: c.revisions[0].hash, Record: c.revisions[0].copied[Record]}
+			return c.edit(w)
+		}},
+		{"ignored on or off", func(c *cell) bool {
+			w := c.same()
+			w.ignored = !w.ignored
+			return c.edit(w)
+		}},
+		{"ignored on or off by a put without marks", func(c *cell) bool {
+			w := c.same()
+			w.ignored, w.marks = !w.ignored, Marks{}
+			return c.edit(w)
+		}},
+		{"one object is listed or not", func(c *cell) bool {
+			w := c.same()
+			w.listed[0] = !w.listed[0]
+			c.store(w) // it stamps at once
+			return true
+		}},
+		{"opted out or in by a put without marks", func(c *cell) bool {
+			w := c.same()
+			w.marks = Marks{}
+			if w.listed = [2]bool{}; !c.listed[1] {
+				w.listed = [2]bool{true, true}
+				c.store(w) // it stamps at once
+				return true
+			}
+			return c.edit(w)
+		}},
+		{"verified reload", actPut(func(w *write) { w.marks[Dummy] = "given" })},
+		{"second webhook on or off", func(c *cell) bool { c.other = !c.other; return true }},
+		{"key rotated", func(c *cell) bool {
+			if c.ring != 0 {
+				return false
+			}
+			c.ring = 1
+			return true
+		}},
+		{"key lost", actLose},
+		{"release", actRelease(2, false)},
+		{"release that is stuck", actRelease(1, false)},
+		{"release by a put without marks", actRelease(2, true)},
+		{"stuck release by a put without marks", actRelease(1, true)},
+	}
+	for object := range objects {
+		for content := range 3 {
+			all = append(all, act{fmt.Sprintf("%s becomes %d", objects[object], content), actSet(object, content)})
+		}
+		all = append(all, act{fmt.Sprintf("%s gets a label", objects[object]), func(c *cell) bool {
+			c.touched[object] = !c.touched[object]
+			return c.contents[object] != absent
+		}})
+	}
+	for i := range 3 {
+		all = append(all, act{fmt.Sprintf("undo to revision %d", i), actUndo(i)})
+	}
+	return all
+}
+
+// actPut is a write that changes no more than what the user forgets.
+func actPut(change func(*write)) func(*cell) bool {
+	return func(c *cell) bool {
+		w := c.same()
+		change(&w)
+		if w.marks[Dummy] == "given" {
+			w.marks[Dummy] = c.hash()
+		}
+		return c.edit(w)
+	}
+}
+
+// edit is a write of a user that does not change the template: pods restart only if that is due.
+func (c *cell) edit(w write) bool {
+	before := c.revisions[c.current]
+	due, _ := c.due(before)
+	stored := c.store(w)
+	if !stored {
+		c.fail("the write is rejected")
+	}
+	if now := c.revisions[c.current]; !due && (now.hash != before.hash || now.restart != before.restart) {
+		c.fail("P2: pods restart without cause")
+	}
+	return true
+}
+
+// actRelease brings another image.
+func actRelease(image int, forgets bool) func(*cell) bool {
+	return func(c *cell) bool {
+		w := c.same()
+		if w.image += image; w.image > 4 {
+			return false
+		}
+		if stuck(c.image) {
+			w.image = c.image + 1 // the mended one
+		}
+		if forgets {
+			w.marks = Marks{}
+		}
+		before := c.revisions[c.current]
+		due, held := c.due(before)
+		c.store(w)
+		if now := c.revisions[c.current]; !due && !held && !c.ignored && c.listed != [2]bool{} && now.hash != before.hash {
+			c.fail("P2: a release that changes no configuration changes the hash")
+		}
+		return true
+	}
+}
+
+// actUndo brings an earlier revision back: the template, and for a Deployment the annotations that were copied.
+func actUndo(to int) func(*cell) bool {
+	return func(c *cell) bool {
+		if to >= len(c.revisions) || to == c.current || stuck(c.revisions[to].image) {
+			return false
+		}
+		r := c.revisions[to]
+		w := c.same()
+		w.image = r.image
+		w.marks = c.marks.only(Record, LastReload)
+		if c.deployment {
+			w.marks, w.listed = maps.Clone(r.copied), r.listed
+		}
+		w.marks.put(Marks{Hash: r.hash, Restart: r.restart}, Hash, Restart)
+		for _, slot := range []Slot{Hash, Restart} {
+			if w.marks[slot] == "" {
+				delete(w.marks, slot)
+			}
+		}
+		sameImage := r.image == c.image
+		if !c.store(w) {
+			c.fail("rollout undo is rejected")
+		}
+		key, hashed := digest.KeyOf(r.hash)
+		_, owned := rings[c.ring].Key(key)
+		if !c.deployment && (!hashed || !owned) {
+			// A known limit: nothing says what the pods from before the first stamp, or from before the loss of a key, have.
+			c.revisions[to].beyond = true
+			return true
+		}
+		if !c.deployment && r.listed != c.listed {
+			return true // a known limit: the old hash is over other objects
+		}
+		due, held := c.due(r)
+		if !sameImage && r.alive && !due && !held && !r.beyond && c.current != to {
+			c.fail("P2: a rollback replaces the pods of revision %d", to)
+		}
+		return true
+	}
+}
+
+// actSet changes the content of an object. Pods that wait for a required object start with it by themselves.
+func actSet(object, content int) func(*cell) bool {
+	return func(c *cell) bool {
+		if c.contents[object] == content {
+			return false
+		}
+		for i := range c.revisions {
+			if r := &c.revisions[i]; c.required[object] && r.started[object] == absent {
+				r.started[object] = content
+			}
+		}
+		c.contents[object], c.touched[object] = content, false
+		return true
+	}
+}
+
+// actLose replaces the keys, where nothing is due: what was due then is a known limit, and so is the way back.
+func actLose(c *cell) bool {
+	due, held := c.due(c.revisions[c.current])
+	if c.ring == 2 || due || held || c.ignored {
+		return false
+	}
+	c.ring = 2
+	for i := range c.revisions {
+		c.revisions[i].beyond = i != c.current
+	}
+	c.settle() // what changes between the loss and the adoption is not seen
+	return true
+}
+
+// step plays one act and checks what must hold afterwards.
+func (c *cell) step(a act) bool {
+	before := c.revisions[c.current]
+	due, _ := c.due(before)
+	c.now += 60
+	c.trace = append(c.trace, a.name)
+	if !a.do(c) {
+		return false
+	}
+	if a.name != "the loop settles" {
+		return true
+	}
+	now := c.revisions[c.current]
+	if !due && (now.hash != before.hash || now.restart != before.restart) {
+		c.fail("P2: the loop restarts pods without cause")
+	}
+	if left, _ := c.due(now); left && !c.ignored && !now.beyond {
+		c.fail("P1: the loop leaves pods with another configuration")
+	}
+	return true
+}
+
+// depth is how many acts a sequence has. The number of states grows tenfold with each.
+var depth = flag.Int("depth", 3, "acts in a sequence of the exploration")
+
+// explore plays all sequences of acts up to a depth, each state once.
+func explore(t *testing.T, start *cell, depth int) {
+	t.Helper()
+	seen := map[string]bool{start.key(): true}
+	frontier := []*cell{start}
+	for range depth {
+		var next []*cell
+		for _, from := range frontier {
+			for _, a := range acts() {
+				to := from.clone()
+				if !to.step(a) {
+					continue
+				}
+				require.Empty(t, to.broken, "after:\n  %s\nmarks %v\nrevisions %+v\ncontents %v",
+					strings.Join(to.trace, "\n  "), to.marks, to.revisions, to.contents)
+				if key := to.key(); !seen[key] && len(to.revisions) <= 4 {
+					seen[key] = true
+					next = append(next, to)
+				}
+			}
+		}
+		frontier = next
+	}
+	t.Logf("%d states", len(seen))
+}
+
+// startedCell returns a workload with the contents 1 and 1, stamped at its creation or found by an installation.
+func startedCell(deployment, stamped, required bool) *cell {
+	c := &cell{
+		deployment: deployment, required: [2]bool{required, false}, contents: [2]int{1, 1}, listed: [2]bool{true, true}, image: 0,
+		marks: Marks{}, generation: 1, now: 1_800_000_000,
+	}
+	w := c.same()
+	if stamped {
+		c.store(w)
+	} else {
+		c.commit(w)
+	}
+	c.settle()
+	return c
+}
+
+func TestPromisesHoldInEverySequence(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]*cell{
+		"stamped Deployment":    startedCell(true, true, false),
+		"installed Deployment":  startedCell(true, false, false),
+		"stamped StatefulSet":   startedCell(false, true, false),
+		"installed StatefulSet": startedCell(false, false, false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			explore(t, start, *depth)
+		})
+	}
+}

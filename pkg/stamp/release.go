@@ -1,0 +1,106 @@
+package stamp
+
+import (
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// templateChanged (rule 5) fits a release, or its rollback.
+func templateChanged(req Request) bool { return req.TemplateChanged }
+
+// listsEdited (rule 5) fits a write that edits SAP's lists, as sets.
+func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
+
+// stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs have
+// moved. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it alone, and a
+// rollback finds its old pods.
+func stampRelease(d *draft) bool {
+	borne := d.borne()
+	if d.unread != nil {
+		d.keep(borne)
+		return true
+	}
+	known := d.knownOf(borne)
+	verdict := d.assess(known).Verdict
+	switch {
+	case verdict.Action == policy.Reload:
+		d.reload(borne, verdict.Changes, record.CauseRelease)
+	case d.moved(known), d.live.Revision && d.hasLists() && d.fresh[Hash] != borne[Hash]:
+		d.stamp(borne, nil)
+	default:
+		d.keep(borne)
+		d.adoptCurrent()
+	}
+	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
+	return true
+}
+
+// stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.
+func stampLists(d *draft) bool {
+	borne := d.borne()
+	if d.unread != nil {
+		d.keep(borne)
+		return true
+	}
+	verdict := d.assess(d.knownOf(borne)).Verdict
+	d.reload(borne, changesOf(verdict), record.CauseListEdit)
+	d.Warnings = append(d.Warnings, missing(d.Request, d.live)...)
+	return true
+}
+
+// borne returns the marks that the template of the write bears: the write's own; none, if its own Record belongs to none
+// (rollout undo to before the first stamp); the old ones, where the write merely lost them.
+func (r Request) borne() Marks {
+	if _, hashed := r.New.Marks[Hash]; hashed {
+		return r.New.Marks.only(Hash, Restart)
+	}
+	rec, err := record.Parse(r.New.Marks[Record])
+	if err == nil && rec.BelongsTo("") && !r.New.Marks.same(r.Old.Marks, Record) {
+		return Marks{}
+	}
+	return r.Old.Marks.only(Hash, Restart)
+}
+
+// knownOf returns what is known of pods whose template bears the given marks: by the write's own Record, which rollout
+// undo of a Deployment brings, else by the old object's, else by the hash alone.
+func (r Request) knownOf(borne Marks) policy.Known {
+	return policy.KnownOf(borne[Hash], r.New.Marks[Record], r.Old.Marks[Record])
+}
+
+// keep lets the marks that a template bears stand, with the Record that belongs to them.
+func (d *draft) keep(borne Marks) {
+	d.Marks.put(borne, Hash, Restart)
+	if rec, err := record.Parse(d.Marks[Record]); err != nil || !rec.BelongsTo(borne[Hash]) {
+		delete(d.Marks, Record)
+	}
+	if rec, err := record.Parse(d.New.Marks[Record]); err == nil && rec.BelongsTo(borne[Hash]) {
+		d.Marks.put(d.New.Marks, Record)
+	}
+	d.Stamped = !d.Marks.sameStamp(d.Old.Marks)
+}
+
+// moved tells whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
+// that both have: the hash is then over other Refs. Opting in through another dialect than SAP's adopts instead, as long
+// as there is no hash.
+func (r Request) moved(known policy.Known) bool {
+	if known.Newer || !r.TemplateChanged && !listsEdited(r) {
+		return false
+	}
+	if !r.Old.Intent.Asked && !listsEdited(r) && known.Hash == "" && known.Record.BelongsTo("") {
+		return false
+	}
+	return len(known.Unknown(without(r.tracked(), r.Old.Intent.Tracked))) > 0 ||
+		len(known.Record.Items(without(r.Old.Intent.Refs(), r.New.Intent.Tracked))) > 0
+}
+
+// without returns the Refs that are not in a set.
+func without[T any](refs []reference.Ref, set map[reference.Ref]T) []reference.Ref {
+	var rest []reference.Ref
+	for _, ref := range refs {
+		if _, in := set[ref]; !in {
+			rest = append(rest, ref)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,64 @@
+package stamp
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+// passes is the time within which the API server calls a webhook again for the same request: no webhook can take longer
+// than 30 seconds.
+const passes = 30 * time.Second
+
+// secondPass (rule 4a) fits a write that brings a new explanation of its own stamp, as our own first pass leaves it when
+// another webhook comes in between.
+func secondPass(req Request) bool {
+	_, ok := req.explained()
+	return ok && (req.TemplateChanged || !req.New.Marks.sameStamp(req.Old.Marks))
+}
+
+// explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
+func (r Request) explained() (record.LastReload, bool) {
+	last, err := record.ParseLastReload(r.New.Marks[LastReload])
+	return last, err == nil && !r.New.Marks.same(r.Old.Marks, LastReload) && last.Hash == r.New.Marks[Hash]
+}
+
+// recent tells whether a last reload may be one of the write that is being judged.
+func (d *draft) recent(last record.LastReload) bool {
+	return d.live.Now.Sub(last.Time).Abs() <= passes
+}
+
+// decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook
+// may have touched anything, and the configuration may have moved on.
+func decideAgain(d *draft) bool {
+	first, _ := d.explained()
+	if d.unread != nil || !d.recent(first) {
+		return false
+	}
+	known := d.Old.Marks.Known()
+	verdict := d.assess(known).Verdict
+	asked := d.live.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Marks[Hash]
+	if verdict.Action != policy.Reload && !d.moved(known) && !asked {
+		return false
+	}
+	d.reload(d.Old.Marks, changesOf(verdict), first.Cause)
+	d.keepExplanation()
+	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
+	return true
+}
+
+// keepExplanation lets the last reload that the write brings stand, where it explains the very stamp that was decided.
+func (d *draft) keepExplanation() {
+	if _, ok := d.explained(); ok && d.Marks.sameStamp(d.New.Marks) {
+		d.Marks.put(d.New.Marks, LastReload)
+	}
+}
+
+// changesOf returns the Changes that a stamp brings to the pods. What is held is no Change of theirs.
+func changesOf(verdict policy.Verdict) []policy.Change {
+	if verdict.Action != policy.Reload {
+		return nil
+	}
+	return verdict.Changes
+}
