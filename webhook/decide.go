@@ -65,14 +65,11 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if err != nil {
 		return decision{malformed: err}
 	}
-	now, before := h.inScope(wr)
-	if !now && !before {
+	if !h.options.Scope.Object(wr.namespace, wr.current.Labels()) {
+		// Out of scope is not excluded: another installation may look after it.
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
-	if !now {
-		request.New.Excluded, request.New.Ignored = true, true
-	}
 	plan := stamp.Choose(request)
 	live := h.read(ctx, wr.namespace, plan.Reads, deadline)
 	result := plan.Apply(request, live)
@@ -86,18 +83,11 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	return d
 }
 
-// inScope tells whether a workload is looked after, and whether it was until this write: what leaves the scope is treated
-// like what opts out.
-func (h *Handler) inScope(wr write) (now, before bool) {
-	now = h.options.Scope.Object(wr.namespace, wr.current.Labels())
-	before = wr.old != nil && h.options.Scope.Object(wr.namespace, wr.old.Labels())
-	return now, before
-}
-
 // read gathers what a rule needs to know; nothing, for most requests.
 func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, deadline time.Duration) stamp.Live {
 	live := stamp.Live{
-		Ring: h.keys.Ring(), Namespace: namespace, Revision: h.options.Revision, Now: h.options.Now(),
+		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
+		Revision: h.options.Revision, ReloadMissingRequired: h.options.ReloadMissingRequired,
 	}
 	if len(refs) == 0 {
 		return live

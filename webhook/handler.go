@@ -67,6 +67,8 @@ type Options struct {
 	Scope scope.Scope
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
+	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
+	ReloadMissingRequired bool
 	// Deadline bounds the reads for one request; 0 is 2 seconds. A third of the caller's own timeout is always
 	// left for the answer.
 	Deadline time.Duration

@@ -13,8 +13,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
-// A manifest without our marks that also takes a workload out of the scope is treated like one that opts out.
-func TestLeavingTheScopeRestartsNothing(t *testing.T) {
+// Out of scope is not excluded: a write that takes a workload out of the scope is not patched.
+func TestScopeIsJudgedOnTheNewObject(t *testing.T) {
 	t.Parallel()
 	selected := func(o *webhook.Options) {
 		o.Scope = scope.Scope{ObjectSelector: labels.Set{"app": "cart"}.AsSelector()}
@@ -22,13 +22,15 @@ func TestLeavingTheScopeRestartsNothing(t *testing.T) {
 	forgotten := fixture(t, "put-without-marks/request.yaml")
 	leaving := bytes.Replace(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`), 1)
 	outside := bytes.ReplaceAll(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`))
+	entering := bytes.Replace(outside, []byte(`"labels":{"app":"other"}`), []byte(`"labels":{"app":"cart"}`), 1)
 	tests := map[string]struct {
 		body  []byte
 		rule  string
 		marks int
 	}{
 		"stays inside":  {forgotten, "marks-forgotten", 2},
-		"leaves":        {leaving, "excluded", 2},
+		"leaves":        {leaving, "", 0},
+		"enters":        {entering, "marks-forgotten", 2},
 		"stays outside": {outside, "", 0},
 	}
 	for name, tt := range tests {
@@ -37,7 +39,7 @@ func TestLeavingTheScopeRestartsNothing(t *testing.T) {
 			w := newWorld(t)
 			response := responseOf(t, post(newHandler(t, w, selected, logr.Discard()).handler, tt.body))
 			assert.Equal(t, tt.rule, response.AuditAnnotations["rule"])
-			assert.Equal(t, tt.marks, bytes.Count(response.Patch, []byte("config-")), "marks that are put back: %s", response.Patch)
+			assert.Equal(t, tt.marks, bytes.Count(response.Patch, []byte("~1config-")), "marks that are put back: %s", response.Patch)
 			assert.Zero(t, w.reads.Load())
 			assert.Empty(t, response.Warnings)
 		})

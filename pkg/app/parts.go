@@ -65,7 +65,8 @@ func (b *builder) buildWebhook() error {
 	handler, err := webhook.New(webhook.Dependencies{
 		State: b.store, Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
 	}, webhook.Options{
-		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope, Revision: o.Reload.Revision,
+		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
+		Revision: o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
 		Now: b.host.Now,
 	})
 	if err != nil {

@@ -46,6 +46,10 @@ func Subset(states map[reference.Ref]State, refs []reference.Ref) map[reference.
 	return part
 }
 
+// Live stands for whatever config-hash the webhook reads live, in a request for a reload that is bound to a generation:
+// for a client whose configuration changes faster than it can prove a digest.
+const Live = "live"
+
 // HashSize is the length of a config-hash in bytes.
 const HashSize = 64
 

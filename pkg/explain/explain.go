@@ -77,10 +77,10 @@ type Warning struct {
 // Row compares one config object.
 type Row struct {
 	Ref string `json:"ref"`
-	// Started is what the pods of the current template were started with, according to the Record.
-	Started string `json:"started"`
-	// Known is what the running pods are known to have: the Record, overlaid with the Baseline.
+	// Known is what the running pods are known to have, according to the Record.
 	Known string `json:"known"`
+	// Adopted says that Known was taken as the running content without a rollout.
+	Adopted bool `json:"adopted,omitempty"`
 	// Now is the present state.
 	Now string `json:"now"`
 	// Differs is created, modified, deleted, "" or unknown.
@@ -112,10 +112,10 @@ func Explain(in Input) Report {
 	}
 	r.Warnings = warnings(in, r.LastReload)
 	decision := policy.Input{
-		Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Marks.Known(), Current: in.States, Ring: in.Ring,
+		Namespace: in.Object.Namespace(), Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Marks.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,
 	}
-	verdict := policy.Decide(decision)
+	verdict := policy.Assess(decision).Verdict
 	differs := differences(in, verdict)
 	r.Configuration = rows(in, decision, differs)
 	r.Verdict, r.Reason = judge(in, verdict, differs)
@@ -168,9 +168,9 @@ const unknown = "unknown"
 // withoutKey compares one Ref by what can be seen without a digest key: whether the object is there, and in which version.
 func withoutKey(in Input, ref reference.Ref) string {
 	known, state := in.View.Marks.Known(), in.States[ref]
-	item, ok := known.Items[ref]
+	item, ok := known.Record.Items(in.View.Intent.Refs())[ref]
 	switch {
-	case known.Fold != nil:
+	case known.Hash != "", known.Newer:
 		return unknown
 	case !ok, item.Absent() && state.Absent:
 		return ""
@@ -186,16 +186,14 @@ func withoutKey(in Input, ref reference.Ref) string {
 }
 
 func rows(in Input, decision policy.Input, differs map[reference.Ref]string) []Row {
-	started, err := record.Parse(in.View.Marks[stamp.Record])
-	if err != nil {
-		started = record.Record{}
-	}
+	items := decision.Known.Record.Items(in.View.Intent.Refs())
 	rows := []Row{}
 	for _, ref := range in.View.Intent.Refs() {
+		item, known := items[ref]
 		row := Row{
 			Ref:      ref.String(),
-			Started:  itemText(started.Items, started.Fold, ref),
-			Known:    itemText(decision.Known.Items, decision.Known.Fold, ref),
+			Known:    itemText(item, known),
+			Adopted:  item.Adopted,
 			Now:      stateText(in, decision, ref),
 			Differs:  differs[ref],
 			Required: in.View.Required[ref],
@@ -205,13 +203,10 @@ func rows(in Input, decision policy.Input, differs map[reference.Ref]string) []R
 	return rows
 }
 
-func itemText(items map[reference.Ref]record.Item, fold *record.Fold, ref reference.Ref) string {
-	item, ok := items[ref]
+func itemText(item record.Item, known bool) string {
 	switch {
-	case fold != nil:
-		return "recorded with the others as " + fold.Entry
-	case !ok:
-		return "unknown"
+	case !known:
+		return unknown
 	case item.Absent():
 		return "absent"
 	default:
@@ -228,7 +223,7 @@ func stateText(in Input, decision policy.Input, ref reference.Ref) string {
 	if state.Absent {
 		return "absent"
 	}
-	id := decision.Known.Items[ref].Key
+	id := decision.Known.Record.Key
 	if newest, ok := in.Ring.Newest(); ok {
 		if _, has := in.Ring.Key(id); !has {
 			id = newest.ID
@@ -282,7 +277,7 @@ func problems(in Input) []string {
 	}
 	if text, ok := in.View.Marks[stamp.Record]; ok {
 		if _, err := record.Parse(text); err != nil {
-			found = append(found, err.Error())
+			found = append(found, err.Error()+"; the config-hash alone is compared")
 		}
 	}
 	return found

@@ -80,6 +80,25 @@ func TestExplain(t *testing.T) {
 			},
 			verdict: "unknown", reason: "digest key", differs: []string{"", "deleted"},
 		},
+		"the record is gone, and nothing changed": {
+			change:  func(f *fixture) { delete(f.annotations(), "pod-reloader.cs.sap.com/config-record") },
+			verdict: "nothing", reason: "first seen", differs: []string{"", ""},
+		},
+		"the record is gone, and something changed": {
+			change: func(f *fixture) {
+				delete(f.annotations(), "pod-reloader.cs.sap.com/config-record")
+				f.in.States[app] = f.state("2", "b")
+			},
+			verdict: "reload", reason: "a tracked object modified", differs: []string{"", ""},
+		},
+		"the record is not readable": {
+			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v1:x" },
+			verdict: "nothing", reason: "first seen", differs: []string{"", ""}, problem: "the config-hash alone is compared",
+		},
+		"a newer version has recorded": {
+			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v2:x" },
+			verdict: "nothing", reason: "upgrade", differs: []string{"", ""}, problem: "a newer version",
+		},
 		"never opted in": {
 			change: func(f *fixture) {
 				delete(f.annotations(), "pod-reloader.cs.sap.com/configmaps")
@@ -206,15 +225,21 @@ func newFixture(t *testing.T) *fixture {
 	id, _ := ring.Newest()
 	f.hash, err = digest.Hash(id.ID, states)
 	require.NoError(t, err)
-	rec, _, err := record.New(id.ID, states, record.MaxSize)
-	require.NoError(t, err)
+	items := map[reference.Ref]record.Item{}
+	for ref, state := range states {
+		item, read := record.ItemOf(id.ID, state)
+		require.True(t, read)
+		items[ref] = item
+	}
 	f.raw = map[string]any{
 		"metadata": map[string]any{
 			"name": "cart", "namespace": "shop", "generation": int64(3),
-			"annotations": map[string]any{keys.ConfigMaps: "app", keys.Secrets: "db"},
+			"annotations": map[string]any{
+				keys.ConfigMaps: "app", keys.Secrets: "db", keys.ConfigRecord: record.New(f.hash, id.ID, items).String(),
+			},
 		},
 		"spec": map[string]any{"template": map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{keys.ConfigHash: f.hash, keys.ConfigRecord: rec.String()}},
+			"metadata": map[string]any{"annotations": map[string]any{keys.ConfigHash: f.hash}},
 			"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "envFrom": []any{
 				map[string]any{"secretRef": map[string]any{"name": "db"}},
 			}}}},

@@ -49,7 +49,7 @@ func (r Report) writeRows(b *strings.Builder) {
 	}
 	b.WriteString("\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CONFIGURATION\tPODS STARTED WITH\tKNOWN TO RUN WITH\tNOW\tDIFFERS")
+	fmt.Fprintln(t, "CONFIGURATION\tPODS RUN WITH\tNOW\tDIFFERS")
 	for _, row := range r.Configuration {
 		differs := row.Differs
 		if differs == "" {
@@ -59,7 +59,11 @@ func (r Report) writeRows(b *strings.Builder) {
 		if row.Required {
 			name += " (required)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", name, row.Started, row.Known, row.Now, differs)
+		known := row.Known
+		if row.Adopted {
+			known += " (adopted)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, known, row.Now, differs)
 	}
 	_ = t.Flush() // a strings.Builder takes everything
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -28,8 +29,8 @@ import (
 type Request struct {
 	schema.GroupVersionKind
 	Namespace, Name string
-	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, or SAP's
-	// revision digest.
+	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, SAP's
+	// revision digest, or digest.Live, which needs a Generation.
 	Digest string
 	// Generation of the workload that was looked at; 0 leaves it open. For another generation the webhook takes the
 	// request for stale and purges it. Without it, Reloaded cannot be told from a reload by the same digest before.
@@ -46,9 +47,12 @@ const (
 	// request has no Generation, it may have begun before, by an earlier request with the same digest: to ask once more
 	// after an answer was lost gives the same answer.
 	Reloaded Outcome = "reloaded"
-	// Current means that the request was purged without a new stamp: the template bears the stamp of that configuration
-	// already.
+	// Current means that the request was purged without a new stamp: the pods are known to have that configuration.
 	Current Outcome = "current"
+	// Purged means that the request was purged without a new stamp, and that nothing proves that the pods have that
+	// configuration: the workload is excluded, asks for nothing, a reload is held, or the digest is of another kind than
+	// the recorded one. It is no success; pod-reloader why explains it.
+	Purged Outcome = "purged"
 	// Stale means that the request was purged unjudged: the workload has another generation by now. Look again.
 	Stale Outcome = "stale"
 	// Conflict means that the configuration is not the one the digest was made from. Look again, and retry.
@@ -106,29 +110,46 @@ func (r Request) keys() annotation.Keys {
 }
 
 // Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0.
-func Dummy(digest string, generation int64) string {
+func Dummy(given string, generation int64) string {
 	if generation == 0 {
-		return digest
+		return given
 	}
-	return digest + "@" + strconv.FormatInt(generation, 10)
+	return given + "@" + strconv.FormatInt(generation, 10)
 }
 
-// Judge tells from the workload's metadata, as the answer to the write returned it, what became of a request.
+// Judge reads from the workload's metadata, as the answer to the write returned it, what became of a request.
 func Judge(answer metav1.Object, r Request) Result {
 	annotations, keys := answer.GetAnnotations(), r.keys()
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}
 	}
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
-	proven := err == nil && (last.Hash == r.Digest || last.Digest == r.Digest)
 	switch {
-	case proven && answer.GetGeneration() != r.Generation:
+	case err == nil && r.reloadedBy(last):
 		return Result{Outcome: Reloaded, LastReload: last}
-	case r.Generation == 0 || answer.GetGeneration() == r.Generation:
+	case r.Generation != 0 && answer.GetGeneration() != r.Generation:
+		return Result{Outcome: Stale}
+	case r.recordedBy(annotations[keys.ConfigRecord]):
 		return Result{Outcome: Current}
 	default:
-		return Result{Outcome: Stale}
+		return Result{Outcome: Purged}
 	}
+}
+
+// reloadedBy tells whether a reload is the one that was asked for.
+func (r Request) reloadedBy(last record.LastReload) bool {
+	proven := r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest
+	return proven && (r.Generation == 0 || last.Generation == r.Generation)
+}
+
+// recordedBy tells whether a Record says that the pods have the configuration of the digest.
+func (r Request) recordedBy(text string) bool {
+	rec, err := record.Parse(text)
+	if err != nil || rec.Empty() {
+		return false
+	}
+	hash, _ := rec.ConfigHash()
+	return hash == r.Digest || rec.BelongsTo(r.Digest)
 }
 
 // classify tells the rejections of the webhook from every other failure.

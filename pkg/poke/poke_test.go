@@ -17,33 +17,39 @@ import (
 )
 
 const (
-	digest   = "9a0c4f0000000000000000000000000000000000000000000000000000000000"
-	reloaded = `{"time":"2026-01-02T03:04:05.000Z","hash":"` + digest + `","cause":"config-change"}`
-	another  = `{"time":"2026-01-02T03:04:05.000Z","hash":"4417e0","cause":"config-change"}`
-	byProof  = `{"time":"2026-01-02T03:04:05.000Z","hash":"4417e0","digest":"` + digest + `","cause":"config-change"}`
+	digest   = "1c9e04abee43621162f0a43200f1ed7d2228523fb1258d819993c9f1d1f303d5"
+	reloaded = `{"time":"2026-01-02T03:04:05.000Z","hash":"` + digest + `","generation":4,"cause":"config-change"}`
+	recorded = "v1:-:1c9e04ab:configmap/app~c91d319dcfcb5604@7"
+	stamped  = "v1:" + digest + ":77aa00ff:configmap/app=9a0c4f1122334455"
+	other    = "v1:-:1c9e04ab:configmap/app~9a0c4f1122334455"
+	another  = `{"time":"2026-01-02T03:04:05.000Z","hash":"4417e0","generation":4,"cause":"config-change"}`
+	byProof  = `{"time":"2026-01-02T03:04:05.000Z","hash":"4417e0","digest":"` + digest + `","generation":4,"cause":"config-change"}`
 )
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	keys := defaultKeys(t)
 	tests := map[string]struct {
-		bound, answered int64
-		dummy, last     string
-		want            poke.Outcome
+		bound, answered     int64
+		dummy, last, record string
+		want                poke.Outcome
 	}{
-		"stamped with this digest":                      {4, 5, "", reloaded, poke.Reloaded},
-		"proven by it, though the hash is another":      {4, 5, "", byProof, poke.Reloaded},
-		"purged, template as before":                    {4, 4, "", reloaded, poke.Current},
-		"purged, never reloaded":                        {4, 4, "", "", poke.Current},
-		"the workload was another generation":           {4, 6, "", another, poke.Stale},
-		"stored as it is: nobody looked":                {4, 4, digest + "@4", "", poke.Unseen},
-		"unbound and stamped":                           {0, 5, "", reloaded, poke.Reloaded},
-		"unbound and purged":                            {0, 5, "", another, poke.Current},
-		"unbound, reloaded by this digest before":       {0, 5, "", byProof, poke.Reloaded},
-		"bound, reloaded by this digest before":         {5, 5, "", byProof, poke.Current},
-		"unbound and stored: nobody looked":             {0, 5, digest, "", poke.Unseen},
-		"somebody else's dummy says nothing about ours": {4, 4, "4417e0@4", "", poke.Current},
-		"a last-reload nobody can read":                 {4, 6, "", "{", poke.Stale},
+		"stamped with this digest":                    {4, 5, "", reloaded, "", poke.Reloaded},
+		"proven by it, though the hash is another":    {4, 5, "", byProof, "", poke.Reloaded},
+		"purged, and the Record has this content":     {4, 4, "", "", recorded, poke.Current},
+		"purged, and the Record is of this template":  {4, 4, "", "", stamped, poke.Current},
+		"purged, and the Record says nothing":         {4, 4, "", another, "v1:" + digest + "::", poke.Purged},
+		"purged, never recorded":                      {4, 4, "", "", "", poke.Purged},
+		"purged, and the Record has another content":  {4, 4, "", "", other, poke.Purged},
+		"the workload was another generation":         {4, 6, "", another, "", poke.Stale},
+		"stored as it is: no webhook":                 {4, 4, digest + "@4", "", "", poke.Unseen},
+		"unbound and stamped":                         {0, 5, "", reloaded, "", poke.Reloaded},
+		"unbound and purged":                          {0, 5, "", another, "", poke.Purged},
+		"unbound, reloaded by this digest before":     {0, 5, "", byProof, "", poke.Reloaded},
+		"bound, reloaded by this digest before":       {5, 5, "", byProof, "", poke.Purged},
+		"unbound and stored: no webhook":              {0, 5, digest, "", "", poke.Unseen},
+		"another client's dummy says nothing of ours": {4, 4, "4417e0@4", "", "", poke.Purged},
+		"a last-reload that cannot be read":           {4, 6, "", "{", "", poke.Stale},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,11 +61,21 @@ func TestJudge(t *testing.T) {
 			if tc.last != "" {
 				answer.Annotations[keys.LastReload] = tc.last
 			}
+			if tc.record != "" {
+				answer.Annotations[keys.ConfigRecord] = tc.record
+			}
 			got := poke.Judge(answer, poke.Request{Digest: digest, Generation: tc.bound})
 			assert.Equal(t, tc.want, got.Outcome)
 			assert.Equal(t, tc.want == poke.Reloaded, got.LastReload.Hash != "", "the explanation belongs to a reload only")
 		})
 	}
+}
+
+func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
+	t.Parallel()
+	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "live", Generation: 4}).Outcome)
+	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "live", Generation: 3}).Outcome)
 }
 
 func TestDoTellsFailuresApart(t *testing.T) {

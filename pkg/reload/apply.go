@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,19 +35,15 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 	if !l.opts.Webhook {
 		return l.stamp(ctx, s, verdict)
 	}
-	if err := l.read(ctx, s, in, unread(in)); err != nil {
-		return l.retry(ctx, s, unreadable(err))
-	}
-	id, _ := in.Ring.Newest()
-	hash, err := digest.Hash(id.ID, digest.Subset(in.Current, in.Intent.Refs()))
+	proof, err := l.proof(ctx, s, in)
 	if err != nil {
-		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err, soon: true})
+		return l.retry(ctx, s, unreadable(err))
 	}
 	request := poke.Request{
 		GroupVersionKind: s.object.Kind.GroupVersionKind,
 		Namespace:        s.key.Namespace,
 		Name:             s.key.Name,
-		Digest:           hash,
+		Digest:           proof,
 		Generation:       s.object.Generation(),
 		Keys:             l.opts.Reader.Keys,
 	}
@@ -59,11 +56,30 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 		log.FromContext(ctx).Info("No webhook looked at the write; stamping directly", "workload", s.key)
 		s.stored = true
 		return l.stamp(ctx, s, verdict)
-	case poke.Current, poke.Stale, poke.Conflict:
+	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
 		return l.retry(ctx, s, l.unmoved(s, in, result.Outcome, err))
 	default:
 		return l.retry(ctx, s, failedWrite("ReloadFailed", err))
 	}
+}
+
+// insistent is after how many failures in a row, such as conflicts under constant change, a poke asks for whatever the
+// webhook reads live.
+const insistent = 3
+
+// proof returns the digest to ask with.
+func (l *loop) proof(ctx context.Context, s subject, in policy.Input) (string, error) {
+	newest, ok := in.Ring.Newest()
+	if !ok {
+		return "", digest.ErrNoKey
+	}
+	if s.object.Generation() != 0 && l.backoff.soon.NumRequeues(s.key) >= insistent {
+		return digest.Live, nil
+	}
+	if err := l.read(ctx, s, in, unread(in)); err != nil {
+		return "", err
+	}
+	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Intent.Refs()))
 }
 
 // fieldOwner names the loop in managedFields.
@@ -81,13 +97,11 @@ func unread(in policy.Input) []reference.Ref {
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
 func (l *loop) unmoved(s subject, in policy.Input, outcome poke.Outcome, err error) trouble {
 	passing := trouble{reason: "ReloadFailed", soon: true, quiet: true, err: cmp.Or(err, fmt.Errorf(
-		"the webhook holds that nothing is due (%s)", outcome))}
-	if outcome != poke.Current {
+		"the webhook reports that no reload is due (%s)", outcome))}
+	if outcome != poke.Current && outcome != poke.Purged {
 		return passing
 	}
-	due, err := played(s.view, stamp.Live{
-		States: digest.Subset(in.Current, in.Intent.Refs()), Ring: in.Ring, Namespace: s.key.Namespace, Revision: l.opts.Revision, Now: l.now(),
-	})
+	due, err := played(s.view, l.liveState(s, in.Ring, digest.Subset(in.Current, in.Intent.Refs())))
 	switch {
 	case err != nil:
 		return trouble{reason: "ReloadFailed", err: err}
@@ -130,9 +144,7 @@ func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) rec
 	if err != nil {
 		return l.retry(ctx, s, unreadable(err))
 	}
-	result, err := played(view, stamp.Live{
-		States: states, Ring: l.keys.Ring(), Namespace: s.key.Namespace, Revision: l.opts.Revision, Now: l.now(),
-	})
+	result, err := played(view, l.liveState(s, l.keys.Ring(), states))
 	if err != nil {
 		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err, soon: true})
 	}
@@ -157,13 +169,18 @@ func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) rec
 	return l.done(ctx, s, verdict, last, answer.Generation)
 }
 
+// liveState is what the webhook would have read.
+func (l *loop) liveState(s subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Live {
+	return stamp.Live{
+		States: states, Ring: ring, Namespace: s.key.Namespace, Now: l.now(),
+		Revision: l.opts.Revision, ReloadMissingRequired: l.opts.ReloadMissingRequired,
+	}
+}
+
 // played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
 // it pass, or could not stamp it: then nothing may be written.
 func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
-	req, err := pokeRequest(stored, live.States, live.Ring)
-	if err != nil {
-		return stamp.Result{}, err
-	}
+	req := pokeRequest(stored)
 	result := stamp.Choose(req).Apply(req, live)
 	switch {
 	case result.Reject != nil:
@@ -175,53 +192,12 @@ func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
 }
 
 // pokeRequest returns the admission request that a poke of the stored workload would be.
-func pokeRequest(stored stamp.View, states map[reference.Ref]digest.State, ring digest.Ring) (stamp.Request, error) {
-	id, ok := ring.Newest()
-	if !ok {
-		return stamp.Request{}, digest.ErrNoKey
-	}
-	hash, err := digest.Hash(id.ID, states)
-	if err != nil {
-		return stamp.Request{}, err
-	}
+func pokeRequest(stored stamp.View) stamp.Request {
 	before, after := stored, stored
 	before.Marks = stored.Marks.Without(stamp.Dummy)
 	after.Marks = maps.Clone(before.Marks)
-	after.Marks[stamp.Dummy] = poke.Dummy(hash, stored.Generation)
-	return stamp.Request{Old: before, New: after}, nil
-}
-
-// adopt writes the Baseline: what is there now is what the pods have.
-func (l *loop) adopt(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
-	marks := s.view.Marks
-	baseline, folded, err := policy.Adopt(policy.Adoption{
-		Input: in, Verdict: verdict, Previous: marks.Baseline(), TemplateHash: marks[stamp.Hash], Limit: s.view.BaselineRoom(),
-	})
-	if err != nil {
-		return l.retry(ctx, s, trouble{reason: "BaselineImpossible", err: err})
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.object.ResourceVersion(),
-		"annotations":     map[string]string{l.opts.Reader.Keys.ConfigBaseline: baseline.String()},
-	}})
-	if err != nil {
-		return l.retry(ctx, s, trouble{reason: "BaselineImpossible", err: err})
-	}
-	answer := metadataOf(s)
-	if err := l.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), fieldOwner); err != nil {
-		return l.retry(ctx, s, failedWrite("BaselineFailed", err))
-	}
-	if answer.Annotations[l.opts.Reader.Keys.ConfigBaseline] != baseline.String() {
-		s.stored = true
-		// It may see another state for a moment, but not for long.
-		passing := l.backoff.soon.NumRequeues(s.key) < persistent
-		return l.retry(ctx, s, trouble{reason: "BaselineFailed", soon: passing, quiet: true, err: errors.New("the webhook did not accept the baseline: it sees another state or has another digest key")})
-	}
-	l.memory.AdoptedForeign(s.key, verdict.Foreign)
-	l.metrics.adopted(s.object.Kind)
-	l.told(s, folded, verdict)
-	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(verdict.Adopt))
-	return l.inOrder(s)
+	after.Marks[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
+	return stamp.Request{Old: before, New: after}
 }
 
 // purge removes a dummy that was stored while no webhook answered, and closes the treatment: nobody waits for it any more.

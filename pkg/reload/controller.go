@@ -99,28 +99,28 @@ func (l *loop) inScope(ctx context.Context, s subject) bool {
 // treat decides and acts: gather, decide, wait at the gates, apply.
 func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 	in := l.input(s)
-	reads := policy.Reads(in)
+	a := policy.Assess(in)
 	l.complain(ctx, s, in.Current)
-	if verdict := policy.Decide(in); len(reads) == 0 && verdict.Action == policy.Nothing && len(verdict.Adopt) == 0 {
+	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
 		l.warn(s, reasonHeld, "")
 		return l.purge(ctx, s)
 	}
 	if wait := l.memory.Deferred(s.key, l.now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}
 	}
-	if wait := l.postpone(ctx, s, in); wait > 0 {
+	if wait := l.postpone(ctx, s, a); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}
 	}
-	if err := l.read(ctx, s, in, reads); err != nil {
+	if err := l.read(ctx, s, in, a.Reads); err != nil {
 		return l.retry(ctx, s, unreadable(err))
 	}
-	return l.apply(ctx, s, in, policy.Decide(in))
+	return l.apply(ctx, s, in, policy.Assess(in))
 }
 
 // postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
 // later it is made, the more changes are taken for what the pods have started with.
-func (l *loop) postpone(ctx context.Context, s subject, in policy.Input) time.Duration {
-	if !policy.MayReload(in) {
+func (l *loop) postpone(ctx context.Context, s subject, a policy.Assessment) time.Duration {
+	if !a.MayReload {
 		return 0
 	}
 	if !s.events.first.IsZero() {
@@ -135,6 +135,7 @@ func (l *loop) postpone(ctx context.Context, s subject, in policy.Input) time.Du
 
 func (l *loop) input(s subject) policy.Input {
 	return policy.Input{
+		Namespace:             s.key.Namespace,
 		Intent:                s.view.Intent,
 		Required:              s.view.Required,
 		Known:                 s.view.Marks.Known(),
@@ -171,37 +172,35 @@ func (l *loop) read(ctx context.Context, s subject, in policy.Input, refs []refe
 }
 
 // apply does what the Verdict calls for.
-func (l *loop) apply(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.Assessment) reconcile.Result {
+	verdict := a.Verdict
 	l.hold(ctx, s, verdict)
 	switch {
 	case verdict.Action == policy.Reload:
 		return l.reload(ctx, s, in, verdict)
-	case len(verdict.Foreign) > 0:
+	case verdict.Foreign != "":
 		if t, ok := l.mayAdoptForeign(ctx, s, verdict.Foreign); !ok {
 			return l.retry(ctx, s, t)
 		}
-		return l.adopt(ctx, s, in, verdict)
+		return l.adopt(ctx, s, in, a)
 	case len(verdict.Adopt) > 0:
-		return l.adopt(ctx, s, in, verdict)
+		return l.adopt(ctx, s, in, a)
 	default:
 		return l.purge(ctx, s)
 	}
 }
 
-// mayAdoptForeign looks for the keys once more, since the ring in memory may be old, and then allows each foreign key to
+// mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
 // be taken over once. If not, it returns what is in the way.
-func (l *loop) mayAdoptForeign(ctx context.Context, s subject, ids []digest.KeyID) (trouble, bool) {
+func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) (trouble, bool) {
 	if err := l.keys.Refresh(ctx); err != nil {
 		return failedWrite("ForeignDigestKey", err), false
 	}
-	ring := l.keys.Ring()
-	for _, id := range ids {
-		if _, ok := ring.Key(id); ok {
-			return trouble{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
-		}
+	if _, ok := l.keys.Ring().Key(id); ok {
+		return trouble{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
 	}
-	if !l.memory.MayAdoptForeign(s.key, ids) {
-		return foreignKey(ids), false
+	if !l.memory.MayAdoptForeign(s.key, id) {
+		return foreignKey(id), false
 	}
 	return trouble{}, true
 }
@@ -210,7 +209,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, ids []digest.KeyI
 func (l *loop) inOrder(s subject) reconcile.Result {
 	l.memory.Settled(s.key, s.events.last)
 	l.memory.Done(s.key)
-	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonFolded, reasonLost)
+	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonLost)
 	l.backoff.forget(s.key)
 	return reconcile.Result{}
 }

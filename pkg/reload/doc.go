@@ -4,7 +4,7 @@
 //	               ▼
 //	            Index ──► queue of workloads ──► Reconcile ──► policy.Decide ──► gates ──► poke (or direct write)
 //	               ▲                                 │
-//	workload ──────┘ event                           └── Baseline, Events, metrics
+//	workload ──────┘ event                           └── Record, Events, metrics
 //
 // The queue is keyed by workload: ten changed objects are one item, and a workload that cannot be written backs off
 // alone. What is due is found by comparing, never by counting events, so that nothing depends on having seen them. All

@@ -26,8 +26,8 @@ const (
 	reasonReloaded = "Reloaded"
 	reasonHeld     = "ReloadHeld"
 	reasonMissing  = "ConfigMissing"
-	reasonAdopted  = "BaselineAdopted"
-	reasonFolded   = "RecordFolded"
+	reasonAdopted  = "RecordAdopted"
+	reasonNoRoom   = "RecordTooLarge"
 	reasonLost     = "StampLost"
 	reasonProblems = "InvalidAnnotation"
 )
@@ -137,15 +137,11 @@ func (l *loop) absent(ctx context.Context, s subject, refs []reference.Ref) []re
 	})
 }
 
-// told tells of an adoption that the user should know of.
-func (l *loop) told(s subject, folded bool, verdict policy.Verdict) {
-	if len(verdict.Foreign) > 0 {
+// reportLostKey says that what was recorded under a lost key was adopted anew.
+func (l *loop) reportLostKey(s subject, verdict policy.Verdict) {
+	if verdict.Foreign != "" {
 		l.warn(s, reasonAdopted, fmt.Sprintf(
-			"the recorded digests were made with the key %s, which is gone: the present configuration is taken as the running one", verdict.Foreign[0]))
-	}
-	if folded {
-		l.warn(s, reasonFolded,
-			"too many config objects to record each: a change will still restart the pods, but its cause cannot be named")
+			"the recorded digests were made with the key %s, which is gone: the present configuration is taken as the running one", verdict.Foreign))
 	}
 }
 
@@ -239,7 +235,7 @@ func causeKinds(last record.LastReload) string {
 
 func causeLabels() []string {
 	return []string{
-		string(reference.ConfigMap), string(reference.Secret), string(policy.Folded.Kind),
+		string(reference.ConfigMap), string(reference.Secret), string(policy.Any.Kind),
 		record.CauseConfigChange, record.CauseVerifiedReload, record.CauseListEdit, record.CauseRelease,
 	}
 }

@@ -82,7 +82,7 @@ func TestRelated(t *testing.T) {
 		"a Secret":    {causes: []reference.Ref{db}, want: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "db"}},
 		"a ConfigMap": {causes: []reference.Ref{app}, want: &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "app"}},
 		"several":     {causes: []reference.Ref{app, db}, why: "there is room for one: to name the first would say that the others had no part in it"},
-		"folded":      {causes: []reference.Ref{policy.Folded}, why: "no object has this name"},
+		"folded":      {causes: []reference.Ref{policy.Any}, why: "no object has this name"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

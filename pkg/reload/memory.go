@@ -259,28 +259,24 @@ func (m *memory) Seen(key Key) time.Time {
 	return seen
 }
 
-// MayAdoptForeign reports whether a Record under foreign keys may be taken over: once for each key and workload, so that
+// MayAdoptForeign reports whether a Record under a foreign key may be taken over: once for each key and workload, so that
 // two installations do not fight.
-func (m *memory) MayAdoptForeign(key Key, ids []digest.KeyID) bool {
+func (m *memory) MayAdoptForeign(key Key, id digest.KeyID) bool {
 	may := true
-	m.recall(key, func(n *note) {
-		may = !slices.ContainsFunc(ids, func(id digest.KeyID) bool { return n.adopted[id] })
-	})
+	m.recall(key, func(n *note) { may = !n.adopted[id] })
 	return may
 }
 
-// AdoptedForeign notes that a Record under foreign keys was taken over.
-func (m *memory) AdoptedForeign(key Key, ids []digest.KeyID) {
-	if len(ids) == 0 {
+// AdoptedForeign notes that a Record under a foreign key was taken over.
+func (m *memory) AdoptedForeign(key Key, id digest.KeyID) {
+	if id == "" {
 		return
 	}
 	m.with(key, func(n *note) {
 		if n.adopted == nil {
 			n.adopted = map[digest.KeyID]bool{}
 		}
-		for _, id := range ids {
-			n.adopted[id] = true
-		}
+		n.adopted[id] = true
 	})
 }
 

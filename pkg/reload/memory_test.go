@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
 func TestMemoryKeepsEventsThatCameDuringATreatment(t *testing.T) {
@@ -121,12 +119,12 @@ func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	m := newMemory(5 * time.Second)
-	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}))
-	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}), "the write may have failed: what is due stays due")
-	m.AdoptedForeign(key, []digest.KeyID{"aaaaaaaa"})
-	assert.False(t, m.MayAdoptForeign(key, []digest.KeyID{"aaaaaaaa"}), "somebody wrote it back: two installations must not fight")
-	assert.True(t, m.MayAdoptForeign(key, []digest.KeyID{"bbbbbbbb"}))
-	assert.True(t, m.MayAdoptForeign(Key{Name: "pay"}, []digest.KeyID{"aaaaaaaa"}), "each workload for itself")
+	assert.True(t, m.MayAdoptForeign(key, "aaaaaaaa"))
+	assert.True(t, m.MayAdoptForeign(key, "aaaaaaaa"), "the write may have failed: what is due stays due")
+	m.AdoptedForeign(key, "aaaaaaaa")
+	assert.False(t, m.MayAdoptForeign(key, "aaaaaaaa"), "somebody wrote it back: two installations must not fight")
+	assert.True(t, m.MayAdoptForeign(key, "bbbbbbbb"))
+	assert.True(t, m.MayAdoptForeign(Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
 }
 
 func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
@@ -137,7 +135,7 @@ func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
 	m.Done(key)
 	m.Recovered(key)
 	m.Events(key)
-	m.AdoptedForeign(key, nil)
+	m.AdoptedForeign(key, "")
 	assert.Empty(t, m.notes, "a cluster has many workloads that ask for nothing")
 }
 

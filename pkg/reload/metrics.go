@@ -44,7 +44,7 @@ func newMetrics(reg prometheus.Registerer, m *memory, now func() time.Time) *met
 		verdicts:  counter("verdicts_total", "Verdicts that were not routine (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for what is adopted.", "verdict", "reason"),
 		pokes:     counter("pokes_total", "Reloads asked of the webhook, by outcome.", "outcome"),
 		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or by configuration.", "kind"),
-		adoptions: counter("adoptions_total", "Baselines written.", "kind"),
+		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was taken as the running one.", "kind"),
 		failures:  counter("retries_total", "Treatments of a workload that failed and are due again, by reason.", "reason"),
 		latencies: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pod_reloader_reload_duration_seconds",
@@ -90,7 +90,7 @@ func (m *metrics) verdict(v policy.Verdict) {
 	action, reason := string(v.Action), changeTypes(v.Changes)
 	switch {
 	case v.Action != policy.Nothing:
-	case len(v.Foreign) > 0:
+	case v.Foreign != "":
 		action, reason = "adopt", "foreign-key"
 	case len(v.Adopt) > 0:
 		action, reason = "adopt", "unknown"

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -26,7 +25,7 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
 		{Action: policy.Hold, Changes: []policy.Change{deleted}},
 		{Action: policy.Nothing, Adopt: []reference.Ref{ref}},
-		{Action: policy.Nothing, Adopt: []reference.Ref{ref}, Foreign: []digest.KeyID{"aaaaaaaa"}},
+		{Action: policy.Nothing, Adopt: []reference.Ref{ref}, Foreign: "aaaaaaaa"},
 		{Action: policy.Nothing},
 	} {
 		m.verdict(v)

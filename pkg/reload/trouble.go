@@ -92,7 +92,7 @@ func unreadable(err error) trouble {
 	return t
 }
 
-func foreignKey(ids []digest.KeyID) trouble {
+func foreignKey(id digest.KeyID) trouble {
 	return trouble{reason: "ForeignDigestKey", err: fmt.Errorf(
-		"the recorded digests were made with the key %s, which this installation does not have, and its takeover was undone once; make sure that one installation looks after a workload, or give both the same digest key Secret", ids[0])}
+		"the recorded digests were made with the key %s, which this installation does not have, and its takeover was undone once; make sure that one installation looks after a workload, or give both the same digest key Secret", id)}
 }

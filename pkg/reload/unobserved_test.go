@@ -69,7 +69,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			}
 			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
-			s.view.Marks = stamp.Marks{stamp.Record: "v1:" + string(newest.ID) + ":configmap/app=-"}
+			s.view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 			result := l.treat(t.Context(), s)
 			assert.Equal(t, 1, tc.store.reads)
 			assert.Equal(t, tc.writes, w.writes)

@@ -5,14 +5,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
-
-// LiveDigest stands for whatever digest the webhook reads live. It proves itself, but only for one generation: the loop
-// asks with it where the configuration changes faster than a digest can be proven.
-const LiveDigest = "live"
 
 // dummy is a request for a reload that a write brings.
 type dummy struct {
@@ -50,7 +47,7 @@ func verify(d *draft) bool {
 	case d.unread != nil:
 		d.reject(CodeUnverified, "the digest cannot be verified: %v; try again", d.unread)
 		return true
-	case given.bound && given.digest == LiveDigest, d.proves(given.digest):
+	case given.bound && given.digest == digest.Live, d.proves(given.digest):
 	case !given.bound && (d.TemplateChanged || !d.New.Marks.sameStamp(d.Old.Marks)):
 		return false // rollout undo brought it back: it is stale (rule 3)
 	default:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -17,7 +18,7 @@ func (d *draft) explain(cause string) string {
 	last := record.LastReload{
 		Time: d.live.Now.UTC().Truncate(time.Millisecond), Hash: d.Marks[Hash], Cause: cause, Generation: d.Old.Generation,
 	}
-	if given, ok := d.dummy(); ok && given.digest != last.Hash {
+	if given, ok := d.dummy(); ok && given.digest != last.Hash && given.digest != digest.Live {
 		last.Digest = given.digest
 	}
 	for _, c := range d.Changes {

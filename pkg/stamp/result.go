@@ -67,6 +67,9 @@ func (d *draft) warnStale() {
 // fit drops what would make the object invalid, the least important first: without the Record the hash still detects a
 // Change. What the write itself has as it shall be had room.
 func (d *draft) fit() {
+	if !d.Marks.sameStamp(d.New.Marks) && len(d.Marks[Hash])+len(d.Marks[Restart]) > d.New.TemplateRoom {
+		d.withoutStamp()
+	}
 	room := d.New.WorkloadRoom
 	for _, slot := range []Slot{Record, LastReload} {
 		if len(d.Marks[Record])+len(d.Marks[LastReload]) > room && !d.Marks.same(d.New.Marks, slot) {
@@ -74,11 +77,19 @@ func (d *draft) fit() {
 			delete(d.Marks, slot)
 		}
 	}
-	if (d.TemplateChanged || d.Create) && !d.Marks.sameStamp(d.New.Marks) && len(d.Marks[Hash])+len(d.Marks[Restart]) > d.New.TemplateRoom {
-		d.Marks = d.Marks.Without(Hash, Restart, Record)
-	}
 	if d.noRoom {
 		d.warn("pod-reloader: the annotations leave no room to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
 			"name fewer, or shorten other annotations", len(d.tracked()))
 	}
+}
+
+// withoutStamp takes a stamp back that has no room on the template.
+func (d *draft) withoutStamp() {
+	if d.Create || d.TemplateChanged {
+		d.Marks = d.Marks.Without(Hash, Restart, Record)
+	} else {
+		d.Marks = d.Old.Marks.Without(Dummy)
+	}
+	d.Changes, d.Stamped = nil, false
+	d.warn("pod-reloader: the annotations of the pod template leave no room for the config-hash; shorten others")
 }

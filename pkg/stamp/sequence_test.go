@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
 // started returns a world with configmap/a, configmap/b and secret/a, and a stamped workload that tracks configmap/a and
@@ -414,7 +416,7 @@ func TestSequence32ConstantChangeBetweenPasses(t *testing.T) {
 		annotate(raw, "other", "1", "spec", "template")
 		w.set(cm("a"), "C")
 	}
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.bound(LiveDigest)) }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.bound(digest.Live)) }))
 	assert.Equal(t, w.hash(), w.marks()[Hash], "the second pass stamps what it reads")
 	w.other = nil
 	w.at(t, 1, "once")

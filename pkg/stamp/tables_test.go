@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -283,7 +284,7 @@ func TestRule4Verify(t *testing.T) {
 			hash: written, record: written, last: written,
 		},
 		"whatever is read live, and due": {
-			since: changed, write: dummyOf(func(w *world) string { return w.bound(LiveDigest) }),
+			since: changed, write: dummyOf(func(w *world) string { return w.bound(digest.Live) }),
 			hash: written, record: written, last: written,
 		},
 		"right, but the pods have it already": {
@@ -291,7 +292,7 @@ func TestRule4Verify(t *testing.T) {
 			hash:  kept, record: kept, last: kept,
 		},
 		"whatever is read live, but the pods have it already": {
-			write: dummyOf(func(w *world) string { return w.bound(LiveDigest) }),
+			write: dummyOf(func(w *world) string { return w.bound(digest.Live) }),
 			hash:  kept, record: kept, last: kept,
 		},
 		"right, but held": {
@@ -319,7 +320,7 @@ func TestRule4Verify(t *testing.T) {
 			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
 		},
 		"whatever is read live, for no generation": {
-			since: changed, write: dummyOf(func(*world) string { return LiveDigest }),
+			since: changed, write: dummyOf(func(*world) string { return digest.Live }),
 			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
 		},
 		"cannot be verified": {
