@@ -50,7 +50,7 @@ func TestConfigMap(t *testing.T) {
 	// A fleet is nothing to anybody, until the configuration says what it is.
 	early := r.fleet("early")
 	r.Settled()
-	assert.Empty(t, r.get("early").GetAnnotations()[scene.ConfigBaseline])
+	assert.Empty(t, r.get("early").GetAnnotations()[scene.ConfigRecord])
 	assert.Empty(t, scene.TemplateAnnotations(r.get("early")))
 	started := time.Now()
 	r.write(withFleet)
@@ -66,8 +66,8 @@ func TestConfigMap(t *testing.T) {
 	})
 	stamped := time.Since(started)
 	r.Await("the adoption of what was there before", func() error {
-		if r.get("early").GetAnnotations()[scene.ConfigBaseline] == "" {
-			return errors.New("it has no Baseline")
+		if r.get("early").GetAnnotations()[scene.ConfigRecord] == "" {
+			return errors.New("it has no Record")
 		}
 		return nil
 	})
@@ -75,7 +75,7 @@ func TestConfigMap(t *testing.T) {
 	r.serving(1, `"added":["`+fleetText+`"]`)
 	r.AwaitEvent(settings, "ConfigurationApplied", "added "+fleetText)
 	late := r.fleet("late")
-	assert.Contains(t, scene.TemplateAnnotations(r.get("late"))[scene.ConfigRecord], "configmap/app=", "stamped at admission")
+	assert.Contains(t, r.get("late").GetAnnotations()[scene.ConfigRecord], "configmap/app=", "stamped at admission")
 	r.Settled()
 	r.RequireChanges(early, 0, "adding its kind restarts nothing")
 	r.change("2", 1, "one change is one restart", early, late, builtin)

@@ -49,7 +49,7 @@ func TestFile(t *testing.T) {
 	r.AwaitEvent(pod, "ConfigurationApplied", "added "+fleetText)
 	r.valid(1)
 	w := r.fleet("web")
-	assert.Contains(t, scene.TemplateAnnotations(r.get("web"))[scene.ConfigRecord], "configmap/app=", "stamped at admission")
+	assert.Contains(t, r.get("web").GetAnnotations()[scene.ConfigRecord], "configmap/app=", "stamped at admission")
 	r.change("2", 1, "one change is one restart", w)
 	r.explained("web", files.path())
 

@@ -74,10 +74,10 @@ func ours(object *unstructured.Unstructured) map[string]string {
 func unmarked(s *scene.Scene, of observe.Workload, why string) {
 	s.Helper()
 	stored := s.Get(of)
-	for _, mark := range []string{scene.ConfigHash, scene.ConfigBaseline, scene.LastReload} {
+	for _, mark := range []string{scene.ConfigHash, scene.ConfigRecord, scene.LastReload} {
 		assert.NotContains(s, stored.GetAnnotations(), mark, "%s: %s", of, why)
 	}
-	for _, mark := range []string{scene.ConfigHash, scene.ConfigRecord} {
+	for _, mark := range []string{scene.ConfigHash, scene.ConfigRestart} {
 		assert.NotContains(s, scene.TemplateAnnotations(stored), mark, "%s: %s", of, why)
 	}
 }

@@ -67,7 +67,7 @@ func TestWrongListsAreToldAndTheRestWorks(t *testing.T) {
 			assert.Contains(t, texts, told, "%s: the write is answered with a warning", name)
 			s.AwaitEvent(workloads[name], "InvalidAnnotation", told)
 		}
-		assert.Contains(t, scene.TemplateAnnotations(s.Get(workloads[name]))[scene.ConfigRecord], "configmap/app=", "%s: the valid name is tracked", name)
+		assert.Contains(t, s.Get(workloads[name]).GetAnnotations()[scene.ConfigRecord], "configmap/app=", "%s: the valid name is tracked", name)
 
 		patchWorkload(user, workloads[name], `{"metadata":{"labels":{"a":"b"}}}`)
 		assert.Empty(t, heard.Take(), "%s: a write that did not bring the problem is not told of it again", name)
@@ -256,11 +256,10 @@ func TestMarksEditedByHandAreRestored(t *testing.T) {
 			{template(scene.ConfigHash, `"0123456789abcdef"`), false},
 			{template(scene.ConfigHash, `"not a hash at all"`), false},
 			{template(scene.ConfigHash, `null`), true},
-			{template(scene.ConfigRecord, `"v1:00000000:configmap/app=0123456789abcdef@1"`), false},
-			{template(scene.ConfigRecord, `"garbage"`), false},
-			{template(scene.ConfigRecord, `null`), true},
-			{workload(scene.ConfigBaseline, `"v1:00000000:-:configmap/app=0123456789abcdef@1"`), false},
-			{workload(scene.ConfigBaseline, `"garbage"`), false},
+			{workload(scene.ConfigRecord, `"v1:-:00000000:configmap/app=0123456789abcdef@1"`), false},
+			{workload(scene.ConfigRecord, `"garbage"`), false},
+			{workload(scene.ConfigRecord, `null`), true},
+			{template(scene.ConfigRestart, `"7"`), false},
 			{workload(scene.LastReload, `"{}"`), false},
 			{workload(scene.LastReload, `null`), true},
 		} {

@@ -72,8 +72,8 @@ func TestKindThatIsServedLater(t *testing.T) {
 
 	require.NoError(t, s.Create(t.Context(), newFleet(s, "early")))
 	s.Await("the kind to be looked after", func() error {
-		if get("early").GetAnnotations()[scene.ConfigBaseline] == "" {
-			return errors.New("it has no Baseline")
+		if get("early").GetAnnotations()[scene.ConfigRecord] == "" {
+			return errors.New("it has no Record")
 		}
 		return nil
 	})
@@ -84,7 +84,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	fleet.Serve(s, newFleet(s, "probe"))
 	s.CreatePromptly(newFleet(s, "late"))
 	late := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "late"}
-	assert.Contains(t, fleet.TemplateAnnotations(get("late"))[scene.ConfigRecord], "configmap/app=", "the webhook stamps the kind at CREATE")
+	assert.Contains(t, get("late").GetAnnotations()[scene.ConfigRecord], "configmap/app=", "the webhook stamps the kind at CREATE")
 	s.SetConfigMap("app", "key", "3")
 	s.AwaitChanges(w, 2, "now by the webhook")
 	s.AwaitChanges(late, 1, "now by the webhook")

@@ -34,7 +34,7 @@ func TestStampThatIsNotStoredIsTold(t *testing.T) {
 		stored := newFleet(s, "one")
 		stored.SetGroupVersionKind(forgetful.Kind())
 		require.NoError(t, s.Client.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
-		if stored.GetAnnotations()[scene.ConfigBaseline] == "" {
+		if stored.GetAnnotations()[scene.ConfigRecord] == "" {
 			return assert.AnError
 		}
 		return nil

@@ -124,7 +124,7 @@ func TestSecretOfOneMebibyte(t *testing.T) {
 	require.NoError(t, s.Create(t.Context(), secret))
 	workloads := everyKind(s, "web", scene.Uses{Secrets: []string{"large"}, Unread: true})
 	for _, w := range workloads {
-		assert.Contains(t, scene.TemplateAnnotations(s.Get(w))[scene.ConfigRecord], "secret/large=", "%s is stamped, in time for the API server", w)
+		assert.Contains(t, s.Get(w).GetAnnotations()[scene.ConfigRecord], "secret/large=", "%s is stamped, in time for the API server", w)
 	}
 	secret.Data["blob"][corev1.MaxSecretSize-1] ^= 1
 	require.NoError(t, s.Update(t.Context(), secret))
@@ -143,7 +143,7 @@ func TestTwoHundredReferencesOnOneWorkload(t *testing.T) {
 		uses.Secrets = append(uses.Secrets, name)
 	}
 	w := s.Deployment("web", uses)
-	record := scene.TemplateAnnotations(s.Get(w))[scene.ConfigRecord]
+	record := s.Get(w).GetAnnotations()[scene.ConfigRecord]
 	assert.Contains(t, record, "configmap/config-000=")
 	assert.Contains(t, record, "secret/config-099=", "each of the 200 is recorded by name")
 

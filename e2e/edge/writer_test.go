@@ -115,7 +115,7 @@ func TestJobIsStampedAtCreationOnly(t *testing.T) {
 	key := types.NamespacedName{Namespace: s.Namespace, Name: "import"}
 	require.NoError(t, s.Client.Get(t.Context(), key, job))
 	require.NotEmpty(t, job.Spec.Template.Annotations[scene.ConfigHash], "a Job is stamped at CREATE")
-	require.Contains(t, job.Spec.Template.Annotations[scene.ConfigRecord], "configmap/app=")
+	require.Contains(t, job.Annotations[scene.ConfigRecord], "configmap/app=")
 
 	mark, err := s.Installation.ControlPlane().Audit().Mark()
 	require.NoError(t, err)

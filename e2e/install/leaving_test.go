@@ -124,12 +124,12 @@ func (u *user) leave() {
 // cleanUp removes what is left on the workloads, as the documentation says.
 func (u *user) cleanUp(of ...interface{ String() string }) {
 	u.Helper()
-	u.kubectl("annotate", "deployments,statefulsets,daemonsets,cronjobs", "--all", "--all-namespaces", configBaseline+"-", lastReload+"-")
+	u.kubectl("annotate", "deployments,statefulsets,daemonsets,cronjobs", "--all", "--all-namespaces", configRecord+"-", lastReload+"-")
 	list := &appsv1.DeploymentList{}
 	require.NoError(u, u.world.Client().List(u.Context(), list, client.InNamespace(u.namespace)))
 	require.GreaterOrEqual(u, len(list.Items), len(of))
 	for _, d := range list.Items {
-		assert.NotContains(u, d.Annotations, configBaseline)
+		assert.NotContains(u, d.Annotations, configRecord)
 		assert.NotContains(u, d.Annotations, lastReload)
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 // The annotations, as the documentation names them.
 const (
-	configMaps     = "pod-reloader.cs.sap.com/configmaps"
-	configHash     = "pod-reloader.cs.sap.com/config-hash"
-	configBaseline = "pod-reloader.cs.sap.com/config-baseline"
-	lastReload     = "pod-reloader.cs.sap.com/last-reload"
+	configMaps   = "pod-reloader.cs.sap.com/configmaps"
+	configHash   = "pod-reloader.cs.sap.com/config-hash"
+	configRecord = "pod-reloader.cs.sap.com/config-record"
+	lastReload   = "pod-reloader.cs.sap.com/last-reload"
 )
 
 // workload is a Deployment with one pod that depends on a ConfigMap.
@@ -131,7 +131,7 @@ func (u *user) seen() {
 // awaitKnown waits until pod-reloader knows what a workload's pods run with.
 func (u *user) awaitKnown(of observe.Workload) {
 	u.Helper()
-	require.NoError(u, u.watcher.Await(patiently(u.T), "the Record or Baseline of "+of.String(), func() error {
+	require.NoError(u, u.watcher.Await(patiently(u.T), "the Record of "+of.String(), func() error {
 		object := u.watcher.Object(of)
 		if object == nil {
 			return fmt.Errorf("%s is not seen yet", of)
@@ -140,7 +140,7 @@ func (u *user) awaitKnown(of observe.Workload) {
 		if err := u.world.Client().Get(u.Context(), client.ObjectKeyFromObject(object), deployment); err != nil {
 			return err
 		}
-		if deployment.Annotations[configBaseline] == "" && deployment.Spec.Template.Annotations[configHash] == "" {
+		if deployment.Annotations[configRecord] == "" && deployment.Spec.Template.Annotations[configHash] == "" {
 			return fmt.Errorf("its annotations are %v", deployment.Annotations)
 		}
 		return nil

@@ -155,9 +155,9 @@ func (i *Installation) awaitCanary(
 	return nil
 }
 
-// mark is what tells that a workload's configuration is known: the hash of its template, or its baseline.
+// mark changes when a workload's configuration becomes known: the hash of its template, or its Record.
 func (i *Installation) mark(object *unstructured.Unstructured) string {
-	return i.templateMark(object) + object.GetAnnotations()[i.options.Prefix+"config-baseline"]
+	return i.templateMark(object) + object.GetAnnotations()[i.options.Prefix+"config-record"]
 }
 
 // templateMark is what changes with every reload.

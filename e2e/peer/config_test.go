@@ -58,7 +58,7 @@ func TestListsMayHaveSpaces(t *testing.T) {
 	w := s.Deployment("web", scene.Uses{Annotations: map[string]string{
 		scene.ConfigMaps: "a, b", scene.Secrets: "\n  c ,\n",
 	}})
-	record := scene.TemplateAnnotations(s.Get(w))[scene.ConfigRecord]
+	record := s.Get(w).GetAnnotations()[scene.ConfigRecord]
 	for _, ref := range []string{"configmap/a=", "configmap/b=", "secret/c="} {
 		assert.Contains(t, record, ref, "the name behind the white space is tracked")
 	}

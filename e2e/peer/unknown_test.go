@@ -100,11 +100,10 @@ func withoutMarks(t *testing.T, object []byte) []byte {
 	require.NoError(t, decoder.Decode(&u))
 	annotations, _, _ := unstructured.NestedFieldNoCopy(u, "metadata", "annotations")
 	delete(annotations.(map[string]any), scene.LastReload)
-	delete(annotations.(map[string]any), scene.ConfigBaseline)
+	delete(annotations.(map[string]any), scene.ConfigRecord)
 	onTemplate, _, _ := unstructured.NestedFieldNoCopy(u, "spec", "template", "metadata", "annotations")
 	marks, _ := onTemplate.(map[string]any)
 	delete(marks, scene.ConfigHash)
-	delete(marks, scene.ConfigRecord)
 	if len(marks) == 0 {
 		unstructured.RemoveNestedField(u, "spec", "template", "metadata", "annotations")
 	}

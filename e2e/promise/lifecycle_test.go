@@ -40,7 +40,7 @@ func TestP1AndP2ThroughTheLifeOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	f, in := newFleetWithInstallation(t)
 	f.nothing("the installation on a cluster full of workloads")
-	f.everything("a change after the installation, known from the Baseline alone")
+	f.everything("a change after the installation, known from the adopted Record alone")
 	f.restarts(in)
 	f.downtime(in)
 	f.keys(in)
@@ -225,7 +225,7 @@ func (f *fleet) keys(in *installation.Installation) {
 	require.NoError(f, in.StartAll(f.Patiently()))
 	f.nothing("the loss of the digest key")
 	for _, w := range f.workloads {
-		f.AwaitEvent(w, "BaselineAdopted", "which is gone")
+		f.AwaitEvent(w, "RecordAdopted", "which is gone")
 	}
 	f.everything("a change after the loss of the digest key")
 }

@@ -134,5 +134,5 @@ func TestP2EditedListsStampAtOnce(t *testing.T) {
 	s.Settled()
 	s.AssertChanges(w, 1, "its list was extended")
 	s.AssertChanges(other, 0, "its list names the same objects as before")
-	assert.Contains(t, scene.TemplateAnnotations(s.Get(w))[scene.ConfigRecord], "configmap/more=", "the new object is recorded")
+	assert.Contains(t, s.Get(w).GetAnnotations()[scene.ConfigRecord], "configmap/more=", "the new object is recorded")
 }

@@ -50,7 +50,7 @@ func TestP5UnknownFieldsOfAnUnknownKindSurviveEveryReload(t *testing.T) {
 	require.NoError(t, cp.Apply(t.Context(), strings.ReplaceAll(string(manifest), "SPACE", s.Namespace)))
 	w := observe.Workload{Kind: "Gadget", Namespace: s.Namespace, Name: "odd"}
 	require.NoError(t, watcher.Await(s.Patiently(), "the gadget to be known", func() error {
-		if o := watcher.Object(w); o == nil || o.GetAnnotations()[scene.ConfigBaseline]+scene.TemplateAnnotations(o)[scene.ConfigHash] == "" {
+		if o := watcher.Object(w); o == nil || o.GetAnnotations()[scene.ConfigRecord] == "" {
 			return assert.AnError
 		}
 		return nil
@@ -67,7 +67,7 @@ func TestP5UnknownFieldsOfAnUnknownKindSurviveEveryReload(t *testing.T) {
 // withoutMarks is what a user has written of an object.
 func withoutMarks(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
-	for _, key := range []string{scene.ConfigHash, scene.ConfigRecord, scene.ConfigBaseline, scene.LastReload} {
+	for _, key := range []string{scene.ConfigHash, scene.ConfigRestart, scene.ConfigRecord, scene.LastReload} {
 		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", key)
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations", key)
 	}

@@ -162,7 +162,7 @@ func TestP5OnlyAWrongProofIsRejected(t *testing.T) {
 	assert.NoError(t, f.users.Create(t.Context(), copied), "one that was copied from elsewhere is purged")
 	assert.NotContains(t, f.Get(observe.Deployment(f.Namespace, "copied")).GetAnnotations(), scene.ConfigHash)
 	for _, garbage := range []string{
-		`"` + scene.ConfigBaseline + `":"garbage"`, `"` + scene.LastReload + `":"{"`,
+		`"` + scene.ConfigRecord + `":"garbage"`, `"` + scene.LastReload + `":"{"`,
 		`"` + scene.ConfigMaps + `":"app,,App!,../etc"`, `"` + scene.Secrets + `":" , "`,
 	} {
 		assert.NoError(t, annotate(w, garbage), "garbage in an annotation is answered by a warning at most: %s", garbage)

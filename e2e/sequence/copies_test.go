@@ -31,15 +31,16 @@ func TestMarksCopiedFromElsewhereDoNothing(t *testing.T) {
 	restored.SetNamespace(to.Namespace)
 	annotations := restored.GetAnnotations()
 	annotations[scene.ConfigHash] = "0123456789abcdef@7"
-	annotations[scene.ConfigBaseline] = "v1:00000000:-:configmap/app=0123456789abcdef@1"
+	annotations[scene.ConfigRecord] = "v1:-:00000000:configmap/app~0123456789abcdef@1"
 	restored.SetAnnotations(annotations)
 	require.NoError(t, to.Create(t.Context(), restored), "a stale dummy that came along is no reason to reject")
 
 	copied := observe.Deployment(to.Namespace, "web")
 	stored := to.Get(copied)
-	for _, mark := range []string{scene.ConfigHash, scene.ConfigBaseline, scene.LastReload} {
+	for _, mark := range []string{scene.ConfigHash, scene.LastReload} {
 		assert.NotContains(t, stored.GetAnnotations(), mark, "a mark of another workload says nothing here")
 	}
+	assert.NotContains(t, stored.GetAnnotations()[scene.ConfigRecord], "0123456789abcdef", "nor does its Record")
 	assert.NotEqual(t, scene.TemplateAnnotations(from.Get(w))[scene.ConfigHash], scene.TemplateAnnotations(stored)[scene.ConfigHash],
 		"the copy is stamped with the content of its own namespace")
 	to.Settled()
@@ -56,9 +57,9 @@ func TestSameNameAndContentInTwoNamespacesHaveDifferentDigests(t *testing.T) {
 	for range 2 {
 		s := scene.New(t, shared)
 		s.ConfigMap("app", scene.Data{"key": "1"})
-		marks := scene.TemplateAnnotations(s.Get(s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}})))
-		hashes = append(hashes, marks[scene.ConfigHash])
-		records = append(records, entry(t, marks[scene.ConfigRecord]))
+		stored := s.Get(s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}}))
+		hashes = append(hashes, scene.TemplateAnnotations(stored)[scene.ConfigHash])
+		records = append(records, entry(t, stored.GetAnnotations()[scene.ConfigRecord]))
 	}
 	assert.NotEqual(t, hashes[0], hashes[1], "one tenant's digest must tell nothing about another's content")
 	assert.NotEqual(t, records[0], records[1])

@@ -14,9 +14,9 @@ import (
 // entry returns the items of a Record, without the version and the key.
 func entry(t *testing.T, record string) string {
 	t.Helper()
-	parts := strings.SplitN(record, ":", 3)
-	require.Len(t, parts, 3, "the record %q", record)
-	items, _, _ := strings.Cut(parts[2], "@")
+	parts := strings.SplitN(record, ":", 4)
+	require.Len(t, parts, 4, "the record %q", record)
+	items, _, _ := strings.Cut(parts[3], "@")
 	return items
 }
 

@@ -61,7 +61,7 @@ func TestNextToNoRoomForMarks(t *testing.T) {
 	require.NoError(t, s.Create(t.Context(), full), "255 KiB of annotations are the user's right")
 
 	w := observe.Deployment(s.Namespace, "full")
-	assert.Contains(t, scene.TemplateAnnotations(s.Get(w))[scene.ConfigRecord], "*=", "the Record is folded into what fits")
+	assert.Contains(t, s.Get(w).GetAnnotations()[scene.ConfigRecord], ":*", "the Record takes the form that fits")
 	s.SetConfigMap(names[3], "key", "2")
 	s.AwaitChanges(w, 1, "the change is seen, though its cause has no name")
 	s.Settled()

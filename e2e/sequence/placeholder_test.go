@@ -25,8 +25,8 @@ func TestRequiredSecretThatChangesRightAfterItsCreationRestarts(t *testing.T) {
 	s := scene.New(t, in)
 	w := s.Deployment("web", scene.Uses{Secrets: []string{"tls"}, Replicas: 1})
 	s.Secret("tls", scene.Data{"tls.crt": "placeholder"})
-	s.AwaitWorkload(w, "the Baseline of the placeholder, which nothing holds back", func(o *unstructured.Unstructured) bool {
-		return strings.Contains(o.GetAnnotations()[scene.ConfigBaseline], "secret/tls=")
+	s.AwaitWorkload(w, "the Record of the placeholder, which nothing holds back", func(o *unstructured.Unstructured) bool {
+		return strings.Contains(o.GetAnnotations()[scene.ConfigRecord], "secret/tls~")
 	})
 	s.SetSecret("tls", "tls.crt", "the certificate")
 

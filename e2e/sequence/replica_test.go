@@ -62,7 +62,7 @@ func TestReplicasWithDifferentKeysDoNotFight(t *testing.T) {
 	}
 	first := in.Replicas()[0]
 	require.NoError(t, in.RemoveReplica(t.Context(), first))
-	s.AwaitEvent(w, "BaselineAdopted", "digest")
+	s.AwaitEvent(w, "RecordAdopted", "digest")
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "the replica with the other key goes on from what it found")
 	s.Settled()

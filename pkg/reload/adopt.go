@@ -61,3 +61,11 @@ func noRoom(fits bool) string {
 	return "the annotations leave no room to record the config objects: a change still restarts pods that were stamped once, " +
 		"but its cause cannot be named; name fewer objects, or shorten other annotations"
 }
+
+// newerRecord is the text of the Event about a Record that cannot be read; empty if it can.
+func newerRecord(known policy.Known) string {
+	if !known.Newer {
+		return ""
+	}
+	return "a newer version of pod-reloader has recorded the running configuration: changes are not acted upon; upgrade this one"
+}

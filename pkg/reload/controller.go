@@ -101,6 +101,7 @@ func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 	in := l.input(s)
 	a := policy.Assess(in)
 	l.complain(ctx, s, in.Current)
+	l.warn(s, reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
 		l.warn(s, reasonHeld, "")
 		return l.purge(ctx, s)
@@ -209,7 +210,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) 
 func (l *loop) inOrder(s subject) reconcile.Result {
 	l.memory.Settled(s.key, s.events.last)
 	l.memory.Done(s.key)
-	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonLost)
+	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost)
 	l.backoff.forget(s.key)
 	return reconcile.Result{}
 }

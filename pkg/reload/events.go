@@ -28,6 +28,7 @@ const (
 	reasonMissing  = "ConfigMissing"
 	reasonAdopted  = "RecordAdopted"
 	reasonNoRoom   = "RecordTooLarge"
+	reasonNewer    = "RecordOfNewerVersion"
 	reasonLost     = "StampLost"
 	reasonProblems = "InvalidAnnotation"
 )

@@ -47,12 +47,11 @@ func (d *draft) result() Result {
 	return d.Result
 }
 
-// keepNewer keeps a Record that a newer version of this program has written: it is neither judged nor replaced.
+// keepNewer keeps a stored Record that a newer version of this program has written: it is neither judged nor replaced. One
+// that only the write brings may be a hand edit.
 func (d *draft) keepNewer() {
-	for _, marks := range []Marks{d.Old.Marks, d.New.Marks} {
-		if _, err := record.Parse(marks[Record]); errors.Is(err, record.ErrNewer) && !d.Create {
-			d.Marks.put(marks, Record)
-		}
+	if _, err := record.Parse(d.Old.Marks[Record]); errors.Is(err, record.ErrNewer) {
+		d.Marks.put(d.Old.Marks, Record)
 	}
 }
 

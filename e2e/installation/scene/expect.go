@@ -114,13 +114,13 @@ func (s *Scene) AwaitWorkload(of observe.Workload, what string, holds func(*unst
 	return now
 }
 
-// AwaitAdopted waits until the Baseline of a workload has the content of an object, like "secret/tls": from then on a change
+// AwaitAdopted waits until the Record of a workload has the content of an object, like "secret/tls": from then on a change
 // of that one counts.
 func (s *Scene) AwaitAdopted(of observe.Workload, ref string) {
 	s.Helper()
-	item := regexp.MustCompile(`[:,]` + regexp.QuoteMeta(ref) + `=[0-9a-f]`)
+	item := regexp.MustCompile(`[:,]` + regexp.QuoteMeta(ref) + `[=~][0-9a-f]`)
 	s.AwaitWorkload(of, "the adoption of "+ref, func(o *unstructured.Unstructured) bool {
-		return item.MatchString(o.GetAnnotations()[ConfigBaseline])
+		return item.MatchString(o.GetAnnotations()[ConfigRecord])
 	})
 }
 
@@ -128,7 +128,7 @@ func (s *Scene) AwaitAdopted(of observe.Workload, ref string) {
 // for every change.
 func (s *Scene) AwaitKnown(of observe.Workload) {
 	s.Helper()
-	s.AwaitWorkload(of, "the Record or Baseline", func(o *unstructured.Unstructured) bool {
-		return TemplateAnnotations(o)[ConfigRecord] != "" || o.GetAnnotations()[ConfigBaseline] != ""
+	s.AwaitWorkload(of, "the Record", func(o *unstructured.Unstructured) bool {
+		return o.GetAnnotations()[ConfigRecord] != ""
 	})
 }

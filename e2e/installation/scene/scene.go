@@ -24,12 +24,12 @@ import (
 
 // The annotations, as the documentation names them.
 const (
-	ConfigMaps     = "pod-reloader.cs.sap.com/configmaps"
-	Secrets        = "pod-reloader.cs.sap.com/secrets"
-	ConfigHash     = "pod-reloader.cs.sap.com/config-hash"
-	ConfigRecord   = "pod-reloader.cs.sap.com/config-record"
-	ConfigBaseline = "pod-reloader.cs.sap.com/config-baseline"
-	LastReload     = "pod-reloader.cs.sap.com/last-reload"
+	ConfigMaps    = "pod-reloader.cs.sap.com/configmaps"
+	Secrets       = "pod-reloader.cs.sap.com/secrets"
+	ConfigHash    = "pod-reloader.cs.sap.com/config-hash"
+	ConfigRestart = "pod-reloader.cs.sap.com/config-restart"
+	ConfigRecord  = "pod-reloader.cs.sap.com/config-record"
+	LastReload    = "pod-reloader.cs.sap.com/last-reload"
 )
 
 // Patience bounds every wait of a scene: long enough for a loaded machine, and a failure in the end.

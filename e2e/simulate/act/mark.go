@@ -40,7 +40,7 @@ func markActs() []act {
 const onTemplate = "template/"
 
 func markParameter() parameter {
-	names := []string{onTemplate + "config-hash", "config-hash", "config-record", "config-baseline", "last-reload"}
+	names := []string{onTemplate + "config-hash", onTemplate + "config-restart", "config-hash", "config-record", "last-reload"}
 	return required("mark", isOneOf(names...), pick(names...))
 }
 
