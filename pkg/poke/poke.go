@@ -124,32 +124,33 @@ func Judge(answer metav1.Object, r Request) Result {
 		return Result{Outcome: Unseen}
 	}
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
+	proven := err == nil && r.provenBy(last)
 	switch {
-	case err == nil && r.reloadedBy(last):
+	case proven && (r.Generation == 0 || last.Generation == r.Generation):
 		return Result{Outcome: Reloaded, LastReload: last}
 	case r.Generation != 0 && answer.GetGeneration() != r.Generation:
 		return Result{Outcome: Stale}
-	case r.recordedBy(annotations[keys.ConfigRecord]):
+	case r.recordedBy(annotations[keys.ConfigRecord], proven, last.Hash):
 		return Result{Outcome: Current}
 	default:
 		return Result{Outcome: Purged}
 	}
 }
 
-// reloadedBy tells whether a reload is the one that was asked for.
-func (r Request) reloadedBy(last record.LastReload) bool {
-	proven := r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest
-	return proven && (r.Generation == 0 || last.Generation == r.Generation)
+// provenBy tells whether a reload was made with the digest.
+func (r Request) provenBy(last record.LastReload) bool {
+	return r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest
 }
 
-// recordedBy tells whether a Record says that the pods have the configuration of the digest.
-func (r Request) recordedBy(text string) bool {
+// recordedBy tells whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that
+// it belongs to, or because it belongs to the hash of a reload that the digest has proven.
+func (r Request) recordedBy(text string, proven bool, reloaded string) bool {
 	rec, err := record.Parse(text)
 	if err != nil || rec.Empty() {
 		return false
 	}
 	hash, _ := rec.ConfigHash()
-	return hash == r.Digest || rec.BelongsTo(r.Digest)
+	return hash == r.Digest || rec.BelongsTo(r.Digest) || proven && rec.BelongsTo(reloaded)
 }
 
 // classify tells the rejections of the webhook from every other failure.
