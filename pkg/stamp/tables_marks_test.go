@@ -1,0 +1,177 @@
+package stamp
+
+import (
+	"testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+func TestRule5StampRelease(t *testing.T) {
+	t.Parallel()
+	names := func(object string) func(*world, map[string]any) {
+		return func(_ *world, raw map[string]any) {
+			spec := raw["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			container := spec["containers"].([]any)[0].(map[string]any)
+			container["envFrom"] = []any{map[string]any{"configMapRef": map[string]any{"name": object}}}
+		}
+	}
+	judge(t, RuleTemplateChanged, map[string]row{
+		"brings the configuration along": {
+			since: changed, write: release,
+			hash: written, record: written, last: written,
+		},
+		"that changes no configuration leaves the hash alone": {
+			write: release,
+			hash:  kept, record: kept, last: kept,
+		},
+		"neither where something was adopted": {
+			since: adopted, write: release,
+			hash: kept, record: kept, last: kept,
+		},
+		"nor by a manifest that knows nothing of our marks": {
+			write: both((*world).forget, release),
+			hash:  kept, record: kept, last: kept,
+		},
+		"by such a manifest, with configuration": {
+			since: changed, write: both((*world).forget, release),
+			hash: written, record: written, last: written,
+		},
+		"held": {
+			since: held, write: release,
+			hash: kept, record: kept, last: kept,
+		},
+		"that tracks one more object": {
+			since: adopted, write: names("c"),
+			hash: written, record: written, last: kept,
+		},
+		"with a hash by hand that says nothing": {
+			write: both(release, func(w *world, raw map[string]any) { w.mark(raw, Hash, "x") }),
+			hash:  "x", record: written, last: kept,
+		},
+		"the state cannot be read: the old marks stay, the loop catches up": {
+			since: func(w *world) { changed(w); unread(w) }, write: both((*world).forget, release),
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
+		},
+	})
+}
+
+func TestRule5StampLists(t *testing.T) {
+	t.Parallel()
+	lists := func(configMaps string) func(*world, map[string]any) {
+		return func(w *world, raw map[string]any) { annotate(raw, w.keys.ConfigMaps, configMaps) }
+	}
+	judge(t, RuleListsEdited, map[string]row{
+		"one more": {
+			write: lists("a,b"),
+			hash:  written, record: written, last: written,
+		},
+		"one less": {
+			write: lists(""),
+			hash:  written, record: written, last: written,
+		},
+		"one that does not exist": {
+			write: lists("a,typo"),
+			hash:  written, record: written, last: written, warning: "configmap/typo",
+		},
+		"one that is tracked already": {
+			since: func(w *world) {
+				adopted(w)
+				w.write(func(raw map[string]any) { lists("a,b")(w, raw) })
+			}, write: lists("a"),
+			hash: kept, record: kept, last: kept,
+		},
+		"the state cannot be read": {
+			since: unread, write: lists("a,b"),
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
+		},
+	})
+}
+
+func TestRule6Restore(t *testing.T) {
+	t.Parallel()
+	judge(t, RuleMarksForgotten, map[string]row{
+		"a PUT that knows none of them": {
+			write: (*world).forget,
+			hash:  kept, record: kept, last: kept,
+		},
+		"also where a change is due: that is the loop's": {
+			since: changed, write: (*world).forget,
+			hash: kept, record: kept, last: kept,
+		},
+		"one of them, and nothing can be read": {
+			since: unread, write: func(w *world, raw map[string]any) { w.mark(raw, Record, "") },
+			hash: kept, record: kept, last: kept,
+		},
+	})
+	edit := func(slot Slot, value string) func(*world, map[string]any) {
+		return func(w *world, raw map[string]any) { w.mark(raw, slot, value) }
+	}
+	live := func(w *world, raw map[string]any) { w.mark(raw, Hash, w.hash()) }
+	judge(t, RuleMarksEdited, map[string]row{
+		"a hash by hand":        {write: edit(Hash, "mine"), hash: kept, record: kept, last: kept, warning: "has restored them: config-hash"},
+		"a restart by hand":     {write: edit(Restart, "7"), hash: kept, record: kept, last: kept, warning: "config-restart"},
+		"a Record by hand":      {write: edit(Record, "v1:garbage"), hash: kept, record: kept, last: kept, warning: "config-record"},
+		"a last reload by hand": {write: edit(LastReload, "{}"), hash: kept, record: kept, last: kept, warning: "last-reload"},
+		"a stamp that is due":   {since: changed, write: live, hash: written, record: written, last: written},
+		"a stamp of a state that is over": {since: changed, write: func(w *world, raw map[string]any) {
+			live(w, raw)
+			w.set(cm("a"), "over")
+		}, hash: kept, record: kept, last: kept, warning: "restored"},
+		"a true hash under another key": {since: func(w *world) { w.rotate("2") }, write: live, hash: kept, record: kept, last: kept, warning: "restored"},
+		"a stamp, but held":             {since: held, write: live, hash: kept, record: kept, last: kept, warning: "restored"},
+		"a Record that hides a Change": {since: changed, write: func(w *world, raw map[string]any) {
+			w.mark(raw, Record, w.liveRecord(true).String())
+		}, hash: kept, record: kept, last: kept, warning: "config-record"},
+		"a reload without a stamp, such as a Job made anew": {since: changed, write: func(w *world, raw map[string]any) {
+			w.mark(raw, Record, w.liveRecord(true).String())
+			w.mark(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.marks()[Hash], Cause: record.CauseConfigChange}.String())
+		}, hash: kept, record: written, last: written},
+		"the state cannot be read": {since: func(w *world) { changed(w); unread(w) }, write: live, hash: kept, record: kept, last: kept, warning: "the API server is down"},
+	})
+}
+
+func TestRule7Adopt(t *testing.T) {
+	t.Parallel()
+	optIn := func(_ *world, raw map[string]any) { annotate(raw, autoKey, "true") }
+	judge(t, RuleAdopt, map[string]row{
+		"opting in through the other dialect": {
+			write: optIn,
+			hash:  kept, record: written, last: kept,
+		},
+		"a change that is due stays due": {
+			since: changed, write: optIn,
+			hash: kept, record: written, last: kept,
+		},
+		"the state cannot be read": {
+			since: unread, write: optIn,
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
+		},
+	})
+}
+
+func TestRule8Nothing(t *testing.T) {
+	t.Parallel()
+	judge(t, RuleNothing, map[string]row{
+		"a scale, and nothing can be read": {
+			since: unread, write: scaled,
+			hash: kept, record: kept, last: kept,
+		},
+		"a label where a change is due: that is the loop's": {
+			since: changed,
+			write: func(_ *world, raw map[string]any) {
+				raw["metadata"].(map[string]any)["labels"] = map[string]any{"x": "y"}
+			},
+			hash: kept, record: kept, last: kept,
+		},
+		"a Record that a newer version wrote is not replaced": {
+			since: func(w *world) {
+				w.away = true
+				w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:x") })
+				w.away = false
+				changed(w)
+			},
+			write: scaled,
+			hash:  kept, record: kept, last: kept,
+		},
+	})
+}
