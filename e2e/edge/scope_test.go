@@ -64,7 +64,7 @@ func TestScopeOfObjectSelector(t *testing.T) {
 	require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, leaving)))
 	s.SetConfigMap("app", "key", "2")
 	s.Settled()
-	s.RequireChanges(w, 0, "a PUT that knows nothing of our marks takes it out of the scope, which restarts nothing")
+	s.RequireChanges(w, 1, "a PUT without the hash takes it out of the scope: out of scope nothing is patched, and nothing is reloaded")
 }
 
 // The labels by which a user takes a workload out, on the shared installation.
@@ -101,7 +101,13 @@ func scopes(t *testing.T, own *installation.Installation, inside *scene.Scene, s
 	outside.Settled()
 	for _, w := range no {
 		outside.AssertChanges(w, 1, "out of scope, only its user changes it")
-		unmarked(outside, w, "it is out of scope")
+		if own != nil {
+			unmarked(outside, w, "it is out of scope")
+			continue
+		}
+		stored := outside.Get(w)
+		assert.NotContains(t, scene.TemplateAnnotations(stored), scene.ConfigHash, "%s: a label excludes it", w)
+		assert.Contains(t, stored.GetAnnotations()[scene.ConfigRecord], "v1:-:", "%s: what its pods have is recorded, for the end of the exclusion", w)
 	}
 	requests, err := in.ControlPlane().Audit().Since(t.Context(), mark)
 	require.NoError(t, err)
