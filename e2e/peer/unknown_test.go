@@ -84,7 +84,7 @@ func TestFieldsNewerThanTheLibrarySurviveTheWebhook(t *testing.T) {
 			require.NoError(t, err)
 			got, err := operations.Apply(sent)
 			require.NoError(t, err)
-			assert.Contains(t, string(patch), "config-hash", "the workload is stamped")
+			assert.Contains(t, string(patch), "config-record", "the workload is stamped, or adopted where it never was")
 			assert.Contains(t, string(got), "9007199254740993", "a number that a float cannot hold is kept")
 			assert.JSONEq(t, string(sent), string(withoutMarks(t, got)), "but for our annotations the workload is as it was sent")
 		})
