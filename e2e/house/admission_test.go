@@ -112,9 +112,10 @@ func TestWebhookSeesOnlyWorkloadsThatNameUs(t *testing.T) {
 			before: workload{annotations: annotated}, after: workload{annotations: annotated}, create: true,
 		},
 		"Ignored": {
-			reason: "excluded by label",
+			reason: "excluded by label: its annotations of ours must be kept nevertheless",
 			before: workload{annotations: annotated, labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}},
 			after:  workload{annotations: annotated, labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}},
+			create: true, update: true,
 		},
 		"DisabledLater": {
 			reason: "the write that excludes is seen: the dummy is to be purged",
