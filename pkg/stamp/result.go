@@ -64,14 +64,14 @@ func (d *draft) warnStale() {
 }
 
 // fit drops what would make the object invalid, the least important first: without the Record the hash still detects a
-// Change. What the write itself has as it shall be had room.
+// Change. Marks that the write has already count, too: a patch of other annotations brings them along.
 func (d *draft) fit() {
-	if !d.Marks.sameStamp(d.New.Marks) && len(d.Marks[Hash])+len(d.Marks[Restart]) > d.New.TemplateRoom {
+	if stamp := len(d.Marks[Hash]) + len(d.Marks[Restart]); stamp > 0 && stamp > d.New.TemplateRoom {
 		d.withoutStamp()
 	}
 	room := d.New.WorkloadRoom
 	for _, slot := range []Slot{Record, LastReload} {
-		if len(d.Marks[Record])+len(d.Marks[LastReload]) > room && !d.Marks.same(d.New.Marks, slot) {
+		if _, ok := d.Marks[slot]; ok && len(d.Marks[Record])+len(d.Marks[LastReload]) > room {
 			d.noRoom = d.noRoom || slot == Record
 			delete(d.Marks, slot)
 		}
@@ -82,10 +82,14 @@ func (d *draft) fit() {
 	}
 }
 
-// withoutStamp takes a stamp back that has no room on the template.
+// withoutStamp takes a stamp back that has no room on the template. Pods that start now have the live state, also without a
+// hash: the Record then belongs to none.
 func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Marks = d.Marks.Without(Hash, Restart, Record)
+		if rec, err := policy.Fresh(d.input(policy.Known{}), "", true); err == nil && d.unread == nil {
+			d.putRecord(d.Marks, rec)
+		}
 	} else {
 		d.Marks = d.Old.Marks.Without(Dummy)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -17,8 +18,40 @@ func TestNoRoomAtAll(t *testing.T) {
 	w := newWorld(t)
 	raw := w.manifest(w.lists("a", ""))
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
+	w.set(cm("a"), "A")
 	require.Nil(t, w.create(raw))
-	assert.Empty(t, w.marks(), "a stamp never makes an object invalid")
+	assert.Empty(t, w.marks()[Hash], "a stamp never makes an object invalid")
+	rec, err := record.Parse(w.marks()[Record])
+	require.NoError(t, err)
+	assert.True(t, rec.BelongsTo(""))
+	assert.Len(t, rec.Items([]reference.Ref{cm("a")}), 1, "the pods start with the present content")
+}
+
+// A patch brings the marks along that the stored object has: they must not make it invalid, either.
+func TestPatchThatFillsTheTemplateDropsTheHash(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	require.NotEmpty(t, w.marks()[Hash])
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
+	}))
+	assert.Empty(t, w.marks()[Hash])
+	w.at(t, 1, "the release only")
+	w.set(cm("a"), "B")
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", "", "spec", "template") }))
+	assert.Equal(t, w.hash(), w.marks()[Hash], "the change that came meanwhile is due")
+	w.at(t, 2, "the second release brings the change")
+}
+
+func TestPatchThatFillsTheWorkloadDropsTheRecord(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	require.NotEmpty(t, w.marks()[Record])
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", maxAnnotations-250)) }))
+	assert.Empty(t, w.marks()[Record])
+	assert.NotEmpty(t, w.marks()[Hash])
+	w.set(cm("a"), "B")
+	w.at(t, 1, "the hash still detects a change")
 }
 
 // Marks that are carried over must not make a write invalid that has no room for them any more.
