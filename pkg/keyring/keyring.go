@@ -14,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,8 @@ type Keyring struct {
 	complaints map[string]string
 	// seen counts what the watch has delivered.
 	seen uint64
+	// changed is called after each change of the ring.
+	changed []func()
 
 	refreshing chan struct{} // a mutex that can be waited for with a context
 	refreshed  time.Time
@@ -105,6 +108,14 @@ func New(o Options) (*Keyring, error) {
 // Ring returns the current ring, without a lock; it is empty until Ready.
 func (k *Keyring) Ring() digest.Ring {
 	return *k.ring.Load()
+}
+
+// OnChange registers a function that is called after each change of the ring, by the goroutine that noticed it. It must not
+// block. Register before Start.
+func (k *Keyring) OnChange(f func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.changed = append(k.changed, f)
 }
 
 // Ready tells whether there is a key to sign with.
@@ -234,6 +245,15 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	}
 	newest, _ := ring.Newest()
 	k.log.Info("The digest keys have changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
+	for _, f := range k.listeners() {
+		f()
+	}
+}
+
+func (k *Keyring) listeners() []func() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.changed)
 }
 
 // store is take under the lock. It tells whether the ring is another one now.

@@ -48,8 +48,9 @@ func ringOf(t *testing.T, data map[string][]byte) digest.Ring {
 type replica struct {
 	*keyring.Keyring
 
-	mu    sync.Mutex
-	lines []string
+	mu      sync.Mutex
+	lines   []string
+	changes int
 }
 
 func newReplica(t *testing.T, s *server, random io.Reader) *replica {
@@ -65,6 +66,11 @@ func newReplica(t *testing.T, s *server, random io.Reader) *replica {
 	})
 	require.NoError(t, err)
 	r.Keyring = k
+	k.OnChange(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changes++
+	})
 	return r
 }
 
@@ -88,7 +94,14 @@ func (r *replica) awaitRing(t *testing.T, want digest.Ring) {
 // awaitChanges waits until the ring has changed so often in all.
 func (r *replica) awaitChanges(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.logged("The digest keys have changed") == n }, wait, tick)
+	require.Eventually(t, func() bool { return r.logged("The digest keys have changed") == n && r.reported() == n }, wait, tick)
+}
+
+// reported counts the calls of OnChange's function.
+func (r *replica) reported() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes
 }
 
 func (r *replica) logged(text string) int {

@@ -141,6 +141,8 @@ func (k *fakeKeys) Refresh(context.Context) error {
 	return k.err
 }
 
+func (k *fakeKeys) OnChange(func()) {}
+
 func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	t.Parallel()
 	one, two := ringOf(t, "a"), ringOf(t, "ab")

@@ -35,9 +35,13 @@ func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
 // Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
-	if !l.ready(ctx) {
-		// The readiness of the process tells of it; a line and an Event for each workload would not help.
-		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	if l.store.WaitForSync(ctx) != nil {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	if l.keys.Ring().Empty() {
+		// The readiness of the process reports it; a line and an Event for each workload would not help. The first key queues
+		// all workloads again.
+		return reconcile.Result{}, nil
 	}
 	s, ok, err := l.subject(ctx, key)
 	if err != nil {
@@ -63,12 +67,6 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	l.announce(s)
 	l.missStamp(s)
 	return l.treat(ctx, s), nil
-}
-
-// ready waits for the config objects to be known, and tells whether there is a digest key. It is false when the context
-// ends.
-func (l *loop) ready(ctx context.Context) bool {
-	return l.store.WaitForSync(ctx) == nil && !l.keys.Ring().Empty()
 }
 
 func (l *loop) subject(ctx context.Context, key Key) (subject, bool, error) {

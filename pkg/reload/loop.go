@@ -61,6 +61,8 @@ type Store interface {
 type Keys interface {
 	Ring() digest.Ring
 	Refresh(ctx context.Context) error
+	// OnChange registers a function that is called after each change of the ring.
+	OnChange(f func())
 }
 
 // Dependencies are the parts that the loop works with, besides those of the manager.
@@ -150,10 +152,14 @@ func (l *loop) lead(ctx context.Context) error {
 	l.memory.Lead()
 	now := l.now()
 	l.leads.Store(&now)
-	l.add(priorityWorkload, l.index.All()...)
+	l.addAll()
 	<-ctx.Done()
 	return nil
 }
+
+// addAll queues every workload. A change of the digest keys does so, too: what was recorded under a key that is lost must be
+// adopted before the next change, which would be missed otherwise.
+func (l *loop) addAll() { l.add(priorityWorkload, l.index.All()...) }
 
 // namespaceKind is the kind whose labels the namespace selector looks at.
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")

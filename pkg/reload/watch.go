@@ -26,6 +26,7 @@ import (
 // watch registers the sources of the queue.
 func (l *loop) watch(c controller.TypedController[Key], log logr.Logger) error {
 	l.store.OnEvent(l.configChanged)
+	l.keys.OnChange(l.addAll)
 	err := c.Watch(l.source(func(ctx context.Context) {
 		l.opts.Kinds.Follow(
 			func(kind workload.Kind) { l.join(ctx, kind, log.WithValues("kind", kind.ID())) },

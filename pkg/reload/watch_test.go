@@ -49,6 +49,9 @@ func TestStandbyQueuesNothing(t *testing.T) {
 
 	h.OnAdd(goes, false)
 	assert.Equal(t, 1, q.Len(), "and what comes")
+
+	l.addAll()
+	assert.Equal(t, 2, q.Len(), "all, when the digest keys have changed")
 }
 
 func deployment(kind workload.Kind, name string) *unstructured.Unstructured {
