@@ -27,6 +27,8 @@ FAULTS ?= true
 FOR ?= 2m
 REPLAY ?=
 SIMULATEFLAGS ?=
+# The package directories that make mutate changes; empty means the core.
+MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
 # What is compared with a real control plane at the pace of the models is apart: make simulate-check.
 PKG ?= $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
@@ -92,6 +94,10 @@ simulate-check: tools ## Replay histories on a real control plane, and compare w
 .PHONY: simulate-planted
 simulate-planted: ## Plant faults into the program and see that the simulator finds each (SIMULATEFLAGS="-only NAME")
 	go run ./e2e/simulate/planted $(SIMULATEFLAGS)
+
+.PHONY: mutate
+mutate: ## Change the code one operator at a time, and list what no unit test notices (MUTATE="pkg/stamp …"; takes hours)
+	go run ./e2e/cmd/mutate $(MUTATE)
 
 ##@ Checks
 

@@ -130,7 +130,7 @@ func compareHash(in Input) findings {
 	}
 	live, err := digest.Hash(key, digest.Subset(in.Current, refs))
 	f.stamped = err == nil && live == in.Known.Hash
-	if err == nil && !f.stamped && !in.Intent.Dynamic && len(refs) > 0 {
+	if err == nil && !f.stamped && !in.Intent.Dynamic {
 		return findings{changes: []Change{{Ref: Any, Type: Modified}}}
 	}
 	return f

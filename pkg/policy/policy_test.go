@@ -273,6 +273,9 @@ func TestDecideByTheHashAlone(t *testing.T) {
 		"SAP's, equal": {hash: digest.Revision("ns", []string{"a"}, nil, map[reference.Ref]digest.State{a: state(t, a, "A", "2")}), now: "A", want: adopt, stamped: true, change: func(in *Input) {
 			in.Namespace, in.Intent.ConfigMaps = "ns", []string{"a"}
 		}},
+		"SAP's, equal, one of each kind": {hash: digest.Revision("ns", []string{"a"}, []string{"s"}, map[reference.Ref]digest.State{a: state(t, a, "A", "2")}), now: "A", want: adopt, stamped: true, change: func(in *Input) {
+			in.Namespace, in.Intent.ConfigMaps, in.Intent.Secrets = "ns", []string{"a"}, []string{"s"}
+		}},
 		"SAP's, different": {hash: digest.Revision("ns", []string{"a"}, nil, nil), now: "A", want: adopt, change: func(in *Input) {
 			in.Namespace, in.Intent.ConfigMaps = "ns", []string{"a"}
 		}},
@@ -291,6 +294,16 @@ func TestDecideByTheHashAlone(t *testing.T) {
 			assert.Equal(t, c.now == "", len(got.Reads) > 0, "every content is needed")
 		})
 	}
+}
+
+// Where nothing is tracked any more, a hash that was over something says nothing.
+func TestHashAloneOfNothingTrackedIsNoChange(t *testing.T) {
+	t.Parallel()
+	in := input(t, "", "A")
+	hash, err := digest.Hash(newest(t), map[reference.Ref]digest.State{a: state(t, a, "A", "1")})
+	require.NoError(t, err)
+	in.Known, in.Intent.Tracked = KnownOf(hash), nil
+	assert.Empty(t, Assess(in).Verdict.Changes)
 }
 
 // Each judge decides on its own terms only.
@@ -377,11 +390,11 @@ func TestUnknown(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	var changes []Change
-	for i := range 3 {
+	for i := range 4 {
 		changes = append(changes, Change{reference.Ref{Kind: reference.Secret, Name: fmt.Sprint("s", i)}, Modified})
 	}
 	assert.Empty(t, Describe(nil, 2))
-	assert.Equal(t, "secret/s0 modified, secret/s1 modified and 1 more", Describe(changes, 2))
-	assert.Equal(t, "secret/s0 modified, secret/s1 modified, secret/s2 modified", Describe(changes, 3))
+	assert.Equal(t, "secret/s0 modified, secret/s1 modified and 2 more", Describe(changes, 2))
+	assert.Equal(t, "secret/s0 modified, secret/s1 modified, secret/s2 modified", Describe(changes[:3], 3))
 	assert.Equal(t, "a tracked object modified", Describe([]Change{{Any, Modified}}, 3))
 }

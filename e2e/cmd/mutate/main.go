@@ -1,0 +1,69 @@
+// Command mutate changes the code of packages, one operator at a time, and reports which changes no unit test notices.
+//
+//	go run ./e2e/cmd/mutate [-list FILE] [package directory…]
+//
+// It exits with 1 if the tests of a package notice less than 90 % of the mutants, or if a mutant survives that the list of
+// accepted survivors does not name. A mutant costs one run of its package's tests: the whole default list takes hours on two
+// cores, so that it is a tool for contributors and no part of the checks.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
+)
+
+// core are the packages that decide, and those that feed them.
+var core = []string{
+	"pkg/annotation", "pkg/digest", "pkg/policy", "pkg/record", "pkg/reference", "pkg/stamp", "pkg/workload",
+	"pkg/reload", "pkg/configstate", "pkg/keyring", "pkg/watch",
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	list := flag.String("list", filepath.Join("e2e", "cmd", "mutate", "survivors.yaml"), "the `file` with the accepted survivors")
+	flag.Parse()
+	packages := flag.Args()
+	if len(packages) == 0 {
+		packages = core
+	}
+	if err := run(ctx, *list, packages); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, list string, packages []string) error {
+	accepted, err := readSurvivors(list)
+	if err != nil {
+		return err
+	}
+	tool, err := toolchain.Builder{}.Build(ctx, "gremlins")
+	if err != nil {
+		return err
+	}
+	tree, err := export(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tree) }()
+	var failed error
+	for _, dir := range packages {
+		found, err := unleash(ctx, filepath.Join(tool, "gremlins"), tree, dir)
+		if err != nil {
+			return fmt.Errorf("mutate %s: %w", dir, err)
+		}
+		result := judge(dir, found, accepted)
+		fmt.Print(result)
+		failed = errors.Join(failed, result.err())
+	}
+	return failed
+}

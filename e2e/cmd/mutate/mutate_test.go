@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const report = `{"files": [{"file_name": "gates.go", "mutations": [
+  {"type": "CONDITIONALS_BOUNDARY", "status": "LIVED", "line": 2, "column": 7},
+  {"type": "CONDITIONALS_NEGATION", "status": "KILLED", "line": 2, "column": 7},
+  {"type": "INVERT_LOGICAL", "status": "NOT COVERED", "line": 3, "column": 1},
+  {"type": "ARITHMETIC_BASE", "status": "TIMED OUT", "line": 3, "column": 1}
+]}]}`
+
+func mutants(t *testing.T, body string) []mutant {
+	t.Helper()
+	found, err := parse([]byte(body), func(file string) ([]byte, error) {
+		require.Equal(t, "gates.go", file)
+		return []byte("package reload\n\tif wait < 0 {\n}\n"), nil
+	})
+	require.NoError(t, err)
+	return found
+}
+
+func TestSurvivorIsReportedWithItsLine(t *testing.T) {
+	t.Parallel()
+	r := judge("pkg/reload", mutants(t, report), nil)
+	assert.Equal(t, 2, r.killed, "a test that does not end has noticed, too")
+	assert.InDelta(t, 66.7, r.efficacy(), 0.1)
+	assert.Contains(t, r.String(), "pkg/reload/gates.go:2: CONDITIONALS_BOUNDARY survives: if wait < 0 {")
+	assert.ErrorContains(t, r.err(), "66.7 %")
+}
+
+func TestAcceptedSurvivorIsFoundByItsCode(t *testing.T) {
+	t.Parallel()
+	accepted := survivor{Package: "pkg/reload", File: "gates.go", Type: "CONDITIONALS_BOUNDARY", Code: "if wait < 0 {", Why: "0 waits for nothing"}
+	tests := map[string]struct {
+		change func(*survivor)
+		want   int
+	}{
+		"the same":           {func(*survivor) {}, 1},
+		"another package":    {func(s *survivor) { s.Package = "pkg/stamp" }, 0},
+		"another file":       {func(s *survivor) { s.File = "loop.go" }, 0},
+		"another mutation":   {func(s *survivor) { s.Type = "ARITHMETIC_BASE" }, 0},
+		"the line is edited": {func(s *survivor) { s.Code = "if wait <= 1 {" }, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := accepted
+			tc.change(&s)
+			r := judge("pkg/reload", mutants(t, report), []survivor{s})
+			assert.Equal(t, tc.want, r.accepted)
+			assert.Len(t, r.unknown, 1-tc.want)
+		})
+	}
+}
+
+func TestUnacceptedSurvivorFailsAboveTheShare(t *testing.T) {
+	t.Parallel()
+	assert.ErrorContains(t, result{dir: "pkg/stamp", killed: 99, lived: 1, unknown: []mutant{{}}}.err(), "1 mutants of pkg/stamp survive")
+	assert.NoError(t, result{dir: "pkg/stamp", killed: 99, lived: 1, accepted: 1}.err())
+	assert.NoError(t, result{dir: "pkg/stamp"}.err(), "nothing to mutate")
+}
+
+func TestReportOfAnotherFormIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := parse([]byte("{"), nil)
+	require.ErrorContains(t, err, "decode the report")
+	_, err = parse([]byte(`{"files": [{"file_name": "gates.go", "mutations": [{"line": 99}]}]}`), func(string) ([]byte, error) { return nil, nil })
+	require.ErrorContains(t, err, "no line 99")
+}
+
+// An entry whose line is not there any more accepts nothing, and only misleads.
+func TestAcceptedSurvivorsAreLinesOfTheCode(t *testing.T) {
+	t.Parallel()
+	list, err := readSurvivors("survivors.yaml")
+	require.NoError(t, err)
+	for _, s := range list {
+		code, err := os.ReadFile(filepath.Join("..", "..", "..", s.Package, s.File))
+		require.NoError(t, err)
+		lines := strings.Split(string(code), "\n")
+		for i := range lines {
+			lines[i] = strings.TrimSpace(lines[i])
+		}
+		assert.Contains(t, lines, s.Code, "%s/%s", s.Package, s.File)
+	}
+}
+
+func TestSurvivorWithoutReasonIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "survivors.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("[{package: pkg/stamp, file: patch.go, type: ARITHMETIC_BASE, code: x}]"), 0o600))
+	_, err := readSurvivors(path)
+	require.ErrorContains(t, err, "has no reason")
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// mutant is one change of the code, and what became of it.
+type mutant struct {
+	// File is relative to the package, Line counts from 1.
+	File string
+	Line int
+	// Type is the kind of change, Status what the tests made of it, both in the words of gremlins.
+	Type, Status string
+	// Code is the line that was changed, without white space around it.
+	Code string
+}
+
+// The statuses that count; "NOT COVERED" is also what gremlins says of each condition of a switch, since Go's coverage does
+// not count them: those are not run.
+const (
+	killed   = "KILLED"
+	lived    = "LIVED"
+	timedOut = "TIMED OUT"
+)
+
+// export copies the tracked files, as they are in the working directory, to a directory of their own: gremlins copies the
+// whole module for each worker, and bin/ is large.
+func export(ctx context.Context) (string, error) {
+	tree, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return "", err
+	}
+	const script = `git ls-files -z | tar --null --create --files-from - | tar --extract --directory "$1"`
+	if out, err := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script, "export", tree).CombinedOutput(); err != nil {
+		return tree, fmt.Errorf("copy the tracked files: %w: %s", err, out)
+	}
+	return tree, nil
+}
+
+// unleash mutates one package and returns its mutants.
+func unleash(ctx context.Context, gremlins, tree, dir string) ([]mutant, error) {
+	report := filepath.Join(tree, "mutants.json")
+	cmd := exec.CommandContext(ctx, gremlins, "unleash", "--silent", "--output", report,
+		"--workers", "2", "--timeout-coefficient", "20", "--invert-logical", "--invert-loopctrl", "./"+dir)
+	cmd.Dir = tree
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+	}
+	body, err := os.ReadFile(report)
+	if err != nil {
+		return nil, err
+	}
+	return parse(body, func(file string) ([]byte, error) { return os.ReadFile(filepath.Join(tree, dir, file)) })
+}
+
+// parse reads the report of gremlins; source returns the code of a file.
+func parse(body []byte, source func(file string) ([]byte, error)) ([]mutant, error) {
+	var report struct {
+		Files []struct {
+			Name      string `json:"file_name"`
+			Mutations []struct {
+				Type, Status string
+				Line         int
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &report); err != nil {
+		return nil, fmt.Errorf("decode the report of gremlins: %w", err)
+	}
+	var found []mutant
+	for _, file := range report.Files {
+		code, err := source(file.Name)
+		if err != nil {
+			return nil, err
+		}
+		lines := strings.Split(string(code), "\n")
+		for _, m := range file.Mutations {
+			if m.Line < 1 || m.Line > len(lines) {
+				return nil, fmt.Errorf("%s has no line %d", file.Name, m.Line)
+			}
+			found = append(found, mutant{File: file.Name, Line: m.Line, Type: m.Type, Status: m.Status, Code: strings.TrimSpace(lines[m.Line-1])})
+		}
+	}
+	return found, nil
+}
