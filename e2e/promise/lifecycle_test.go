@@ -30,6 +30,8 @@ type fleet struct {
 	expected int
 	// rounds counts the changes of the configuration.
 	rounds int
+	// crews have running pods, and a configuration that does not change: one is older than the installation, one younger.
+	crews []*crew
 }
 
 // fleetSize makes each event a repetition for that many workloads.
@@ -40,6 +42,7 @@ func TestP1AndP2ThroughTheLifeOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	f, in := newFleetWithInstallation(t)
 	f.nothing("the installation on a cluster full of workloads")
+	f.puts()
 	f.everything("a change after the installation, known from the adopted Record alone")
 	f.restarts(in)
 	f.downtime(in)
@@ -60,15 +63,26 @@ func TestP1AndP2ThroughFailovers(t *testing.T) {
 // newFleetWithInstallation installs pod-reloader on a cluster full of workloads.
 func newFleetWithInstallation(t *testing.T) (*fleet, *installation.Installation) {
 	t.Helper()
-	cp := controlplane.New(t, controlplane.Options{})
+	cp := controlplane.New(t, controlplane.Options{Nodes: crewSize})
 	f := newFleet(t, cp)
+	f.addCrew(t, cp)
 	f.Installation = installation.New(t, cp, installation.Options{
 		Args: []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=500ms"},
 	})
 	for _, w := range f.workloads {
 		f.AwaitKnown(w)
 	}
+	f.addCrew(t, cp)
 	return f, f.Installation
+}
+
+// addCrew starts workloads with pods in a namespace of their own.
+func (f *fleet) addCrew(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	c := newCrew(t, cp, false)
+	c.start()
+	c.ran = c.awaitReady("the start")
+	f.crews = append(f.crews, c)
 }
 
 func newFleet(t *testing.T, cp *controlplane.ControlPlane) *fleet {
@@ -94,6 +108,18 @@ func (f *fleet) nothing(event string) {
 	for _, w := range f.workloads {
 		f.RequireChanges(w, f.expected, event+" restarts nothing")
 	}
+	for _, c := range f.crews {
+		c.assertSame(event)
+	}
+}
+
+// puts replaces workloads, which is no change of them.
+func (f *fleet) puts() {
+	f.Helper()
+	for _, c := range f.crews {
+		c.puts()
+	}
+	f.nothing("a PUT with our annotations, and one without them")
 }
 
 // change gives every workload a new configuration by one write, to its ConfigMap or to its Secret in turn: two writes
