@@ -99,7 +99,12 @@ func (d *draft) reload(borne Marks, changes []policy.Change, cause string) {
 
 // putRecord puts a Record into marks, if there is room for it. Without it the hash still detects a Change.
 func (d *draft) putRecord(marks Marks, rec record.Record) {
-	text, fits := rec.Text(d.New.RecordRoom())
+	d.putRecordIn(marks, rec, d.New.RecordRoom())
+}
+
+// putRecordIn is putRecord in at most size bytes.
+func (d *draft) putRecordIn(marks Marks, rec record.Record, size int) {
+	text, fits := rec.Text(size)
 	if d.noRoom = !fits; d.noRoom {
 		delete(marks, Record)
 		return

@@ -29,6 +29,8 @@ type View struct {
 	// TemplateRoom and WorkloadRoom are the bytes that the values of our annotations may take in each place, their keys
 	// and all other annotations taken off.
 	TemplateRoom, WorkloadRoom int
+	// keySizes are the lengths of our keys.
+	keySizes map[Slot]int
 }
 
 // maxAnnotations is the API server's limit for all keys and values of one object's annotations
@@ -78,6 +80,10 @@ func (r Reader) read(o workload.Object, references []reference.Reference) (View,
 		Controlled: o.Controlled(),
 	}
 	view.WorkloadRoom, view.TemplateRoom = r.rooms(o, view.Marks)
+	view.keySizes = make(map[Slot]int, len(slots))
+	for _, s := range slots {
+		view.keySizes[s.slot] = len(s.key(r.Keys))
+	}
 	return view, problems
 }
 

@@ -63,27 +63,61 @@ func (d *draft) warnStale() {
 	}
 }
 
-// fit drops what would make the object invalid, the least important first: without the Record the hash still detects a
-// Change. Marks that the write has already count, too: a patch of other annotations brings them along.
+// fit shortens or drops what would make the object invalid, the least important first: without the Record the hash still
+// detects a Change. What the write itself has may go, too: the API server checks the size after admission, and the write
+// must have the room that it would have without us.
 func (d *draft) fit() {
-	if stamp := len(d.Marks[Hash]) + len(d.Marks[Restart]); stamp > 0 && stamp > d.New.TemplateRoom {
+	if d.room(true) < 0 {
 		d.withoutStamp()
 	}
-	room := d.New.WorkloadRoom
-	for _, slot := range []Slot{Record, LastReload} {
-		if _, ok := d.Marks[slot]; ok && len(d.Marks[Record])+len(d.Marks[LastReload]) > room {
-			d.noRoom = d.noRoom || slot == Record
-			delete(d.Marks, slot)
-		}
+	if room := d.room(false); room < 0 {
+		d.shorten(len(d.Marks[Record]) + room)
 	}
-	if d.noRoom {
+	if d.room(false) < 0 {
+		delete(d.Marks, LastReload)
+	}
+	if _, recorded := d.Marks[Record]; d.noRoom && !recorded {
 		d.warn("pod-reloader: the annotations leave no room to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
 			"name fewer, or shorten other annotations", len(d.tracked()))
 	}
 }
 
-// withoutStamp takes a stamp back that has no room on the template. Pods that start now have the live state, also without a
-// hash: the Record then belongs to none.
+// shorten brings the Record to a size, or drops it.
+func (d *draft) shorten(size int) {
+	rec, err := record.Parse(d.Marks[Record])
+	if err != nil {
+		d.noRoom = d.noRoom || d.Marks[Record] != ""
+		delete(d.Marks, Record)
+		return
+	}
+	d.putRecordIn(d.Marks, rec, size)
+}
+
+// room returns how many bytes the decided marks leave on the template, or on the workload. Marks that are not there leave
+// the room of their keys. Without marks there is nothing to make room with.
+func (d *draft) room(template bool) int {
+	room, marked := d.New.WorkloadRoom, false
+	if template {
+		room = d.New.TemplateRoom
+	}
+	for _, s := range slots {
+		if s.template != template {
+			continue
+		}
+		if value, there := d.Marks[s.slot]; there {
+			room -= len(value)
+			marked = true
+		} else {
+			room += d.New.keySizes[s.slot]
+		}
+	}
+	if !marked {
+		return 0
+	}
+	return room
+}
+
+// withoutStamp takes a stamp back that has no room on the template.
 func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Marks = d.Marks.Without(Hash, Restart, Record)

@@ -47,7 +47,7 @@ func TestPatchThatFillsTheWorkloadDropsTheRecord(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	require.NotEmpty(t, w.marks()[Record])
-	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", maxAnnotations-250)) }))
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", maxAnnotations-200)) }))
 	assert.Empty(t, w.marks()[Record])
 	assert.NotEmpty(t, w.marks()[Hash])
 	w.set(cm("a"), "B")
