@@ -1,0 +1,77 @@
+package stamp
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+)
+
+// step is one reconciliation of the loop. It tells whether there was anything to do.
+func (w *world) step() bool {
+	view := w.view()
+	if view.Excluded || !view.Intent.Asked {
+		return false
+	}
+	in := policy.Input{
+		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Marks.Known(), Ring: w.ring,
+		Current: w.states(view.Intent.Refs()), ReloadMissingRequired: w.reloadMissing,
+	}
+	for ref, state := range in.Current {
+		state.Entries = nil
+		in.Current[ref] = state
+	}
+	maps.Copy(in.Current, w.states(policy.Assess(in).Reads))
+	a := policy.Assess(in)
+	switch {
+	case a.Verdict.Action == policy.Reload:
+		w.poke()
+		return true
+	case a.Verdict.Action == policy.Hold, w.foreign[a.Verdict.Foreign]:
+		return false
+	case len(a.Verdict.Adopt) > 0:
+		if a.Verdict.Foreign != "" {
+			w.foreign[a.Verdict.Foreign] = true
+		}
+		rec, err := a.Adopt(in, view.Marks[Hash])
+		require.NoError(w.t, err)
+		text, fits := rec.Text(view.RecordRoom())
+		if fits {
+			w.write(func(raw map[string]any) { w.mark(raw, Record, text) })
+		}
+		return fits
+	}
+	return false
+}
+
+// poke writes the dummy, and what the webhook would have written where none answers.
+func (w *world) poke() {
+	dummy := w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10)
+	rejection := w.write(func(raw map[string]any) { w.mark(raw, Dummy, dummy) })
+	require.Nil(w.t, rejection)
+	if _, stored := w.marks()[Dummy]; !stored {
+		return
+	}
+	dummy = w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10) // storing it has raised the generation
+	before, after := w.view(), w.view()
+	before.Marks = before.Marks.Without(Dummy)
+	after.Marks = maps.Clone(before.Marks)
+	after.Marks[Dummy] = dummy
+	req := Request{Old: before, New: after}
+	result := Choose(req).Apply(req, w.live(after.Intent.Refs()))
+	ops := append(Guard(w.object(), w.keys), Operations(w.object(), w.keys, result.Marks)...)
+	w.commit(patch(w.t, w.stored, ops))
+}
+
+// quiesce runs the loop until it has nothing to do.
+func (w *world) quiesce() {
+	w.t.Helper()
+	for range 6 {
+		if !w.step() {
+			return
+		}
+	}
+	require.Fail(w.t, "the loop does not come to rest", "rule %s, marks: %v, configs %v, warnings %v, ring %v", w.result.Rule, w.marks(), w.configs, w.result.Warnings, w.ring)
+}
