@@ -1,0 +1,155 @@
+package stamp
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// kindNamed returns a built-in kind.
+func kindNamed(t *testing.T, name string) workload.Kind {
+	t.Helper()
+	for _, kind := range workload.Builtin() {
+		if kind.Kind == name {
+			return kind
+		}
+	}
+	require.Fail(t, "no built-in kind", name)
+	return workload.Kind{}
+}
+
+// undoAs does what rollout undo does for the world's kind: that of a Deployment brings its annotations, too, that of the
+// others the template only.
+func (w *world) undoAs(raw, earlier map[string]any) {
+	if w.kind.Kind == "Deployment" {
+		undo(raw, earlier)
+		return
+	}
+	raw["spec"].(map[string]any)["template"] = clone(w.t, earlier)["spec"].(map[string]any)["template"]
+}
+
+func TestSequence29RollbackOfTheFirstReleaseAfterInstalling(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		for event, happen := range map[string]func(*world){
+			"nothing":     func(*world) {},
+			"label":       func(w *world) { w.set(cm("a"), "A") },
+			"key rotated": func(w *world) { w.rotate("2") },
+		} {
+			for _, installed := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %s, installed later %t", kind, event, installed), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					w.kind, w.away = kindNamed(t, kind), installed
+					w.set(cm("a"), "A")
+					require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+					w.away = false
+					w.quiesce()
+					v1 := clone(t, w.stored)
+					require.Nil(t, w.write(setImage("image:2")))
+					happen(w)
+					w.quiesce()
+					require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+					assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
+					w.at(t, 2, "the release and its undo")
+					w.set(cm("a"), "B")
+					w.at(t, 3, "a change is still seen")
+				})
+			}
+		}
+	}
+}
+
+// helm upgrade --atomic goes back by a patch of what the two manifests have different: no mark comes along.
+func TestSequence29HelmGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, installed := range map[string]bool{"never stamped": true, "stamped": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.away = installed
+			w.set(cm("a"), "A")
+			require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+			w.away = false
+			w.quiesce()
+			v1 := clone(t, w.stored)
+			require.Nil(t, w.write(setImage("image:2")))
+			w.rotate("2")
+			w.quiesce()
+			require.Nil(t, w.write(setImage("image:1")))
+			assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
+			w.at(t, 2, "the release and its rollback")
+		})
+	}
+}
+
+func TestSequence30UndoWhilePodReloaderIsDown(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		for name, change := range map[string]bool{"nothing changed": false, "configuration changed": true} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.kind = kindNamed(t, kind)
+				w.set(cm("a"), "A")
+				require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+				v1 := clone(t, w.stored)
+				w.set(cm("a"), "B")
+				w.at(t, 1, "a change")
+				w.away = true
+				require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+				require.Equal(t, 2, w.restarts, "the pods of before the change are back")
+				if !change {
+					w.set(cm("a"), "A")
+				}
+				w.away = false
+				if change {
+					w.at(t, 3, "the hash says that they have another content than the live one")
+				} else {
+					w.at(t, 2, "they have the live content")
+				}
+			})
+		}
+	}
+}
+
+func TestSequence31PutThatLacksALaterWebhooksField(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ installed, held bool }{
+		"stamped":                       {},
+		"never stamped":                 {installed: true},
+		"stamped, a reload is held":     {held: true},
+		"never stamped, reload is held": {installed: true, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.set(cm("b"), "A")
+			w.other = func(raw map[string]any) { annotate(raw, "injected", "1", "spec", "template") }
+			w.away = tc.installed
+			raw := w.manifest(w.lists("b", ""))
+			if tc.installed {
+				w.other(raw)
+			}
+			require.Nil(t, w.create(raw))
+			w.away = false
+			w.quiesce()
+			before := w.marks()
+			if tc.held {
+				w.remove(cm("b"))
+				w.quiesce()
+			}
+			for range 2 {
+				require.Nil(t, w.store(w.manifest(w.lists("b", ""))))
+				w.at(t, 0, "the other webhook adds its field again")
+			}
+			assert.Equal(t, before[Hash], w.marks()[Hash])
+			w.set(cm("b"), "B")
+			w.at(t, 1, "a change is still seen")
+		})
+	}
+}
