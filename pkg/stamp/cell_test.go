@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,9 +38,16 @@ type revision struct {
 	copied Marks
 	// listed is what was listed when it was the current one.
 	listed [2]bool
+	// over is what its hash is over: a list that is edited while no webhook answers does not change the hash.
+	over [2]bool
 	// beyond says that no promise is made about a way back to it.
 	beyond bool
+	// doubtful says that a write that no webhook has judged left marks that do not say what its pods were started with.
+	doubtful bool
 }
+
+// excused says that no promise is made about the pods of the revision.
+func (r revision) excused() bool { return r.beyond || r.doubtful }
 
 // cell is a small world: one workload and its config objects, with the webhook, the loop, and the pods. It is a value that
 // is copied, never changed by a copy. It plays the API server at the level of Requests.
@@ -62,6 +68,8 @@ type cell struct {
 	now        int64
 	// other says that a second mutating webhook touches every write, so that ours is called again.
 	other bool
+	// away says that no webhook answers, and direct that none ever does.
+	away, direct bool
 
 	revisions []revision
 	current   int
@@ -184,6 +192,20 @@ func (c *cell) pass(w write) (Marks, *Rejection) {
 
 // store is the API server: admission, then what is stored and what its controller makes of it.
 func (c *cell) store(w write) bool {
+	stored := c.land(w)
+	if c.unjudged() {
+		c.doubt()
+	}
+	return stored
+}
+
+// land is store for a write of the loop, which leaves no doubt.
+func (c *cell) land(w write) bool {
+	if c.unjudged() {
+		w.lacks = false
+		c.commit(w)
+		return true
+	}
 	marks, rejection := c.pass(w)
 	if rejection != nil {
 		return false
@@ -215,7 +237,7 @@ func (c *cell) rollOut() {
 	same := func(r revision) bool { return r.image == c.image && r.hash == hash && r.restart == restart }
 	c.revisions = slices.Clone(c.revisions)
 	if c.current = slices.IndexFunc(c.revisions, same); c.current < 0 {
-		c.revisions = append(c.revisions, revision{image: c.image, hash: hash, restart: restart, stuck: stuck(c.image)})
+		c.revisions = append(c.revisions, revision{image: c.image, hash: hash, restart: restart, stuck: stuck(c.image), over: c.listed})
 		c.current = len(c.revisions) - 1
 	}
 	r := &c.revisions[c.current]
@@ -227,7 +249,9 @@ func (c *cell) rollOut() {
 			c.revisions[i].alive = false
 		}
 	}
-	r.listed = c.listed
+	if r.listed = c.listed; !c.unjudged() {
+		r.over = c.listed
+	}
 	if c.deployment {
 		copied := maps.Clone(r.copied)
 		if copied == nil {
@@ -267,9 +291,16 @@ func (c *cell) settle() {
 		default:
 			return
 		}
-		if !c.store(w) {
+		if c.direct && w.marks[Dummy] != "" {
+			c.writeDirectly()
+			continue
+		}
+		if !c.land(w) {
 			c.fail("the webhook rejects the loop")
 			return
+		}
+		if c.away && c.marks[Dummy] != "" {
+			c.writeDirectly()
 		}
 	}
 	c.fail("the loop does not come to rest")
@@ -302,22 +333,4 @@ func (c *cell) fail(format string, values ...any) {
 	if c.broken == "" {
 		c.broken = fmt.Sprintf(format, values...)
 	}
-}
-
-// key identifies what matters of a cell for what can happen to it.
-func (c *cell) key() string {
-	var b strings.Builder
-	fmt.Fprint(&b, c.contents, c.touched, c.ring, c.image, c.listed, c.ignored, c.other, c.current, c.marks[Record], c.marks[Dummy])
-	for _, r := range c.revisions {
-		fmt.Fprint(&b, "|", r.image, r.hash, r.restart != "", r.alive, r.started, r.copied[Record], r.listed, r.beyond)
-	}
-	return b.String()
-}
-
-func (c *cell) clone() *cell {
-	next := *c
-	next.marks = maps.Clone(c.marks)
-	next.revisions = slices.Clone(c.revisions)
-	next.trace = slices.Clone(c.trace)
-	return &next
 }
