@@ -45,3 +45,26 @@ func TestRequiredSecretDeletedAndCreatedAgainRestartsNothing(t *testing.T) {
 	s.Settled()
 	s.RequireChanges(w, 1, "once")
 }
+
+// A required Secret is absent at first, then there, then gone while the workload is released and rolled back.
+func TestRequiredSecretMissingDuringARollback(t *testing.T) {
+	t.Parallel()
+	s := scene.New(t, shared)
+	w := s.Deployment("web", scene.Uses{Secrets: []string{"db"}, Replicas: 1})
+	rolledOut(s, w, 1)
+	s.Secret("db", scene.Data{"password": "1"})
+	s.AwaitAdopted(w, "secret/db")
+	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
+	s.AwaitEvent(w, "ReloadHeld", "secret/db")
+	_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "set", "image", "deployment/web", "main=example.com/app:2")
+	require.NoError(t, err)
+	rolledOut(s, w, 2)
+	_, err = s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
+	require.NoError(t, err)
+	s.Settled()
+	s.RequireChanges(w, 2, "the release and its rollback: the reload is still held")
+	s.Secret("db", scene.Data{"password": "2"})
+	s.AwaitChanges(w, 3, "it is back with another content")
+	s.Settled()
+	s.RequireChanges(w, 3, "once")
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +28,9 @@ import (
 func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 	t.Parallel()
 	s := scene.New(t, shared, map[string]string{"second-webhook": "yes"})
-	calls := second(t, s)
+	calls := second(t, s, func(uid string) string {
+		return `[{"op":"add","path":"/metadata/labels","value":{"touched":"` + uid + `"}}]`
+	})
 	s.ConfigMap("app", scene.Data{"key": "1"})
 	w := s.Deployment("web", scene.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	for n := range 5 {
@@ -43,8 +46,37 @@ func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 	assert.Contains(t, stored.GetAnnotations(), scene.LastReload)
 }
 
-// second registers a webhook that counts its calls and changes an annotation of the workload with each.
-func second(t *testing.T, s *scene.Scene) *atomic.Int64 {
+// Another mutating webhook adds a field to the template. A write that lacks it looks like a release to our first pass, and
+// like nothing at all to the second.
+func TestLaterWebhooksFieldIsNoRelease(t *testing.T) {
+	t.Parallel()
+	s := scene.New(t, shared, map[string]string{"second-webhook": "yes"})
+	second(t, s, func(string) string {
+		return `[{"op":"add","path":"/spec/template/spec/priorityClassName","value":"system-node-critical"}]`
+	})
+	s.ConfigMap("app", scene.Data{"key": "1"})
+	uses := scene.Uses{ConfigMaps: []string{"app"}}
+	w := s.Deployment("web", uses)
+	put := func(why string) {
+		t.Helper()
+		for range 3 {
+			require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)))
+		}
+		s.Settled()
+		s.RequireChanges(w, 0, why)
+	}
+	put("a PUT that changes nothing")
+	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app"}}))
+	s.AwaitEvent(w, "ReloadHeld", "configmap/app")
+	put("the same, while a reload is held")
+	s.ConfigMap("app", scene.Data{"key": "2"})
+	s.AwaitChanges(w, 1, "it is back with another content")
+	s.Settled()
+	s.RequireChanges(w, 1, "once")
+}
+
+// second registers a webhook that counts its calls and answers each with a patch, made from the UID of the request.
+func second(t *testing.T, s *scene.Scene, patch func(uid string) string) *atomic.Int64 {
 	t.Helper()
 	cp := s.Installation.ControlPlane()
 	dir := t.TempDir()
@@ -62,7 +94,7 @@ func second(t *testing.T, s *scene.Scene) *atomic.Int64 {
 		jsonPatch := admissionv1.PatchTypeJSONPatch
 		review.Response = &admissionv1.AdmissionResponse{
 			UID: review.Request.UID, Allowed: true, PatchType: &jsonPatch,
-			Patch: []byte(`[{"op":"add","path":"/metadata/labels","value":{"touched":"` + string(review.Request.UID)[:8] + `"}}]`),
+			Patch: []byte(patch(string(review.Request.UID)[:8])),
 		}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review) // a failed write shows as a failed call
