@@ -63,7 +63,7 @@ func (b *builder) buildWebhook() error {
 		return nil
 	}
 	handler, err := webhook.New(webhook.Dependencies{
-		State: b.store, Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
+		State: b.store.Admission(), Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
 	}, webhook.Options{
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
 		Revision: o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,

@@ -44,15 +44,7 @@ type client struct {
 	rest     rest.Interface
 	metadata counter
 	payload  counter
-	// slots bounds the reads of single objects that are under way, and with them the connections: HTTP/1.1 needs one for
-	// each. To open one costs either side more than some reads do, so that in a storm everybody is better off waiting for a
-	// connection that there is.
-	slots chan struct{}
 }
-
-// readsUnderWay is the capacity of client.slots: as many as the HTTP client keeps idle connections, so that none is closed
-// only to be opened again. Watches do not count.
-const readsUnderWay = 64
 
 // counter counts by kind.
 type counter struct {
@@ -96,7 +88,7 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for ConfigMaps and Secrets: %w", err)
 	}
-	return &client{rest: r, slots: make(chan struct{}, readsUnderWay)}, nil
+	return &client{rest: r}, nil
 }
 
 // request starts a request for config objects of a kind; the empty namespace is all of them.
@@ -161,12 +153,6 @@ func contentOf(kind reference.Kind, message []byte) (digest.Content, wire.Meta, 
 func (c *client) get(
 	ctx context.Context, k key, accept, atLeast string, use func(message []byte) error,
 ) (found bool, err error) {
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
 	request := c.request(k.ref.Kind, k.namespace, accept).Name(k.ref.Name)
 	if atLeast != "" {
 		request.Param("resourceVersion", atLeast)

@@ -4,7 +4,8 @@
 // It has three parts, from cheap to exact. The metadata cache follows all ConfigMaps and Secrets in scope by watches
 // that transfer metadata only, and answers Observe without a request. The digest cache keeps the Entries of objects
 // that were read, by UID and resourceVersion, so that nothing is read twice. Live and Read ask the API server, and
-// share a request among callers only where it began after each of them asked.
+// share a request among callers only where it began after each of them asked. How many of these requests are in flight is
+// bounded, and shared fairly between namespaces, and between webhook and loop: see limit.go.
 //
 // # What stays in memory
 //

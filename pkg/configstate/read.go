@@ -50,7 +50,8 @@ func ReadErrors(err error) []*ReadError {
 	return nil
 }
 
-// parallel bounds the requests of one call that are under way at a time.
+// parallel bounds the reads of one call that are under way or wait, so that a call with many Refs leaves the queue of its
+// namespace to others, too.
 const parallel = 32
 
 // Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
@@ -60,9 +61,28 @@ const parallel = 32
 //
 // The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
 func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.liveBy(ctx, s.live, namespace, refs)
+}
+
+func (s *Store) liveBy(
+	ctx context.Context, by *lanes, namespace string, refs []reference.Ref,
+) (map[reference.Ref]digest.State, error) {
 	return s.each(ctx, namespace, refs, func(ctx context.Context, k key) (digest.State, error) {
-		return s.live.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return s.readLive(ctx, k) })
+		return by.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return s.readLive(ctx, k) })
 	})
+}
+
+// Admission reads for the webhook.
+type Admission struct{ store *Store }
+
+// Admission returns a reader whose reads do not wait for those of the Store's own methods, nor these for them.
+func (s *Store) Admission() Admission { return Admission{s} }
+
+// Live is Store.Live.
+func (a Admission) Live(
+	ctx context.Context, namespace string, refs []reference.Ref,
+) (map[reference.Ref]digest.State, error) {
+	return a.store.liveBy(ctx, a.store.admitted, namespace, refs)
 }
 
 // Current returns what Observe does, always with Entries: objects whose Entries are not at hand are read. It is as

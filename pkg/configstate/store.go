@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
-	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/share"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -77,8 +77,10 @@ type Store struct {
 	ring     func() digest.Ring
 	now      func() time.Time
 	digests  *digests
-	live     share.Group[key, digest.State]
-	fills    share.Group[key, digest.State]
+	admitted *lanes // reads of the webhook
+	live     *lanes // reads of the loop
+	fills    *lanes // reads of the loop that may come out of the API server's cache
+	limits   [2]*fairlimit.Limit
 	hits     atomic.Uint64
 	handlers []func(Event)
 	started  atomic.Bool
@@ -112,13 +114,16 @@ func New(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	webhook, loop := fairlimit.New(readsInFlight, readsOfANamespace), fairlimit.New(readsInFlight, readsOfANamespace)
 	s := &Store{
 		now:      o.Now,
 		client:   c,
 		ring:     o.Ring,
 		digests:  newDigests(maxDigests),
-		live:     share.Group[key, digest.State]{Limit: readLimit},
-		fills:    share.Group[key, digest.State]{Limit: readLimit},
+		admitted: newLanes(webhook),
+		live:     newLanes(loop),
+		fills:    newLanes(loop),
+		limits:   [2]*fairlimit.Limit{webhook, loop},
 		synced:   make(chan struct{}),
 		watchers: make(map[space]*watcher),
 		objects:  make(map[space]map[string]object),
@@ -259,8 +264,10 @@ type Count struct {
 type Stats struct {
 	// MetadataReads and PayloadReads are the GET requests that were sent.
 	MetadataReads, PayloadReads Count
-	// Joined counts reads that were answered by a request somebody else had asked for.
+	// Joined counts reads that were answered by a request that another caller had asked for.
 	Joined uint64
+	// Waiting are the live reads that wait until others have ended.
+	Waiting int
 	// Hits counts the objects whose Entries came out of the digest cache.
 	Hits uint64
 	// Objects are those in the metadata cache.
@@ -272,7 +279,8 @@ func (s *Store) Stats() Stats {
 	stats := Stats{
 		MetadataReads: s.client.metadata.values(),
 		PayloadReads:  s.client.payload.values(),
-		Joined:        s.live.Joined() + s.fills.Joined(),
+		Joined:        s.admitted.Joined() + s.live.Joined() + s.fills.Joined(),
+		Waiting:       s.limits[0].Waiting() + s.limits[1].Waiting(),
 		Hits:          s.hits.Load(),
 	}
 	s.mu.RLock()

@@ -26,9 +26,10 @@ const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
 	idleTimeout      = 90 * time.Second
-	// idleConnections bounds the connections that are kept for parallel reads of one host.
-	idleConnections = 64
 )
+
+// IdleConnections bounds the connections that are kept for parallel reads of one host.
+const IdleConnections = 64
 
 // NewHTTPClient returns a client with the config's credentials, TLS settings, proxy and wrappers. Certificate files are
 // read anew for every connection, so that rotated ones are honoured; through a proxy, only those of the client. A config
@@ -57,7 +58,7 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 		TLSClientConfig:     settings, // for what comes through a proxy: net/http does not ask DialTLSContext then
 		TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout:     idleTimeout,
-		MaxIdleConnsPerHost: idleConnections,
+		MaxIdleConnsPerHost: IdleConnections,
 		DisableCompression:  true, // the window of an inflater is one more buffer
 	}
 	if config.Proxy != nil {

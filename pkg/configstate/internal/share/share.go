@@ -7,26 +7,34 @@ package share
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
+// ErrWaiting is in the error of a caller whose context ended before its read was admitted.
+var ErrWaiting = errors.New("it was still waiting for other reads")
+
 // Group runs reads, of each key at most one at a time, and at most one more that waits for it to end. The zero value
 // with a Limit is ready for use.
 type Group[K comparable, V any] struct {
 	// Limit bounds one read, in time; it keeps a stuck one from holding up those behind it. 0 is no limit.
 	Limit time.Duration
+	// Admit waits until a read of the key may begin; its error ends the read. Callers who come meanwhile share the read,
+	// which has not begun. nil admits at once.
+	Admit func(ctx context.Context, key K) (release func(), err error)
 
 	mu     sync.Mutex
 	lanes  map[K]*lane[V]
 	joined atomic.Uint64
 }
 
-// lane is the traffic of one key: one read that runs, one that is next.
+// lane is the traffic of one key, which one goroutine serves: its present read, and the next one, which callers can still
+// join.
 type lane[V any] struct {
-	running, next *call[V]
+	next *call[V]
 }
 
 // call is one read and those who wait for it.
@@ -35,23 +43,24 @@ type call[V any] struct {
 	ctx     context.Context //nolint:containedctx // it is the read's own: it ends with the last of the waiters
 	cancel  context.CancelFunc
 	waiters int
+	begun   bool
 	done    chan struct{}
 	value   V
 	err     error
 }
 
-// Joined counts the calls that were answered by a read somebody else had asked for.
+// Joined counts the calls that were answered by a read that another caller had asked for.
 func (g *Group[K, V]) Joined() uint64 {
 	return g.joined.Load()
 }
 
 // Do returns what a read of key returns that began after Do was called. If a read of that key is under way, the
 // caller waits for it to end and shares the following one with all who wait with it. The read goes on as long as
-// anybody waits for it: a caller whose context ends leaves, and the read's context ends with the last one. All reads
+// a caller waits for it: a caller whose context ends leaves, and the read's context ends with the last one. All reads
 // of a key must be alike, whoever passes them.
 func (g *Group[K, V]) Do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
+	var none V
 	if err := ctx.Err(); err != nil {
-		var none V
 		return none, err
 	}
 	c := g.join(ctx, key, read)
@@ -59,13 +68,14 @@ func (g *Group[K, V]) Do(ctx context.Context, key K, read func(context.Context) 
 	case <-c.done:
 		return c.value, c.err
 	case <-ctx.Done():
-		g.leave(key, c)
-		var none V
+		if begun := g.leave(key, c); !begun {
+			return none, fmt.Errorf("%w: %w", ErrWaiting, ctx.Err())
+		}
 		return none, ctx.Err()
 	}
 }
 
-// join makes the caller wait for a read that has not begun, and begins it when nothing is in its way.
+// join makes the caller wait for a read that has not begun.
 func (g *Group[K, V]) join(ctx context.Context, key K, read func(context.Context) (V, error)) *call[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,39 +83,63 @@ func (g *Group[K, V]) join(ctx context.Context, key K, read func(context.Context
 		g.lanes = make(map[K]*lane[V])
 	}
 	l, busy := g.lanes[key]
-	switch {
-	case !busy:
-		l = &lane[V]{running: g.newCall(ctx, read)}
+	if !busy {
+		l = &lane[V]{}
 		g.lanes[key] = l
-		l.running.waiters++
-		go g.run(key, l.running) //nolint:contextcheck // the read has its own context, which no single caller ends
-		return l.running
-	case l.next == nil:
-		l.next = g.newCall(ctx, read)
-	default:
+		go g.serve(key, l)
+	}
+	if l.next == nil {
+		l.next = newCall(ctx, read)
+	} else {
 		g.joined.Add(1)
 	}
 	l.next.waiters++
 	return l.next
 }
 
-func (g *Group[K, V]) newCall(ctx context.Context, read func(context.Context) (V, error)) *call[V] {
+func newCall[V any](ctx context.Context, read func(context.Context) (V, error)) *call[V] {
 	c := &call[V]{read: read, done: make(chan struct{})}
-	// Values (trace, logger) are the first caller's; the end is nobody's in particular.
+	// Values (trace, logger) are the first caller's; the end is no single caller's.
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // run calls it, and leave does
 	return c
 }
 
-// run reads and then starts what has queued up meanwhile.
-func (g *Group[K, V]) run(key K, c *call[V]) {
+// serve makes the reads of a key, one after the other, until nothing is wanted of it.
+func (g *Group[K, V]) serve(key K, l *lane[V]) {
+	for {
+		g.mu.Lock()
+		c := l.next
+		if c == nil {
+			delete(g.lanes, key)
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+		g.run(key, l, c)
+	}
+}
+
+// run waits for the admission of a call, and makes its read.
+func (g *Group[K, V]) run(key K, l *lane[V], c *call[V]) {
+	defer close(c.done)
+	defer c.cancel()
+	release, err := g.admit(c.ctx, key)
+	g.mu.Lock()
+	if l.next == c {
+		l.next = nil
+	}
+	c.begun = err == nil
+	g.mu.Unlock()
+	if err != nil {
+		c.err = err
+		return
+	}
+	defer release()
 	defer func() {
 		if r := recover(); r != nil {
-			// Nobody's stack is above this one: a panic would end the process, and with it somebody's write.
+			// No caller's stack is above this one: a panic would end the process, and with it another's write.
 			c.err = fmt.Errorf("panic during a shared read: %v", r)
 		}
-		c.cancel()
-		close(c.done)
-		g.advance(key)
 	}()
 	ctx := c.ctx
 	if g.Limit > 0 {
@@ -116,27 +150,23 @@ func (g *Group[K, V]) run(key K, c *call[V]) {
 	c.value, c.err = c.read(ctx)
 }
 
-func (g *Group[K, V]) advance(key K) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.lanes[key]
-	l.running, l.next = l.next, nil
-	if l.running == nil {
-		delete(g.lanes, key)
-		return
+func (g *Group[K, V]) admit(ctx context.Context, key K) (release func(), err error) {
+	if g.Admit == nil {
+		return func() {}, ctx.Err()
 	}
-	go g.run(key, l.running)
+	return g.Admit(ctx, key)
 }
 
-// leave takes one waiter away; with the last one the read is called off.
-func (g *Group[K, V]) leave(key K, c *call[V]) {
+// leave takes one waiter away, and tells whether the read has begun; with the last one the read is called off.
+func (g *Group[K, V]) leave(key K, c *call[V]) (begun bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.waiters--; c.waiters > 0 {
-		return
+		return c.begun
 	}
 	c.cancel()
 	if l := g.lanes[key]; l != nil && l.next == c {
-		l.next = nil // it has not begun, and nobody wants it any more
+		l.next = nil // it has not begun, and no caller wants it any more
 	}
+	return c.begun
 }

@@ -133,3 +133,87 @@ func TestFailuresAreShared(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 7, value)
 }
+
+// Callers who come while the read of another waits for its admission share it: it begins after they asked.
+func TestReadsAreSharedUntilTheyAreAdmitted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		admitted, released := make(chan struct{}), 0
+		r := reads{group: share.Group[string, int]{Admit: func(ctx context.Context, key string) (func(), error) {
+			assert.Equal(t, "key", key)
+			select {
+			case <-admitted:
+				return func() { released++ }, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}}
+		got := make(chan int, 10)
+		for range 5 {
+			go func() {
+				value, err := r.do(t.Context())
+				assert.NoError(t, err)
+				got <- value
+			}()
+		}
+		synctest.Wait()
+		assert.Zero(t, r.begun)
+		admitted <- struct{}{}
+		synctest.Wait()
+		late := make(chan int)
+		go func() {
+			value, _ := r.do(t.Context())
+			late <- value
+		}()
+		for range 5 {
+			assert.Equal(t, 1, <-got)
+		}
+		synctest.Wait()
+		assert.Equal(t, 1, released, "the place is free for others before the next read of the key is admitted")
+		admitted <- struct{}{}
+		assert.Equal(t, 2, <-late, "it came when the first read had begun")
+		assert.Equal(t, uint64(4), r.group.Joined())
+		synctest.Wait()
+		assert.Equal(t, 2, released)
+	})
+}
+
+// A read that waits for its admission is called off with its last caller, and one that comes then begins its own.
+func TestWaitingReadEndsWithItsLastCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		admitted, left := make(chan struct{}), 0
+		r := reads{group: share.Group[string, int]{Admit: func(ctx context.Context, _ string) (func(), error) {
+			select {
+			case <-admitted:
+				return func() {}, nil
+			case <-ctx.Done():
+				left++
+				return nil, ctx.Err()
+			}
+		}}}
+		impatient, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := r.do(impatient)
+				failed <- err
+			}()
+		}
+		synctest.Wait()
+		cancel()
+		for range 2 {
+			err := <-failed
+			require.ErrorIs(t, err, share.ErrWaiting, "the API server is not to blame")
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		synctest.Wait()
+		assert.Equal(t, 1, left, "the read is out of the queue")
+		assert.Zero(t, r.begun)
+
+		go func() { admitted <- struct{}{} }()
+		value, err := r.do(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 1, value)
+	})
+}

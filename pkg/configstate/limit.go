@@ -1,0 +1,32 @@
+package configstate
+
+import (
+	"context"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/share"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
+)
+
+// The live reads in flight are bounded by the connections that the HTTP client keeps idle: with more, connections would be
+// opened to be closed again, which costs either side more than the read. Watches do not count.
+//
+// The webhook and the loop have half of them each, so that neither waits for the other: the webhook has a deadline of 2 s,
+// and the loop must make progress under any number of admission requests. Of a half, one namespace can have three quarters,
+// so that reads that hang, for up to readLimit, hold up their own namespace only.
+const (
+	readsInFlight     = quiet.IdleConnections / 2
+	readsOfANamespace = readsInFlight * 3 / 4
+)
+
+// lanes are the live reads of one part of the program.
+type lanes = share.Group[key, digest.State]
+
+// newLanes returns lanes whose reads a Limit admits. One read is up to two requests, one after the other.
+func newLanes(limit *fairlimit.Limit) *lanes {
+	return &lanes{
+		Limit: readLimit,
+		Admit: func(ctx context.Context, k key) (func(), error) { return limit.Acquire(ctx, k.namespace, 1) },
+	}
+}
