@@ -73,8 +73,11 @@ type Intent struct {
 	// Tracked has what can trigger a reload. All names in it are possible ones.
 	Tracked map[reference.Ref]Trigger
 	// ConfigMaps and Secrets are SAP's lists in the order written, trimmed and without empty items, but with
-	// repetitions and impossible names: SAP's digest is computed over them as they are.
+	// repetitions and impossible names: SAP's digest is computed over them as they are. Of a list with more items than a
+	// workload can track, they are the names that may be tracked, sorted.
 	ConfigMaps, Secrets []string
+	// Dropped counts names in such lists that are not in Tracked. One that is repeated may count more than once.
+	Dropped int
 	// Dynamic says that which Refs are tracked depends on config objects (a pattern, a search, an ignore annotation), so
 	// that a different config-hash proves no Change.
 	Dynamic bool
@@ -130,11 +133,17 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 		union.ConfigMaps = append(union.ConfigMaps, intent.ConfigMaps...)
 		union.Secrets = append(union.Secrets, intent.Secrets...)
 		union.Dynamic = union.Dynamic || intent.Dynamic
+		union.Dropped += intent.Dropped
+		if union.Tracked == nil {
+			union.Tracked = maps.Clone(intent.Tracked)
+			continue
+		}
 		for ref, trigger := range intent.Tracked {
 			union.track(ref, trigger)
 		}
 	}
-	if dropped := union.limit(src.References); dropped > 0 {
+	union.Dropped += union.limit(src.References)
+	if dropped := union.Dropped; dropped > 0 {
 		problems = append(problems, Problem{Message: fmt.Sprintf(
 			"%d config objects are not tracked: a workload can track %d; name fewer", dropped, reference.MaxTracked)})
 	}

@@ -94,6 +94,25 @@ func ValidName(name string) error {
 	return nil
 }
 
+// IsName tells whether ValidName has nothing to say about a name, without the cost of saying it.
+func IsName(name string) bool {
+	if len(name) > maxName {
+		return false
+	}
+	previous := '.'
+	for i := range len(name) {
+		c := rune(name[i])
+		switch {
+		case alphanumeric(c):
+		case c == '-' && previous != '.', c == '.' && alphanumeric(previous):
+		default:
+			return false
+		}
+		previous = c
+	}
+	return alphanumeric(previous)
+}
+
 func nameCharacter(r rune) bool {
 	return alphanumeric(r) || r == '-' || r == '.'
 }

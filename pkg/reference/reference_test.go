@@ -91,6 +91,7 @@ func TestValidName(t *testing.T) {
 			t.Parallel()
 			err := reference.ValidName(tc.name)
 			assert.Equal(t, len(validation.IsDNS1123Subdomain(tc.name)) == 0, err == nil, "the API server thinks the same")
+			assert.Equal(t, err == nil, reference.IsName(tc.name), "both say the same")
 			if tc.err == "" {
 				assert.NoError(t, err, tc.reason)
 				return
@@ -164,5 +165,6 @@ func FuzzValidName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		theirs := validation.IsDNS1123Subdomain(name)
 		assert.Equal(t, len(theirs) == 0, reference.ValidName(name) == nil, "the API server says of %q: %v", name, theirs)
+		assert.Equal(t, len(theirs) == 0, reference.IsName(name), "the API server says of %q: %v", name, theirs)
 	})
 }
