@@ -40,8 +40,16 @@ func (d decision) acted() bool {
 	return len(d.ops) > 0 || d.result.Reject != nil || len(d.warnings) > 0
 }
 
+// effort is what a request may cost.
+type effort struct {
+	// size is that of its body, in bytes.
+	size int
+	// deadline is how long it may take; the context ends then.
+	deadline time.Duration
+}
+
 // safely decides, and lets the request pass when deciding panics.
-func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest, deadline time.Duration) (d decision) {
+func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest, e effort) (d decision) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
@@ -52,15 +60,21 @@ func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest,
 			}}
 		}
 	}()
-	return h.decide(ctx, req, deadline)
+	return h.decide(ctx, req, e)
 }
 
 // decide goes from the request to the marks that must stand: choose a rule, read what it needs, apply it.
-func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, deadline time.Duration) decision {
+func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, e effort) decision {
 	kind, ours := h.options.Kinds().Get(gvk(req.Kind))
 	if !ours || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
+	release, err := h.intake.review(ctx, req.Namespace, e.size)
+	if err != nil {
+		return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
+			"pod-reloader could not look at this write within %s: %v; it looks again by itself", e.deadline, errBusy)}}
+	}
+	defer release()
 	wr, err := decodeWrite(kind, req)
 	if err != nil {
 		return decision{malformed: err}
@@ -71,7 +85,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
 	plan := stamp.Choose(request)
-	live := h.read(ctx, wr.namespace, plan.Reads, deadline)
+	live := h.read(ctx, wr.namespace, plan.Reads, e.deadline)
 	result := plan.Apply(request, live)
 
 	d := decision{rule: string(result.Rule), result: result}
@@ -105,8 +119,6 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		live.Err = digest.ErrNoKey
 		return live
 	}
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
 	live.States, live.Err = h.state.Live(ctx, namespace, refs)
 	if live.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		live.Err = fmt.Errorf("the API server did not answer within %s: %w", deadline, live.Err)

@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -31,9 +29,6 @@ const Path = "/mutate"
 // defaultDeadline bounds the reads for one request. It is below the timeout that manifests give the webhook (3 s), so
 // that a slow API server costs a warning and not the marks.
 const defaultDeadline = 2 * time.Second
-
-// maxBody bounds a review: two versions of an object, each at most 3 MiB as the API server accepts them, and the rest.
-const maxBody = 7 << 20
 
 // StateReader reads configuration live.
 type StateReader interface {
@@ -82,6 +77,7 @@ type Handler struct {
 	state   StateReader
 	keys    Keyring
 	metrics *metrics
+	intake  intake
 	log     logr.Logger
 }
 
@@ -99,23 +95,31 @@ func New(deps Dependencies, options Options) (*Handler, error) {
 	if err := m.register(deps.Metrics); err != nil {
 		return nil, fmt.Errorf("register the webhook's metrics: %w", err)
 	}
-	return &Handler{options: options, state: deps.State, keys: deps.Keys, metrics: m, log: deps.Log}, nil
+	return &Handler{
+		options: options, state: deps.State, keys: deps.Keys, metrics: m, intake: newIntake(), log: deps.Log,
+	}, nil
 }
 
 // ServeHTTP answers one review. What is no review gets a 4xx and a text that says why.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
-	body, refusal := readBody(w, r)
+	deadline := h.deadline(r)
+	ctx, cancel := context.WithTimeout(r.Context(), deadline)
+	defer cancel()
+	body, refusal := h.intake.read(ctx, w, r)
 	if refusal != nil {
 		h.refuse(w, refusal)
 		return
 	}
-	req, err := decodeReview(body)
+	defer body.release()
+	size := len(body.data)
+	req, err := decodeReview(body.data)
 	if err != nil {
 		h.refuse(w, &refused{http.StatusBadRequest, err})
 		return
 	}
-	d := h.safely(r.Context(), req, h.deadline(r))
+	body.data = nil // the request has a copy
+	d := h.safely(ctx, req, effort{size: size, deadline: deadline})
 	if d.malformed != nil {
 		h.refuse(w, &refused{http.StatusBadRequest, d.malformed})
 		return
@@ -133,15 +137,19 @@ func (h *Handler) deadline(r *http.Request) time.Duration {
 	return min(h.options.Deadline, timeout*2/3)
 }
 
-// refused is an answer to what is no review.
+// refused is an answer to what is no review, or cannot be read.
 type refused struct {
 	status int
 	err    error
 }
 
 func (h *Handler) refuse(w http.ResponseWriter, r *refused) {
-	h.metrics.decisions.WithLabelValues(ruleNone, outcomeMalformed).Inc()
-	h.log.Info("refused a request that is no admission review", "status", r.status, "reason", r.err.Error())
+	outcome := outcomeMalformed
+	if errors.Is(r.err, errBusy) {
+		outcome = outcomeBusy
+	}
+	h.metrics.decisions.WithLabelValues(ruleNone, outcome).Inc()
+	h.log.Info("refused a request", "outcome", outcome, "status", r.status, "reason", r.err.Error())
 	http.Error(w, r.err.Error(), r.status)
 }
 
@@ -150,27 +158,4 @@ func (h *Handler) write(w http.ResponseWriter, body []byte) {
 	if _, err := w.Write(body); err != nil {
 		h.log.V(1).Info("the caller did not wait for the answer", "reason", err.Error())
 	}
-}
-
-// readBody returns the body of a request that may be a review.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refused) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return nil, &refused{http.StatusMethodNotAllowed, fmt.Errorf("method %s: send an AdmissionReview by POST", r.Method)}
-	}
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "application/json" {
-		return nil, &refused{http.StatusUnsupportedMediaType, errors.New("Content-Type: want application/json")}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &refused{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", maxBody)}
-	case err != nil:
-		return nil, &refused{http.StatusBadRequest, fmt.Errorf("read the body: %w", err)}
-	case len(body) == 0:
-		return nil, &refused{http.StatusBadRequest, errors.New("the body is empty: want an AdmissionReview")}
-	}
-	return body, nil
 }

@@ -36,6 +36,8 @@ type world struct {
 	// fail is returned by reads, hang makes them wait for their deadline, crash makes them panic.
 	fail        error
 	hang, crash bool
+	// before, if set, is called before a read.
+	before func(ctx context.Context, namespace string)
 }
 
 func newWorld(t testing.TB) *world {
@@ -50,6 +52,12 @@ func (w *world) Ring() digest.Ring { return w.ring }
 // Live knows a ConfigMap app and a Secret db; all else is absent.
 func (w *world) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	w.reads.Add(1)
+	if w.before != nil {
+		w.before(ctx, namespace)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if w.hang {
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -58,6 +58,10 @@ func (l *Limit) Acquire(ctx context.Context, name string, weight int) (release f
 	}
 	select {
 	case <-waiting.granted:
+		if err := ctx.Err(); err != nil { // whichever came first
+			release()
+			return nil, err
+		}
 		return release, nil
 	case <-ctx.Done():
 		l.leave(name, waiting, place)

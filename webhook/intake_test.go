@@ -1,0 +1,203 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/webhook"
+)
+
+// large returns a review of a Deployment with as many bytes of other annotations, or more.
+func large(namespace string, size int) []byte {
+	body := review(`"operation":"CREATE","object":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/configmaps":"app","note":"` +
+		strings.Repeat("x", size) + `"}},"spec":{"template":{}}}`)
+	return []byte(strings.Replace(body, `"namespace":"shop"`, `"namespace":"`+namespace+`"`, 1))
+}
+
+// The reviews of one namespace wait for reads. Those beyond its share wait before they are decoded, and others do not wait.
+func TestLargeReviewsOfANamespaceHoldUpThemselvesOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		hangs := make(chan struct{})
+		var inFlight atomic.Int64
+		w.before = func(ctx context.Context, namespace string) {
+			if namespace == "big" {
+				inFlight.Add(1)
+				select {
+				case <-hangs:
+				case <-ctx.Done():
+				}
+			}
+		}
+		s := newHandler(t, w, nil, logr.Discard())
+		const size = 300 << 10
+		answers := make(chan *httptest.ResponseRecorder, 50)
+		for range 50 {
+			go func() { answers <- post(s.handler, large("big", size)) }()
+		}
+		synctest.Wait()
+		assert.Equal(t, int64(20), inFlight.Load(), "6 MiB of 300 KiB each")
+		for range 5 {
+			response := responseOf(t, post(s.handler, large("small", size)))
+			assert.Contains(t, string(response.Patch), "config-hash")
+		}
+		assert.Equal(t, 5, decisions(t, s, "create", "stamped"))
+
+		began := time.Now()
+		for range 50 {
+			response := responseOf(t, <-answers)
+			assert.True(t, response.Allowed, "a write passes whatever happens here")
+			require.Len(t, response.Warnings, 1)
+			assert.Contains(t, response.Warnings[0], "within 2s")
+		}
+		assert.Equal(t, 2*time.Second, time.Since(began), "each has the same deadline, whatever it waited for")
+		// At the deadline some may begin in the place of others, to no avail.
+		unread, busy := decisions(t, s, "create", "unread"), decisions(t, s, "none", "busy")
+		assert.GreaterOrEqual(t, unread, 20)
+		assert.Positive(t, busy)
+		assert.Equal(t, 50, unread+busy)
+
+		close(hangs)
+		responseOf(t, post(s.handler, large("big", size)))
+		assert.Equal(t, 6, decisions(t, s, "create", "stamped"), "what was taken is given back")
+	})
+}
+
+// Reviews of the usual size do not wait, however many there are.
+func TestSmallReviewsDoNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var inFlight atomic.Int64
+		w.before = func(ctx context.Context, _ string) {
+			inFlight.Add(1)
+			<-ctx.Done()
+		}
+		s := newHandler(t, w, nil, logr.Discard())
+		var running sync.WaitGroup
+		for range 500 {
+			running.Go(func() { post(s.handler, large("shop", 10<<10)) })
+		}
+		synctest.Wait()
+		assert.Equal(t, int64(500), inFlight.Load())
+		running.Wait()
+	})
+}
+
+// source is a body that goes on until it blocks or ends as the test wants.
+type source struct {
+	sent, most int
+	then       func() error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.sent >= s.most {
+		return 0, s.then()
+	}
+	n := min(len(p), s.most-s.sent) // whatever is in p
+	s.sent += n
+	return n, nil
+}
+
+func send(handler http.Handler, from string, body io.Reader) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, webhook.Path, body)
+	r.Header.Set("Content-Type", "application/json")
+	r.RemoteAddr = from + ":12345"
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, r)
+	return recorder
+}
+
+// A caller that sends large bodies slowly does not fill the memory, and has no more than its share.
+func TestSlowLargeBodiesHoldUpTheirCallerOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var logged atomic.Int64
+		s := newHandler(t, newWorld(t), nil, funcr.New(func(_, args string) {
+			if strings.Contains(args, "too many large requests at the same time") {
+				logged.Add(1)
+			}
+		}, funcr.Options{}))
+		stop := make(chan struct{})
+		begun := make([]*source, 20)
+		codes := make(chan int, len(begun))
+		for i := range begun {
+			begun[i] = &source{most: 3 << 20, then: func() error { <-stop; return io.ErrUnexpectedEOF }}
+			go func() { codes <- send(s.handler, "10.0.0.1", begun[i]).Code }()
+		}
+		synctest.Wait()
+		received := 0
+		for _, b := range begun {
+			received += b.sent
+		}
+		assert.LessOrEqual(t, received, 3<<20+19*(512<<10), "one is read on, since its length is not known")
+
+		assert.Equal(t, http.StatusOK, send(s.handler, "10.0.0.2", bytes.NewReader(large("shop", 2<<20))).Code)
+		for range len(begun) - 1 {
+			assert.Equal(t, http.StatusServiceUnavailable, <-codes, "they have waited until the deadline")
+		}
+		close(stop)
+		assert.Equal(t, http.StatusBadRequest, <-codes)
+		assert.Equal(t, 19, decisions(t, s, "none", "busy"))
+		assert.Equal(t, 1, decisions(t, s, "none", "malformed"))
+		assert.Equal(t, int64(19), logged.Load(), "each is logged")
+		assert.Equal(t, http.StatusOK, send(s.handler, "10.0.0.1", bytes.NewReader(large("shop", 4<<20))).Code, "what was taken is given back")
+	})
+}
+
+func TestBodiesThatEndBadly(t *testing.T) {
+	t.Parallel()
+	cut := errors.New("connection reset")
+	tests := map[string]struct {
+		body   io.Reader
+		status int
+		text   string
+	}{
+		"endless":             {&source{most: 1 << 40}, http.StatusRequestEntityTooLarge, "larger than 7340032 bytes"},
+		"cut off early":       {&source{most: 100, then: func() error { return cut }}, http.StatusBadRequest, "connection reset"},
+		"cut off late":        {&source{most: 1 << 20, then: func() error { return cut }}, http.StatusBadRequest, "connection reset"},
+		"noise":               {&source{most: 1 << 20, then: func() error { return io.EOF }}, http.StatusBadRequest, "no AdmissionReview"},
+		"nested, no review":   {strings.NewReader(strings.Repeat("[", 3<<20)), http.StatusBadRequest, "no AdmissionReview"},
+		"nested in a review":  {strings.NewReader(nested(10_000)), http.StatusBadRequest, "depth"},
+		"as deep as it may":   {strings.NewReader(nested(9_900)), http.StatusOK, "config-record"},
+		"many small elements": {strings.NewReader(review(`"operation":"CREATE","object":{"x":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`)), http.StatusOK, "allowed"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newHandler(t, newWorld(t), nil, logr.Discard())
+			recorder := send(s.handler, "10.0.0.1", tt.body)
+			assert.Equal(t, tt.status, recorder.Code)
+			text := recorder.Body.String()
+			if tt.status == http.StatusOK {
+				text += string(responseOf(t, recorder).Patch)
+			}
+			assert.Contains(t, text, tt.text)
+			assert.Less(t, recorder.Body.Len(), 4<<10, "an answer repeats nothing of the body")
+			assert.Zero(t, decisions(t, s, "none", "panicked"))
+		})
+	}
+}
+
+// nested returns a review of an object with so many lists in each other.
+func nested(depth int) string {
+	return review(fmt.Sprintf(`"operation":"CREATE","object":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/configmaps":"app"}},`+
+		`"spec":{"template":{"x":%s%s}}}`, strings.Repeat("[", depth), strings.Repeat("]", depth)))
+}
