@@ -69,6 +69,9 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if !ours || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
+	if h.outside(req.Namespace) {
+		return decision{rule: ruleNone, outcome: outcomeUnchanged}
+	}
 	release, err := h.intake.review(ctx, req.Namespace, e.size)
 	if err != nil {
 		return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
@@ -95,6 +98,16 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	d.outcome = outcome(result, live.Err, len(d.ops))
 	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
 	return d
+}
+
+// outside tells whether a namespace is known to be out of scope. The API server does not ask about such a one, but any pod
+// that reaches the port can.
+func (h *Handler) outside(namespace string) bool {
+	if !h.options.Scope.SelectsNamespaces() {
+		return !h.options.Scope.Namespace(namespace, nil)
+	}
+	labels, known := h.options.NamespaceLabels(namespace)
+	return known && !h.options.Scope.Namespace(namespace, labels)
 }
 
 // operations returns the patch that makes the marks. A request for a reload that is purged leaves no owner of its field.

@@ -60,6 +60,10 @@ type Options struct {
 	Reader stamp.Reader
 	// Scope limits the workloads, as far as their own labels and the names of namespaces tell.
 	Scope scope.Scope
+	// NamespaceLabels returns the labels of a namespace, as far as they are known without a request. Out of a namespace that
+	// Scope leaves out by its labels nothing is read; one that is not known yet is judged by the API server alone. It is
+	// called only where labels of namespaces matter; nil knows none.
+	NamespaceLabels func(namespace string) (labels map[string]string, known bool)
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
 	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
@@ -90,6 +94,9 @@ func New(deps Dependencies, options Options) (*Handler, error) {
 	}
 	if options.Now == nil {
 		options.Now = time.Now
+	}
+	if options.NamespaceLabels == nil {
+		options.NamespaceLabels = func(string) (map[string]string, bool) { return nil, false }
 	}
 	m := newMetrics()
 	if err := m.register(deps.Metrics); err != nil {

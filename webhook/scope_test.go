@@ -46,6 +46,52 @@ func TestScopeIsJudgedOnTheNewObject(t *testing.T) {
 	}
 }
 
+// Any pod that reaches the port can ask about any namespace: only of those in scope is anything read or said.
+func TestNamespacesOutOfScopeCauseNoReads(t *testing.T) {
+	t.Parallel()
+	selector := labels.SelectorFromSet(labels.Set{"team": "shop"})
+	labelled := func(known bool, team string) func(string) (map[string]string, bool) {
+		return func(namespace string) (map[string]string, bool) {
+			if !known || namespace != "shop" {
+				return nil, false
+			}
+			return map[string]string{"team": team}, true
+		}
+	}
+	tests := map[string]struct {
+		scope  scope.Scope
+		labels func(string) (map[string]string, bool)
+		inside bool
+	}{
+		"all":                       {inside: true},
+		"named":                     {scope: scope.Scope{Namespaces: []string{"a", "shop"}}, inside: true},
+		"not named":                 {scope: scope.Scope{Namespaces: []string{"a", "b"}}},
+		"selected":                  {scope: scope.Scope{NamespaceSelector: selector}, labels: labelled(true, "shop"), inside: true},
+		"not selected":              {scope: scope.Scope{NamespaceSelector: selector}, labels: labelled(true, "other")},
+		"not known yet":             {scope: scope.Scope{NamespaceSelector: selector}, labels: labelled(false, ""), inside: true},
+		"nothing is known":          {scope: scope.Scope{NamespaceSelector: selector}, inside: true},
+		"selected but not named":    {scope: scope.Scope{Namespaces: []string{"a"}, NamespaceSelector: selector}, labels: labelled(true, "shop")},
+		"not known yet nor named":   {scope: scope.Scope{Namespaces: []string{"a"}, NamespaceSelector: selector}, labels: labelled(false, "")},
+		"labels that do not matter": {labels: labelled(true, "other"), inside: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			response := responseOf(t, post(newHandler(t, w, func(o *webhook.Options) {
+				o.Scope, o.NamespaceLabels = tt.scope, tt.labels
+			}, logr.Discard()).handler, fixture(t, "create/request.yaml")))
+			assert.True(t, response.Allowed)
+			assert.Equal(t, tt.inside, len(response.Patch) > 0)
+			assert.Equal(t, tt.inside, w.reads.Load() > 0)
+		})
+	}
+	w := newWorld(t)
+	system := bytes.ReplaceAll(fixture(t, "create/request.yaml"), []byte(`"namespace":"shop"`), []byte(`"namespace":"kube-system"`))
+	assert.Empty(t, responseOf(t, post(newHandler(t, w, nil, logr.Discard()).handler, system)).Patch)
+	assert.Zero(t, w.reads.Load())
+}
+
 // Where there is no place for our marks, the user is told; where a label takes the workload out, nobody is.
 func TestTemplateThatIsNone(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,7 @@ type builder struct {
 
 	keys        *keyring.Keyring
 	store       *configstate.Store
+	namespaces  namespaces
 	certificate *certificate
 	webhook     *server
 	drain       *drain

@@ -66,7 +66,8 @@ func (b *builder) buildWebhook() error {
 		State: b.store.Admission(), Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
 	}, webhook.Options{
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
-		Revision: o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
+		NamespaceLabels: b.namespaces.Labels,
+		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
 		Now: b.host.Now,
 	})
 	if err != nil {
@@ -108,6 +109,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
+	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{Store: b.store, Keys: b.keys, Metrics: b.registry}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),
