@@ -30,7 +30,7 @@ type Request struct {
 	schema.GroupVersionKind
 	Namespace, Name string
 	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, SAP's
-	// revision digest, or digest.Live, which needs a Generation.
+	// revision digest, or digest.Live, which is bound to the Generation even if that is 0.
 	Digest string
 	// Generation of the workload that was looked at; 0 leaves it open. For another generation the webhook takes the
 	// request for stale and purges it. Without it, Reloaded cannot be told from a reload by the same digest before.
@@ -109,9 +109,10 @@ func (r Request) keys() annotation.Keys {
 	return keys
 }
 
-// Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0.
+// Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0. A request for the live
+// state always is: the webhook rejects an unbound one, and a kind without generations has 0.
 func Dummy(given string, generation int64) string {
-	if generation == 0 {
+	if generation == 0 && given != digest.Live {
 		return given
 	}
 	return given + "@" + strconv.FormatInt(generation, 10)

@@ -79,6 +79,13 @@ func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "live", Generation: 3}).Outcome)
 }
 
+func TestRequestForTheLiveDigestIsAlwaysBound(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "live@4", poke.Dummy("live", 4))
+	assert.Equal(t, "live@0", poke.Dummy("live", 0), "a kind without generations; the webhook rejects an unbound one")
+	assert.Equal(t, digest, poke.Dummy(digest, 0))
+}
+
 func TestDoTellsFailuresApart(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}

@@ -49,6 +49,9 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 	}
 	result, err := poke.Do(ctx, l.client, request, fieldOwner)
 	l.metrics.poked(result.Outcome)
+	if result.Outcome == poke.Reloaded && s.reportedBefore(request, result.LastReload) {
+		result.Outcome = poke.Purged
+	}
 	switch result.Outcome {
 	case poke.Reloaded:
 		return l.done(ctx, s, verdict, result.LastReload, request.Generation+1)
@@ -63,9 +66,15 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 	}
 }
 
-// insistent is after how many failures in a row, such as conflicts under constant change, a poke asks for whatever the
-// webhook reads live.
-const insistent = 3
+// reportedBefore reports whether the answer to a request for the live state has the last-reload annotation of before. Only without a
+// generation it can pass for a new one.
+func (s subject) reportedBefore(r poke.Request, answer record.LastReload) bool {
+	if r.Generation != 0 || r.Digest != digest.Live {
+		return false
+	}
+	last, err := record.ParseLastReload(s.view.Marks[stamp.LastReload])
+	return err == nil && last.Time.Equal(answer.Time) && last.Hash == answer.Hash
+}
 
 // proof returns the digest to ask with.
 func (l *loop) proof(ctx context.Context, s subject, in policy.Input) (string, error) {
@@ -73,7 +82,7 @@ func (l *loop) proof(ctx context.Context, s subject, in policy.Input) (string, e
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if s.object.Generation() != 0 && l.backoff.soon.NumRequeues(s.key) >= insistent {
+	if l.backoff.insists(s.key) {
 		return digest.Live, nil
 	}
 	if err := l.read(ctx, s, in, unread(in)); err != nil {
@@ -96,7 +105,7 @@ func unread(in policy.Input) []reference.Ref {
 // unmoved says why a poke was purged or rejected. Mostly somebody was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
 func (l *loop) unmoved(s subject, in policy.Input, outcome poke.Outcome, err error) trouble {
-	passing := trouble{reason: "ReloadFailed", soon: true, quiet: true, err: cmp.Or(err, fmt.Errorf(
+	passing := trouble{reason: "ReloadFailed", soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {
 		return passing

@@ -128,6 +128,20 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 	}
 }
 
+func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	before := record.LastReload{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Hash: "abc", Cause: record.CauseConfigChange}
+	again, other := before, before
+	again.Time, other.Hash = again.Time.Add(time.Second), "def"
+	s := subject{view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
+	live := poke.Request{Digest: digest.Live}
+	assert.True(t, s.reportedBefore(live, before), "nothing was reloaded")
+	assert.False(t, s.reportedBefore(live, again))
+	assert.False(t, s.reportedBefore(live, other))
+	assert.False(t, s.reportedBefore(poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation tells")
+	assert.False(t, s.reportedBefore(poke.Request{Digest: "abc"}, before))
+}
+
 // fakeKeys is a keyring that Refresh gives a new ring.
 type fakeKeys struct {
 	ring, fresh digest.Ring
@@ -162,7 +176,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &loop{keys: tc.keys, memory: newMemory(0)}
+			l := &loop{keys: tc.keys, memory: newMemory()}
 			s := subject{key: Key{Name: "web"}}
 			if tc.adopted {
 				l.memory.AdoptedForeign(s.key, foreign)
@@ -178,7 +192,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := &loop{memory: newMemory(0), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
+	l := &loop{memory: newMemory(), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
 	l.memory.Announce(s.key, last.String(), false, now)

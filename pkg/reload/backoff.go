@@ -10,6 +10,9 @@ import (
 // tried again within seconds; what somebody must mend first, ever more rarely. Each workload has its own pace.
 type backoff struct {
 	soon, rarely workqueue.TypedRateLimiter[Key]
+	// conflicts is the pace of soon for requests that the webhook rejects because the configuration has moved on. They are
+	// counted on their own: after some, a request asks for the live state.
+	conflicts workqueue.TypedRateLimiter[Key]
 }
 
 // The paces, from the first to the longest wait.
@@ -20,13 +23,39 @@ const (
 
 func newBackoff() backoff {
 	return backoff{
-		soon:   workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstSoon, longestSoon),
-		rarely: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRarely, longestRarely),
+		soon:      workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstSoon, longestSoon),
+		rarely:    workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRarely, longestRarely),
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstSoon, longestSoon),
 	}
+}
+
+// when counts a failure and returns how long to wait.
+func (b backoff) when(key Key, t trouble) time.Duration {
+	switch {
+	case t.conflict:
+		return b.conflicts.When(key)
+	case t.soon:
+		return b.soon.When(key)
+	default:
+		return b.rarely.When(key)
+	}
+}
+
+// insists reports whether requests of a workload were rejected so often, since the last success, that the next one asks for
+// whatever the webhook reads live.
+func (b backoff) insists(key Key) bool { return b.conflicts.NumRequeues(key) >= insistent }
+
+// insistent is that number. Under constant change the digest that is asked with is always an old one.
+const insistent = 3
+
+// lingers reports whether a failure that passes by itself has not passed, after some seconds.
+func (b backoff) lingers(key Key) bool {
+	return max(b.soon.NumRequeues(key), b.conflicts.NumRequeues(key)) > persistent
 }
 
 // forget starts a workload's pace anew.
 func (b backoff) forget(key Key) {
 	b.soon.Forget(key)
 	b.rarely.Forget(key)
+	b.conflicts.Forget(key)
 }

@@ -75,7 +75,7 @@ func (l *loop) subject(ctx context.Context, key Key) (subject, bool, error) {
 		return subject{}, false, err
 	}
 	view, problems := l.opts.Reader.Read(o)
-	return subject{key: key, object: o, view: view, problems: problems, events: l.memory.Events(key)}, true, nil
+	return subject{key: key, object: o, view: view, problems: problems, events: l.memory.Attempt(key)}, true, nil
 }
 
 // inScope says whether the workload may be looked after, by its labels and its namespace.
@@ -146,7 +146,7 @@ func (l *loop) input(s subject) policy.Input {
 
 func (l *loop) moment(s subject) moment {
 	now := l.now()
-	m := moment{now: now, burst: s.events.burst, lastEvent: s.events.last}
+	m := moment{now: now, unacted: s.events.unacted, lastEvent: s.events.last}
 	if last, ok := s.view.Marks.LastReload(now); ok {
 		m.lastReload = last.Time
 		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
@@ -206,7 +206,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) 
 
 // inOrder closes a treatment that leaves nothing to do.
 func (l *loop) inOrder(s subject) reconcile.Result {
-	l.memory.Settled(s.key, s.events.last)
+	l.memory.Settled(s.key)
 	l.memory.Done(s.key)
 	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost)
 	l.backoff.forget(s.key)

@@ -131,7 +131,7 @@ func TestNobodyIsToldOfALag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			recorder := events.NewFakeRecorder(10)
-			l := &loop{store: tc.store, memory: newMemory(0), now: time.Now, recorder: recorder}
+			l := &loop{store: tc.store, memory: newMemory(), now: time.Now, recorder: recorder}
 			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			for range 2 {
@@ -149,7 +149,7 @@ func TestNobodyIsToldOfALag(t *testing.T) {
 func TestLostStampIsToldOnceForEach(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)
-	l := &loop{memory: newMemory(0), now: time.Now, recorder: recorder, backoff: newBackoff()}
+	l := &loop{memory: newMemory(), now: time.Now, recorder: recorder, backoff: newBackoff()}
 	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 	at := func(generation int64) subject {
 		kind := workload.Builtin()[1]

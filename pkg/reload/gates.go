@@ -5,7 +5,8 @@ import "time"
 // gates hold back a reload that is due. A gate only ever postpones, and what it must remember across a restart of this
 // program is on the workload.
 type gates struct {
-	// settle is how long the configuration of a workload must have been quiet; settleMax bounds the wait.
+	// settle is how long the configuration of a workload must have been quiet; settleMax bounds the wait, counted from the
+	// first change that nothing has acted on.
 	settle, settleMax time.Duration
 	// refractory is the shortest time between two reloads of one workload.
 	refractory time.Duration
@@ -14,9 +15,9 @@ type gates struct {
 // moment is what the gates look at.
 type moment struct {
 	now time.Time
-	// burst and lastEvent are the arrivals of the first change of a burst and the last change not yet dealt with; zero if
-	// none was seen, as for a change that happened while nobody watched.
-	burst, lastEvent time.Time
+	// unacted and lastEvent are the arrivals of the first change that no attempt has acted on, and of the last change; zero
+	// if none was seen, as for a change that happened while the process was down.
+	unacted, lastEvent time.Time
 	// lastReload is the time of the last reload; zero if none is known.
 	lastReload time.Time
 }
@@ -35,17 +36,17 @@ func (g gates) wait(m moment) (time.Duration, string) {
 // settling waits until nothing has changed for a while, so that a burst is one reload and a release that changes
 // configuration first is one rollout.
 func (g gates) settling(m moment) time.Duration {
-	if g.settle <= 0 || m.lastEvent.IsZero() {
+	if g.settle <= 0 || m.unacted.IsZero() {
 		return 0
 	}
 	quiet := m.lastEvent.Add(g.settle)
-	if latest := m.burst.Add(g.window()); latest.Before(quiet) {
+	if latest := m.unacted.Add(g.window()); latest.Before(quiet) {
 		quiet = latest
 	}
 	return max(quiet.Sub(m.now), 0)
 }
 
-// window is how long a burst of changes may go on until it is acted upon.
+// window is how long changes may go on until they are acted upon.
 func (g gates) window() time.Duration { return max(g.settleMax, g.settle) }
 
 // resting keeps two reloads of one workload apart.

@@ -20,35 +20,35 @@ func TestGates(t *testing.T) {
 	}{
 		"nothing was seen: a change found at start does not wait": {gates: all, at: moment{now: now}},
 		"a change just now waits for quiet": {
-			gates: all, at: moment{now: now, burst: now, lastEvent: now}, wait: time.Second, gate: "settle",
+			gates: all, at: moment{now: now, unacted: now, lastEvent: now}, wait: time.Second, gate: "settle",
 		},
 		"each further change starts the quiet time anew": {
-			gates: all, at: moment{now: now, burst: ago(3 * time.Second), lastEvent: ago(200 * time.Millisecond)},
+			gates: all, at: moment{now: now, unacted: ago(3 * time.Second), lastEvent: ago(200 * time.Millisecond)},
 			wait: 800 * time.Millisecond, gate: "settle",
 		},
 		"but not for longer than the bound": {
-			gates: all, at: moment{now: now, burst: ago(4700 * time.Millisecond), lastEvent: now},
+			gates: all, at: moment{now: now, unacted: ago(4700 * time.Millisecond), lastEvent: now},
 			wait: 300 * time.Millisecond, gate: "settle",
 		},
 		"past the bound the gate is open, however busy it is": {
-			gates: all, at: moment{now: now, burst: ago(6 * time.Second), lastEvent: now},
+			gates: all, at: moment{now: now, unacted: ago(6 * time.Second), lastEvent: now},
 		},
 		"a bound below the quiet time is none": {
 			gates: gates{settle: time.Second, settleMax: time.Millisecond},
-			at:    moment{now: now, burst: now, lastEvent: now}, wait: time.Second, gate: "settle",
+			at:    moment{now: now, unacted: now, lastEvent: now}, wait: time.Second, gate: "settle",
 		},
 		"quiet for long enough": {
-			gates: all, at: moment{now: now, burst: ago(time.Second), lastEvent: ago(time.Second)},
+			gates: all, at: moment{now: now, unacted: ago(time.Second), lastEvent: ago(time.Second)},
 		},
 		"a reload a moment ago: rest": {
 			gates: all, at: moment{now: now, lastReload: ago(4 * time.Second)}, wait: 6 * time.Second, gate: "refractory",
 		},
 		"settle comes first": {
-			gates: all, at: moment{now: now, burst: now, lastEvent: now, lastReload: now}, wait: time.Second, gate: "settle",
+			gates: all, at: moment{now: now, unacted: now, lastEvent: now, lastReload: now}, wait: time.Second, gate: "settle",
 		},
 		"rested": {gates: all, at: moment{now: now, lastReload: ago(10 * time.Second)}},
 		"0 switches both off": {
-			gates: gates{}, at: moment{now: now, burst: now, lastEvent: now, lastReload: now},
+			gates: gates{}, at: moment{now: now, unacted: now, lastEvent: now, lastReload: now},
 		},
 	}
 	for name, tc := range tests {

@@ -92,7 +92,7 @@ func leading(t *testing.T, c *informers) *loop {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
 	t.Cleanup(q.ShutDown)
 	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(0), backoff: newBackoff(), watches: newWatches(), recent: newRecent(0), cache: c,
+		now: time.Now, index: newIndex(), memory: newMemory(), backoff: newBackoff(), watches: newWatches(), recent: newRecent(0), cache: c,
 		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
 	}
 	l.queue.Store(&queue{q})

@@ -125,7 +125,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		recorder: mgr.GetEventRecorder("pod-reloader"),
 		index:    newIndex(),
 		recent:   newRecent(opts.Settle),
-		memory:   newMemory(gates.window()),
+		memory:   newMemory(),
 		backoff:  newBackoff(),
 	}
 	l.metrics = newMetrics(deps.Metrics, l.memory, l.now)

@@ -12,18 +12,15 @@ import (
 // memory holds what the loop remembers of workloads while it runs. Nothing in it decides whether a reload is due; losing
 // it costs at most a repeated Event or an unsettled reload. It is safe for concurrent use.
 type memory struct {
-	// window is how long a burst of changes may go on.
-	window time.Duration
-
 	mu sync.Mutex
 	// notes has the workloads that there is something to remember of, which most of a cluster's are not.
 	notes map[Key]*note
 }
 
 type note struct {
-	// first and last are the arrivals of config events since the workload was last found to be in order. burst is that of
-	// the first one in the present window: where a reload is put off by something else, what comes then is a burst again.
-	first, burst, last time.Time
+	arrivals
+	// next is the arrival of the first config event since the present attempt began.
+	next time.Time
 	// announced is the last-reload annotation for which an Event was sent.
 	announced string
 	// seen is when announced was first seen; zero if the workload was not looked at yet.
@@ -37,8 +34,8 @@ type note struct {
 	wroteAt time.Time
 	// stamped is the generation that our last reload gave the workload.
 	stamped int64
-	// retryAt is when an attempt may be repeated that stored something of ours and failed then, failedAt when it failed.
-	retryAt, failedAt time.Time
+	// deferral is the wait before an attempt that failed may be repeated.
+	deferral deferral
 	// adopted are the foreign keys whose Record was taken over already.
 	adopted map[digest.KeyID]bool
 }
@@ -62,8 +59,8 @@ const (
 	behindAtMost = 15 * time.Second
 )
 
-func newMemory(window time.Duration) *memory {
-	return &memory{window: window, notes: map[Key]*note{}}
+func newMemory() *memory {
+	return &memory{notes: map[Key]*note{}}
 }
 
 // with calls f with the note of a workload, under the lock.
@@ -87,19 +84,31 @@ func (m *memory) recall(key Key, f func(*note)) {
 	}
 }
 
+// arrivals are when config events came.
+type arrivals struct {
+	// first is the first event since the workload was last found to be in order, last is the last one.
+	first, last time.Time
+	// unacted is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
+	// constant change cannot put a reload off.
+	unacted time.Time
+}
+
 // Changed notes the arrival of a config event. One that was known before its workload may come late.
 func (m *memory) Changed(key Key, at time.Time) {
 	m.with(key, func(n *note) {
-		if n.first.IsZero() || at.Before(n.first) {
-			n.first = at
-		}
-		if n.burst.IsZero() || at.Sub(n.burst) > m.window {
-			n.burst = at
-		}
+		n.first, n.unacted, n.next = earlier(n.first, at), earlier(n.unacted, at), earlier(n.next, at)
 		if at.After(n.last) {
 			n.last = at
 		}
 	})
+}
+
+// earlier returns the earlier of two times; a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Lead begins the time as the leader. What came before was another's to deal with, and perhaps is: of those events only
@@ -108,28 +117,31 @@ func (m *memory) Lead() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.notes {
-		n.first, n.burst = n.last, n.last
+		n.first, n.unacted = n.last, n.last
 	}
 }
 
-// arrivals are when config events came since Settled: the first, the first of the present burst, and the last.
-type arrivals struct{ first, burst, last time.Time }
-
-// Events returns the arrivals since Settled; zero where there was none.
-func (m *memory) Events(key Key) arrivals {
+// Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and tells them from those that come
+// meanwhile.
+func (m *memory) Attempt(key Key) arrivals {
 	var a arrivals
-	m.recall(key, func(n *note) { a = arrivals{n.first, n.burst, n.last} })
+	m.recall(key, func(n *note) { a, n.next = n.arrivals, time.Time{} })
 	return a
 }
 
-// Settled forgets the events up to one; later ones stay.
-func (m *memory) Settled(key Key, upTo time.Time) {
+// Acted notes that the attempt has acted on its events, but failed. What comes later is given the time to settle.
+func (m *memory) Acted(key Key) {
+	m.recall(key, func(n *note) { n.unacted = n.next })
+}
+
+// Settled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
+func (m *memory) Settled(key Key) {
 	m.recall(key, func(n *note) {
-		if n.last.After(upTo) {
-			n.first, n.burst = n.last, n.last
+		if n.next.IsZero() {
+			n.arrivals = arrivals{}
 			return
 		}
-		n.first, n.burst, n.last = time.Time{}, time.Time{}, time.Time{}
+		n.first, n.unacted = n.next, n.next
 	})
 }
 
@@ -144,7 +156,7 @@ func (m *memory) Due(key Key, since time.Time) {
 
 // Done notes that no reload is due.
 func (m *memory) Done(key Key) {
-	m.recall(key, func(n *note) { n.due, n.retryAt = time.Time{}, time.Time{} })
+	m.recall(key, func(n *note) { n.due, n.deferral = time.Time{}, deferral{} })
 }
 
 // OldestDue returns when the oldest reload that is still due became due, and how many are.
@@ -176,18 +188,26 @@ func (m *memory) Behind(key Key, generation int64, now time.Time) bool {
 	return behind
 }
 
-// Defer notes that an attempt failed after a write of ours was stored: the watch event of that write is no reason to try again
-// before retryAt.
-func (m *memory) Defer(key Key, now, retryAt time.Time) {
-	m.with(key, func(n *note) { n.failedAt, n.retryAt = now, retryAt })
+// deferral is the wait before the next attempt.
+type deferral struct {
+	// since is when the attempt failed, until is when the next one may be made.
+	since, until time.Time
+	// firm means that no event ends the wait. Under constant change there would be no wait otherwise.
+	firm bool
 }
 
-// Deferred returns how long to wait before the next attempt. A config event that came since the failure ends the wait.
+// Defer notes that an attempt failed. The watch event of a write of ours is no reason to try again earlier; a config event
+// is, unless the wait is firm.
+func (m *memory) Defer(key Key, d deferral) {
+	m.with(key, func(n *note) { n.deferral = d })
+}
+
+// Deferred returns how long to wait before the next attempt.
 func (m *memory) Deferred(key Key, now time.Time) time.Duration {
 	var wait time.Duration
 	m.recall(key, func(n *note) {
-		if !n.last.After(n.failedAt) {
-			wait = max(n.retryAt.Sub(now), 0)
+		if d := n.deferral; d.firm || !n.last.After(d.since) {
+			wait = max(d.until.Sub(now), 0)
 		}
 	})
 	return wait

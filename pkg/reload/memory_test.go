@@ -8,46 +8,71 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMemoryKeepsEventsThatCameDuringATreatment(t *testing.T) {
+func TestMemoryKeepsEventsThatCameDuringAnAttempt(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	t1, t2 := t0.Add(time.Second), t0.Add(2*time.Second)
-	m := newMemory(5 * time.Second)
+	t1, t2, t3 := t0.Add(time.Second), t0.Add(2*time.Second), t0.Add(3*time.Second)
+	m := newMemory()
 	m.Changed(key, t0)
 	m.Changed(key, t1)
-	assert.Equal(t, arrivals{first: t0, burst: t0, last: t1}, m.Events(key))
+	assert.Equal(t, arrivals{first: t0, unacted: t0, last: t1}, m.Attempt(key))
 
 	m.Changed(key, t2)
-	m.Settled(key, t1)
-	assert.Equal(t, arrivals{t2, t2, t2}, m.Events(key), "the event after the treatment began still has to settle")
-	m.Settled(key, t2)
-	assert.Zero(t, m.Events(key))
+	m.Changed(key, t3)
+	m.Settled(key)
+	assert.Equal(t, arrivals{first: t2, unacted: t2, last: t3}, m.Attempt(key), "the time counts from the first event after the attempt began")
+	m.Settled(key)
+	assert.Zero(t, m.Attempt(key))
 }
 
-// Where a write is denied, or the refractory period is long, changes go on coming while a reload is due.
-func TestMemoryGivesEachBurstItsWindow(t *testing.T) {
+// One ConfigMap is written every 400 ms, and there are more workloads than can be reloaded at once.
+func TestConstantChangeDoesNotMoveTheSettleWindow(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
-	m.Changed(key, t0)
-	m.Changed(key, t0.Add(5*time.Second))
-	assert.Equal(t, t0, m.Events(key).burst, "it is bounded, or it would be put off for ever")
+	m, g := newMemory(), gates{settle: time.Second, settleMax: 5 * time.Second}
+	for after := time.Duration(0); after < time.Minute; after += 400 * time.Millisecond {
+		now := t0.Add(after)
+		m.Changed(key, now)
+		events := m.Attempt(key)
+		wait, _ := g.wait(moment{now: now, unacted: events.unacted, lastEvent: events.last})
+		if after < 5*time.Second {
+			assert.Positive(t, wait, after)
+		} else {
+			assert.Zero(t, wait, "settle-max is over, whatever has come since: %s", after)
+		}
+	}
+}
+
+func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := t0.Add(time.Minute)
+	m := newMemory()
+	m.Changed(key, t0)
+	m.Attempt(key)
+	m.Acted(key)
+	events := m.Attempt(key)
+	assert.Equal(t, arrivals{first: t0, last: t0}, events)
+	wait, _ := gates{settle: time.Hour}.wait(moment{now: t0, unacted: events.unacted, lastEvent: events.last})
+	assert.Zero(t, wait, "what was acted on has settled")
 	m.Changed(key, later)
+	assert.Equal(t, arrivals{first: t0, unacted: later, last: later}, m.Attempt(key), "a change after a failure is given the time to settle")
 	m.Changed(key, later.Add(time.Second))
-	assert.Equal(t, arrivals{first: t0, burst: later, last: later.Add(time.Second)}, m.Events(key), "a burst of its own")
+	m.Acted(key)
+	assert.Equal(t, later.Add(time.Second), m.Attempt(key).unacted, "it came after the attempt began")
 }
 
 func TestMemoryTakesEventsThatComeLate(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	m.Changed(key, t0)
 	m.Changed(key, t0.Add(-time.Second))
-	assert.Equal(t, arrivals{first: t0.Add(-time.Second), burst: t0, last: t0}, m.Events(key), "the last one still has to settle")
+	assert.Equal(t, arrivals{first: t0.Add(-time.Second), unacted: t0.Add(-time.Second), last: t0}, m.Attempt(key), "the last one still has to settle")
 }
 
 func TestMemoryOfTheTimeBeforeTheLead(t *testing.T) {
@@ -55,17 +80,17 @@ func TestMemoryOfTheTimeBeforeTheLead(t *testing.T) {
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	t1 := t0.Add(time.Second)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	m.Changed(key, t0)
 	m.Changed(key, t1)
 	m.Lead()
-	assert.Equal(t, arrivals{t1, t1, t1}, m.Events(key), "another leader has dealt with the first one: it must not cut short the time to settle")
+	assert.Equal(t, arrivals{t1, t1, t1}, m.Attempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
 }
 
 func TestMemoryKnowsItsOwnStamp(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
-	m := newMemory(0)
+	m := newMemory()
 	assert.False(t, m.IsStamped(key, 0), "nothing was stamped")
 	m.Stamped(key, 2)
 	assert.True(t, m.IsStamped(key, 2))
@@ -76,7 +101,7 @@ func TestMemoryTellsNewsOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	assert.False(t, m.Tell(key, "ConfigMissing", "", t0), "nothing to tell")
 	assert.Empty(t, m.notes, "and nothing to remember")
 	assert.True(t, m.Tell(key, "ConfigMissing", "a", t0))
@@ -92,7 +117,7 @@ func TestMemoryTellsAFailureAgainAfterASuccess(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	require.True(t, m.Tell(key, "ReloadFailed", "denied", t0))
 	require.True(t, m.Tell(key, "ConfigMissing", "a", t0))
 	m.Recovered(key, "ConfigMissing")
@@ -104,7 +129,7 @@ func TestMemoryAnnouncesEachReloadOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	assert.True(t, m.Seen(key).IsZero())
 	assert.False(t, m.Announce(key, "old", false, t0), "an earlier process announced what stands there at first sight")
 	assert.True(t, m.Announce(key, "new", true, t0.Add(time.Second)))
@@ -118,7 +143,7 @@ func TestMemoryAnnouncesEachReloadOnce(t *testing.T) {
 func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	assert.True(t, m.MayAdoptForeign(key, "aaaaaaaa"))
 	assert.True(t, m.MayAdoptForeign(key, "aaaaaaaa"), "the write may have failed: what is due stays due")
 	m.AdoptedForeign(key, "aaaaaaaa")
@@ -130,11 +155,12 @@ func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {
 func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
-	m := newMemory(5 * time.Second)
-	m.Settled(key, time.Time{})
+	m := newMemory()
+	m.Settled(key)
+	m.Acted(key)
 	m.Done(key)
 	m.Recovered(key)
-	m.Events(key)
+	m.Attempt(key)
 	m.AdoptedForeign(key, "")
 	assert.Empty(t, m.notes, "a cluster has many workloads that ask for nothing")
 }
@@ -142,7 +168,7 @@ func TestMemoryKeepsNothingOfWorkloadsInOrder(t *testing.T) {
 func TestMemoryKnowsTheOldestDueReload(t *testing.T) {
 	t.Parallel()
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	_, count := m.OldestDue()
 	assert.Zero(t, count)
 	m.Due(Key{Name: "b"}, t0.Add(time.Minute))
@@ -159,14 +185,16 @@ func TestMemoryKnowsTheOldestDueReload(t *testing.T) {
 func TestMemoryDefersUntilTheRetryOrAConfigEvent(t *testing.T) {
 	t.Parallel()
 	key, start := Key{Name: "cart"}, time.Now()
-	m := newMemory(time.Second)
+	m := newMemory()
 	m.Changed(key, start)
-	m.Defer(key, start.Add(time.Second), start.Add(3*time.Second))
+	m.Defer(key, deferral{since: start.Add(time.Second), until: start.Add(3 * time.Second)})
 	assert.Equal(t, 2*time.Second, m.Deferred(key, start.Add(time.Second)), "the own write is no reason to try earlier")
 	assert.Zero(t, m.Deferred(key, start.Add(3*time.Second)), "the pause is over")
 	m.Changed(key, start.Add(2*time.Second))
 	assert.Zero(t, m.Deferred(key, start.Add(2*time.Second)), "the configuration has changed since")
-	m.Defer(key, start.Add(4*time.Second), start.Add(9*time.Second))
+	m.Defer(key, deferral{since: start.Add(4 * time.Second), until: start.Add(9 * time.Second), firm: true})
+	m.Changed(key, start.Add(5*time.Second))
+	assert.Equal(t, 4*time.Second, m.Deferred(key, start.Add(5*time.Second)), "under constant change there would be no wait at all")
 	m.Done(key)
 	assert.Zero(t, m.Deferred(key, start.Add(5*time.Second)), "nothing is due any more")
 }
@@ -175,7 +203,7 @@ func TestMemoryIsBehindUntilTheCacheShowsOurWrite(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory(5 * time.Second)
+	m := newMemory()
 	assert.False(t, m.Behind(key, 1, t0))
 	m.Wrote(key, 4, t0)
 	assert.True(t, m.Behind(key, 3, t0.Add(time.Second)))

@@ -19,7 +19,7 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 	ref := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	modified, deleted := policy.Change{Ref: ref, Type: policy.Modified}, policy.Change{Ref: ref, Type: policy.Deleted}
 	registry := prometheus.NewRegistry()
-	m := newMetrics(registry, newMemory(0), time.Now)
+	m := newMetrics(registry, newMemory(), time.Now)
 	for _, v := range []policy.Verdict{
 		{Action: policy.Reload, Changes: []policy.Change{modified, modified}},
 		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
@@ -44,7 +44,7 @@ pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 1
 func TestAgeOfTheOldestDueReload(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	registry, remembered := prometheus.NewRegistry(), newMemory(0)
+	registry, remembered := prometheus.NewRegistry(), newMemory()
 	newMetrics(registry, remembered, func() time.Time { return now })
 	age := func() float64 {
 		families, err := registry.Gather()

@@ -20,7 +20,7 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
 	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(0), watches: newWatches(), recent: newRecent(time.Second),
+		now: time.Now, index: newIndex(), memory: newMemory(), watches: newWatches(), recent: newRecent(time.Second),
 		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
 	}
 	kind := workload.Builtin()[1]
@@ -34,17 +34,17 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	web := deployment(kind, "web")
 	h.OnAdd(web, false)
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	last := l.memory.Events(key).last
+	last := l.memory.Attempt(key).last
 	assert.Equal(t, second, last, "its configuration settles from the last change on")
-	l.memory.Settled(key, last)
+	l.memory.Settled(key)
 	h.OnUpdate(web, func() any { u := web.DeepCopy(); u.SetGeneration(2); return u }())
-	last = l.memory.Events(key).last
+	last = l.memory.Attempt(key).last
 	assert.Zero(t, last, "what it tracked before is no news")
 
 	other := deployment(kind, "other")
 	other.SetNamespace("blog")
 	h.OnAdd(other, false)
-	last = l.memory.Events(Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
+	last = l.memory.Attempt(Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
 	assert.Zero(t, last, "the object of another namespace has not changed")
 }
 

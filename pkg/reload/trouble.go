@@ -24,6 +24,16 @@ type trouble struct {
 	soon bool
 	// quiet tells that it is nobody's fault and no news: no Event, unless it persists.
 	quiet bool
+	// conflict tells that the webhook has read another configuration than the loop.
+	conflict bool
+}
+
+// text is that of the Event. It stays the same while the cause does: a conflict names another digest each time.
+func (t trouble) text() string {
+	if t.conflict {
+		return "the configuration keeps changing between the request for a reload and the webhook's own look at it; the reload is retried"
+	}
+	return t.err.Error()
 }
 
 // persistent is how often something must have failed, after some seconds, that should have passed by itself.
@@ -31,19 +41,18 @@ const persistent = 8
 
 // retry closes a treatment that failed: what is due stays due. The user is told once per cause.
 func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result {
-	wait := l.backoff.rarely
-	if t.soon {
-		wait = l.backoff.soon
+	after := l.backoff.when(s.key, t)
+	if t.soon || s.stored {
+		l.memory.Defer(s.key, deferral{since: l.now(), until: l.now().Add(after), firm: t.soon})
 	}
-	after := wait.When(s.key)
-	if s.stored {
-		l.memory.Defer(s.key, l.now(), l.now().Add(after))
+	if !t.soon {
+		l.memory.Acted(s.key)
 	}
 	l.metrics.failed(t.reason)
 	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", t.reason, "error", t.err.Error(), "after", after)
-	news := !t.quiet || l.backoff.soon.NumRequeues(s.key) > persistent
+	news := !t.quiet || l.backoff.lingers(s.key)
 	if news && s.object.Raw != nil {
-		l.warn(s, t.reason, t.err.Error(), unreadRefs(t.err)...)
+		l.warn(s, t.reason, t.text(), unreadRefs(t.err)...)
 	}
 	return reconcile.Result{RequeueAfter: after}
 }

@@ -81,3 +81,29 @@ func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
 	b.forget(poisoned)
 	assert.Equal(t, firstRarely, b.rarely.When(poisoned), "a success starts its pace anew")
 }
+
+func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
+	t.Parallel()
+	b, key := newBackoff(), Key{Name: "web"}
+	for range 20 {
+		b.when(key, trouble{soon: true})
+		b.when(key, trouble{})
+	}
+	assert.False(t, b.insists(key), "an API server that is away is no constant change")
+	for range insistent {
+		assert.False(t, b.insists(key))
+		b.when(key, trouble{soon: true, conflict: true})
+	}
+	assert.True(t, b.insists(key))
+	assert.False(t, b.insists(Key{Name: "other"}))
+	b.forget(key)
+	assert.False(t, b.insists(key), "the next change is asked for with its digest again")
+}
+
+func TestConflictEventKeepsItsText(t *testing.T) {
+	t.Parallel()
+	one := trouble{conflict: true, err: errors.New("the digest is aaaa now")}
+	two := trouble{conflict: true, err: errors.New("the digest is bbbb now")}
+	assert.Equal(t, one.text(), two.text(), "another text is another Event")
+	assert.Equal(t, "denied", trouble{err: errors.New("denied")}.text())
+}

@@ -64,7 +64,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			t.Parallel()
 			w := &writer{}
 			l := &loop{
-				store: &tc.store, keys: &fakeKeys{ring: ring}, client: w, memory: newMemory(0), backoff: newBackoff(),
+				store: &tc.store, keys: &fakeKeys{ring: ring}, client: w, memory: newMemory(), backoff: newBackoff(),
 				now: time.Now, recorder: events.NewFakeRecorder(10), opts: Options{Webhook: true},
 			}
 			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)

@@ -26,7 +26,7 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
 	t.Cleanup(q.ShutDown)
 	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(0), watches: newWatches(), recent: newRecent(0),
+		now: time.Now, index: newIndex(), memory: newMemory(), watches: newWatches(), recent: newRecent(0),
 		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
 	}
 	l.queue.Store(&queue{q})
