@@ -35,7 +35,7 @@ func (l *loop) adopt(ctx context.Context, s subject, in policy.Input, a policy.A
 		return l.retry(ctx, s, trouble{reason: "AdoptionFailed", err: err})
 	}
 	answer := metadataOf(s)
-	if err := l.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), fieldOwner); err != nil {
+	if err := l.patch(ctx, s, answer, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return l.retry(ctx, s, failedWrite("AdoptionFailed", err))
 	}
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])

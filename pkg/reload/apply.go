@@ -18,6 +18,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -27,11 +28,7 @@ import (
 
 // reload asks the webhook for the reload, or stamps by itself where there is none.
 func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
-	since := s.events.first
-	if since.IsZero() {
-		since = l.now()
-	}
-	l.memory.Due(s.key, since)
+	l.due(s)
 	if !l.opts.Webhook {
 		return l.stamp(ctx, s, verdict)
 	}
@@ -47,7 +44,11 @@ func (l *loop) reload(ctx context.Context, s subject, in policy.Input, verdict p
 		Generation:       s.object.Generation(),
 		Keys:             l.opts.Reader.Keys,
 	}
-	result, err := poke.Do(ctx, l.client, request, fieldOwner)
+	var result poke.Result
+	err = l.write(ctx, s, func(ctx context.Context) (err error) {
+		result, err = poke.Do(ctx, l.client, request, fieldOwner)
+		return err
+	})
 	l.metrics.poked(result.Outcome)
 	if result.Outcome == poke.Reloaded && s.reportedBefore(request, result.LastReload) {
 		result.Outcome = poke.Purged
@@ -166,7 +167,7 @@ func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) rec
 		return l.retry(ctx, s, trouble{reason: "ReloadFailed", err: err})
 	}
 	answer := metadataOf(s)
-	if err := l.client.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, body), fieldOwner); err != nil {
+	if err := l.patch(ctx, s, answer, client.RawPatch(types.JSONPatchType, body)); err != nil {
 		return l.retry(ctx, s, failedPin("ReloadFailed", err))
 	}
 	l.metrics.wroteDirectly(s.object.Kind)
@@ -214,6 +215,9 @@ func (l *loop) purge(ctx context.Context, s subject) reconcile.Result {
 	if _, stored := s.view.Marks[stamp.Dummy]; !stored {
 		return l.inOrder(s)
 	}
+	if !l.mayWrite(s, inflight.Background) {
+		return reconcile.Result{}
+	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": s.object.ResourceVersion(),
 		"annotations":     map[string]any{l.opts.Reader.Keys.ConfigHash: nil},
@@ -221,10 +225,15 @@ func (l *loop) purge(ctx context.Context, s subject) reconcile.Result {
 	if err != nil {
 		return l.retry(ctx, s, trouble{reason: "PurgeFailed", err: err})
 	}
-	if err := l.client.Patch(ctx, metadataOf(s), client.RawPatch(types.MergePatchType, body), fieldOwner); err != nil {
+	if err := l.patch(ctx, s, metadataOf(s), client.RawPatch(types.MergePatchType, body)); err != nil {
 		return l.retry(ctx, s, failedWrite("PurgeFailed", err))
 	}
 	return l.inOrder(s)
+}
+
+// patch sends a patch of a workload that has a slot for its writes, and reads the answer.
+func (l *loop) patch(ctx context.Context, s subject, answer client.Object, patch client.Patch) error {
+	return l.write(ctx, s, func(ctx context.Context) error { return l.client.Patch(ctx, answer, patch, fieldOwner) })
 }
 
 func metadataOf(s subject) *metav1.PartialObjectMetadata {

@@ -53,6 +53,11 @@ func (b backoff) lingers(key Key) bool {
 	return max(b.soon.NumRequeues(key), b.conflicts.NumRequeues(key)) > persistent
 }
 
+// failing reports whether the last attempt at a workload failed.
+func (b backoff) failing(key Key) bool {
+	return b.soon.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
+}
+
 // forget starts a workload's pace anew.
 func (b backoff) forget(key Key) {
 	b.soon.Forget(key)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -35,6 +36,7 @@ func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
 // Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	defer l.writes.Leave(key)
 	if l.store.WaitForSync(ctx) != nil {
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
@@ -45,7 +47,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	}
 	s, ok, err := l.subject(ctx, key)
 	if err != nil {
-		return l.retry(ctx, subject{key: key}, trouble{reason: "WorkloadUnreadable", err: err}), nil //nolint:nilerr // retry is the answer
+		return l.retry(ctx, subject{key: key}, trouble{reason: "WorkloadUnreadable", err: err}), nil
 	}
 	if !ok {
 		l.memory.Forget(key)
@@ -61,7 +63,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	}
 	if l.memory.Behind(key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
-		return reconcile.Result{RequeueAfter: time.Second}, nil
+		return again(time.Second, priorityWorkload), nil
 	}
 	// Not earlier: what a cache that is behind tells of was announced, and is not the last reload any more.
 	l.announce(s)
@@ -105,15 +107,38 @@ func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 		return l.purge(ctx, s)
 	}
 	if wait := l.memory.Deferred(s.key, l.now()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}
+		return again(wait, priorityRetry)
 	}
 	if wait := l.postpone(ctx, s, a); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}
+		return again(wait, priorityConfig)
+	}
+	if !l.mayWrite(s, rank(a)) {
+		if a.MayReload {
+			l.due(s)
+		}
+		return reconcile.Result{} // queued again when it has a slot
 	}
 	if err := l.read(ctx, s, in, a.Reads); err != nil {
 		return l.retry(ctx, s, unreadable(err))
 	}
 	return l.apply(ctx, s, in, policy.Assess(in))
+}
+
+// rank returns how urgent the first write is.
+func rank(a policy.Assessment) inflight.Class {
+	if a.MayReload {
+		return inflight.Urgent
+	}
+	return inflight.Background
+}
+
+// due notes that a reload is due, or may be.
+func (l *loop) due(s subject) {
+	since := s.events.first
+	if since.IsZero() {
+		since = l.now()
+	}
+	l.memory.Due(s.key, since)
 }
 
 // postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -43,8 +44,8 @@ type Options struct {
 	Webhook bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Workers is the number of workloads treated at the same time; 0 means 16. The more there are, the more of them share
-	// the reads of an object that they depend on.
+	// Workers is the number of workloads treated at the same time besides those whose write is in flight; 0 means 16. The
+	// more there are, the more of them share the reads of an object that they depend on.
 	Workers int
 }
 
@@ -93,6 +94,7 @@ type loop struct {
 	recent  *recent
 	memory  *memory
 	backoff backoff
+	writes  *inflight.Limit[Key]
 	queue   atomic.Pointer[queue]
 }
 
@@ -128,11 +130,13 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		memory:   newMemory(),
 		backoff:  newBackoff(),
 	}
+	l.writes = newWrites(l)
 	l.metrics = newMetrics(deps.Metrics, l.memory, l.now)
+	registerWrites(deps.Metrics, l.writes)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[Key]{
 		Reconciler:              l,
-		MaxConcurrentReconciles: opts.Workers,
+		MaxConcurrentReconciles: opts.Workers + maxWrites,
 		EnableWarmup:            &warmup,
 		// A connection that is dead without anybody having noticed must not hold a worker for as long as TCP would.
 		ReconciliationTimeout: treatmentLimit,

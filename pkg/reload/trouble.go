@@ -33,6 +33,9 @@ func (t trouble) text() string {
 	if t.conflict {
 		return "the configuration keeps changing between the request for a reload and the webhook's own look at it; the reload is retried"
 	}
+	if errors.Is(t.err, errNoAnswer) {
+		return errNoAnswer.Error()
+	}
 	return t.err.Error()
 }
 
@@ -54,14 +57,14 @@ func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result
 	if news && s.object.Raw != nil {
 		l.warn(s, t.reason, t.text(), unreadRefs(t.err)...)
 	}
-	return reconcile.Result{RequeueAfter: after}
+	return again(after, priorityRetry)
 }
 
 // failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
 func failedWrite(reason string, err error) trouble {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return trouble{reason: reason, err: err, soon: true, quiet: true}
+		return trouble{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
 	}
 	code := status.Status().Code
 	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)

@@ -1,0 +1,161 @@
+package inflight_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+)
+
+// writer writes items: each takes as long as its namespace does. It keeps the largest numbers in flight.
+type writer struct {
+	limit *inflight.Limit[item]
+	took  func(item) time.Duration
+
+	mu         sync.Mutex
+	running    sync.WaitGroup
+	now, most  int
+	in, mostIn map[string]int
+	done       map[item]time.Duration
+	start      time.Time
+}
+
+type item struct {
+	namespace string
+	n         int
+}
+
+func newWriter(took func(item) time.Duration) *writer {
+	w := &writer{took: took, in: map[string]int{}, mostIn: map[string]int{}, done: map[item]time.Duration{}, start: time.Now()}
+	w.limit = inflight.New(inflight.Options{}, func(it item) { w.running.Go(func() { w.visit(it) }) })
+	return w
+}
+
+// visit is what the loop does with an item.
+func (w *writer) visit(it item) {
+	defer w.limit.Leave(it)
+	if !w.limit.Enter(it.namespace, it, inflight.Urgent) {
+		return
+	}
+	w.count(it, 1)
+	took := w.took(it)
+	<-time.After(took)
+	w.limit.Observe(it.namespace, took)
+	w.count(it, -1)
+}
+
+func (w *writer) count(it item, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now += n
+	w.in[it.namespace] += n
+	w.most, w.mostIn[it.namespace] = max(w.most, w.now), max(w.mostIn[it.namespace], w.in[it.namespace])
+	if n < 0 {
+		w.done[it] = time.Since(w.start)
+	}
+}
+
+func (w *writer) finished(it item) (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.done[it]
+	return at, ok
+}
+
+func (w *writer) add(namespace string, n int) {
+	for i := range n {
+		w.running.Go(func() { w.visit(item{namespace, i}) })
+	}
+}
+
+func TestNamespacesThatHangHoldUpThemselvesOnly(t *testing.T) {
+	t.Parallel()
+	for _, hanging := range []int{1, 8, 60} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWriter(func(it item) time.Duration {
+				if it.namespace == "healthy" {
+					return 10 * time.Millisecond
+				}
+				return 10 * time.Second
+			})
+			for i := range hanging {
+				w.add(fmt.Sprint("hanging-", i), 3)
+			}
+			synctest.Wait()
+			w.add("healthy", 100)
+			w.running.Wait()
+			assert.Len(t, w.done, 3*hanging+100, "nothing is dropped")
+			last := time.Duration(0)
+			for i := range 100 {
+				last = max(last, w.done[item{"healthy", i}])
+			}
+			assert.Less(t, last, time.Second, "%d namespaces hang", hanging)
+		})
+	}
+}
+
+func TestMoreHangingNamespacesThanSlotsDelayTheFirstWriteOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWriter(func(it item) time.Duration {
+			if it.namespace == "healthy" {
+				return 10 * time.Millisecond
+			}
+			return 10 * time.Second
+		})
+		for i := range 200 {
+			w.add(fmt.Sprint("hanging-", i), 4)
+		}
+		<-time.After(75 * time.Second) // each of them has hung once
+		begin := time.Since(w.start)
+		w.add("healthy", 100)
+		<-time.After(time.Second)
+		for i := range 100 {
+			done, ok := w.finished(item{"healthy", i})
+			assert.True(t, ok && done-begin < time.Second, "write %d: %s", i, done-begin)
+		}
+		w.running.Wait()
+		assert.LessOrEqual(t, w.most, 64)
+	})
+}
+
+func TestBoundsHoldAndNothingIsDropped(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			slow := map[string]bool{}
+			for i := range 30 {
+				slow[fmt.Sprint("ns-", i)] = random.IntN(4) == 0
+			}
+			w := newWriter(func(it item) time.Duration {
+				if slow[it.namespace] {
+					return 3 * time.Second
+				}
+				return time.Duration(1+it.n%7) * 10 * time.Millisecond
+			})
+			total := 0
+			for i := range 30 {
+				namespace, n := fmt.Sprint("ns-", i), random.IntN(40)
+				total += n
+				w.add(namespace, n)
+				<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
+			}
+			w.running.Wait()
+			assert.Len(t, w.done, total, "seed %d", seed)
+			assert.LessOrEqual(t, w.most, 64, "seed %d", seed)
+			for namespace, most := range w.mostIn {
+				assert.LessOrEqual(t, most, 8, "seed %d", seed)
+				assert.False(t, slow[namespace] && most > 1, "seed %d: a slow namespace has one slot", seed)
+			}
+			assert.Zero(t, w.limit.InFlight())
+			assert.Zero(t, w.limit.Waiting())
+		})
+	}
+}

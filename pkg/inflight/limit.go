@@ -1,0 +1,264 @@
+// Package inflight bounds the writes that are in flight, for each namespace and in total, so that a namespace whose writes
+// hang holds up itself only. An item that finds no slot waits outside of the workers: the limit calls back when a slot is
+// reserved for it.
+//
+// The loop in pkg/reload asks for a slot before it writes a workload. The package knows nothing of workloads and does no I/O.
+package inflight
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// Class is the rank of an item among those that wait for a slot. A lower class still gets a share of the slots.
+type Class int
+
+// The classes, the most urgent first.
+const (
+	// Urgent is a first attempt at what must be prompt.
+	Urgent Class = iota
+	// Background is a first attempt at what can wait.
+	Background
+	// Retry is an attempt after a failure.
+	Retry
+	classes
+)
+
+// Options are the bounds of a Limit. The zero value has the defaults.
+type Options struct {
+	// PerNamespace is the bound for a namespace whose writes are answered in time; 0 means 8. A namespace begins with one
+	// slot, and each answer in time doubles what it has: many namespaces that begin to hang at once take one slot each.
+	PerNamespace int
+	// Total is the bound for all namespaces; 0 means 64.
+	Total int
+	// Slow is the bound for all namespaces together whose writes are not answered in time; 0 means half of Total. Each of
+	// them has one slot.
+	Slow int
+	// InTime is how soon a write must be answered; 0 means 2 s.
+	InTime time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.PerNamespace <= 0 {
+		o.PerNamespace = 8
+	}
+	if o.Total <= 0 {
+		o.Total = 64
+	}
+	if o.Slow <= 0 {
+		o.Slow = max(o.Total/2, 1)
+	}
+	if o.InTime <= 0 {
+		o.InTime = 2 * time.Second
+	}
+	return o
+}
+
+// Limit gives slots to items. It is safe for concurrent use. A nil one gives a slot to each item.
+type Limit[K comparable] struct {
+	options Options
+	granted func(K)
+
+	mu         sync.Mutex
+	namespaces map[string]*namespace[K]
+	items      map[K]*item[K]
+	// turns are the namespaces with waiting items, in the order in which they are served.
+	turns *list.List
+	// inFlight and slow count the slots in use, in all namespaces and in those that are slow.
+	inFlight, slow int
+	// grants and arrivals count the slots given to waiting items, and the items that began to wait.
+	grants, arrivals uint64
+}
+
+// New makes a Limit. It calls granted, without a lock, when an item that waited has a slot: the item must then come back with
+// Enter and Leave.
+func New[K comparable](options Options, granted func(K)) *Limit[K] {
+	return &Limit[K]{
+		options: options.withDefaults(), granted: granted,
+		namespaces: map[string]*namespace[K]{}, items: map[K]*item[K]{}, turns: list.New(),
+	}
+}
+
+// item is an item that has a slot or waits for one.
+type item[K comparable] struct {
+	key     K
+	of      *namespace[K]
+	class   Class
+	arrival uint64
+	// place is the item's among those that wait; nil if it holds a slot.
+	place *list.Element
+	holds bool
+	// parked means that the visit in which the item began to wait has not ended.
+	parked bool
+}
+
+// Enter begins the writes of an item and reports whether it has a slot. If not, the item waits, and granted is called later.
+// An item that has a slot keeps it, and one that waits keeps its place unless its class has become more urgent.
+func (l *Limit[K]) Enter(name string, key K, class Class) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	it, known := l.items[key]
+	if !known {
+		it = &item[K]{key: key, of: l.namespace(name)}
+		l.items[key] = it
+	}
+	switch {
+	case it.holds:
+	case !known && it.of.idle() && l.room(it.of):
+		l.take(it)
+	case !known:
+		l.arrivals++
+		it.arrival = l.arrivals
+		l.wait(it, class)
+	case class < it.class:
+		it.of.remove(it)
+		l.wait(it, class)
+	}
+	it.parked = !it.holds
+	return it.holds
+}
+
+// Leave ends a visit of an item: the slot is free for others, unless the item has only begun to wait in this visit. An item
+// that waits since an earlier visit waits no more: there is nothing to write any more.
+func (l *Limit[K]) Leave(key K) {
+	if l == nil {
+		return
+	}
+	for _, next := range l.leave(key) {
+		l.granted(next)
+	}
+}
+
+func (l *Limit[K]) leave(key K) []K {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	it, ok := l.items[key]
+	switch {
+	case !ok:
+		return nil
+	case it.parked:
+		it.parked = false
+		return nil
+	}
+	delete(l.items, key)
+	if it.holds {
+		l.release(it)
+	} else {
+		it.of.remove(it)
+		l.rest(it.of)
+	}
+	return l.grant()
+}
+
+// Observe takes in how long a write in a namespace took, whatever the answer. While the writes of a namespace are not answered
+// in time it has one slot, and shares a part of the total with others of its kind.
+func (l *Limit[K]) Observe(name string, took time.Duration) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.namespace(name)
+	if late := took >= l.options.InTime; late != n.slow {
+		n.slow = late
+		if late {
+			l.slow += n.inFlight
+		} else {
+			l.slow -= n.inFlight
+		}
+	}
+	if n.slow {
+		n.slots = 1
+	} else {
+		n.slots = min(2*n.slots, l.options.PerNamespace)
+	}
+	l.rest(n)
+}
+
+// InFlight returns the number of slots in use.
+func (l *Limit[K]) InFlight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight
+}
+
+// Waiting returns the number of items that wait for a slot.
+func (l *Limit[K]) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.items) - l.inFlight
+}
+
+// grant gives free slots to waiting items and returns these.
+func (l *Limit[K]) grant() []K {
+	var keys []K
+	for {
+		it := l.choose()
+		if it == nil {
+			return keys
+		}
+		l.grants++
+		it.of.remove(it)
+		l.take(it)
+		l.turns.MoveToBack(it.of.turn)
+		l.rest(it.of)
+		keys = append(keys, it.key)
+	}
+}
+
+// share is how often a slot goes to the item that has waited longest, whatever its class.
+const share = 4
+
+// choose returns the waiting item that is next, if there is a slot for it: one of the most urgent class, namespaces taking
+// turns, and each fourth time the one that has waited longest.
+func (l *Limit[K]) choose() *item[K] {
+	longest := l.grants%share == share-1
+	var best *item[K]
+	for turn := l.turns.Front(); turn != nil; turn = turn.Next() {
+		n := turn.Value.(*namespace[K])
+		if !l.room(n) {
+			continue
+		}
+		it := n.next(longest)
+		switch {
+		case best == nil, longest && it.arrival < best.arrival, !longest && it.class < best.class:
+			best = it
+		}
+	}
+	return best
+}
+
+// room reports whether there is a slot for a namespace.
+func (l *Limit[K]) room(n *namespace[K]) bool {
+	return l.inFlight < l.options.Total && n.inFlight < n.slots && (!n.slow || l.slow < l.options.Slow)
+}
+
+func (l *Limit[K]) take(it *item[K]) {
+	it.holds = true
+	it.of.inFlight++
+	l.inFlight++
+	if it.of.slow {
+		l.slow++
+	}
+}
+
+func (l *Limit[K]) release(it *item[K]) {
+	it.of.inFlight--
+	l.inFlight--
+	if it.of.slow {
+		l.slow--
+	}
+	l.rest(it.of)
+}
+
+func (l *Limit[K]) wait(it *item[K], class Class) {
+	if it.of.turn == nil {
+		it.of.turn = l.turns.PushBack(it.of)
+	}
+	it.class = class
+	it.place = it.of.waiting[class].PushBack(it)
+}
