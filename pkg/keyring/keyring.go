@@ -66,14 +66,14 @@ type Keyring struct {
 	ring    atomic.Pointer[digest.Ring]
 
 	mu sync.Mutex
+	// changed are called after each change of the ring.
+	changed []func()
 	// data is what the ring was made of, to create the Secret again from.
 	data map[string][]byte
 	// complaints are the problems that were logged last, by message, so that the same are not logged again.
 	complaints map[string]string
 	// seen counts what the watch has delivered.
 	seen uint64
-	// changed is called after each change of the ring.
-	changed []func()
 
 	refreshing chan struct{} // a mutex that can be waited for with a context
 	refreshed  time.Time
@@ -110,17 +110,16 @@ func (k *Keyring) Ring() digest.Ring {
 	return *k.ring.Load()
 }
 
-// OnChange registers a function that is called after each change of the ring, by the goroutine that noticed it. It must not
-// block. Register before Start.
-func (k *Keyring) OnChange(f func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.changed = append(k.changed, f)
-}
-
 // Ready tells whether there is a key to sign with.
 func (k *Keyring) Ready() bool {
 	return !k.Ring().Empty()
+}
+
+// OnChange registers a function that is called after each change of the ring, the first key included. It must return soon.
+func (k *Keyring) OnChange(changed func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.changed = append(k.changed, changed)
 }
 
 // Start reads the Secret, or creates it where there is none, and follows it until the context ends. What fails is tried
@@ -245,15 +244,12 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	}
 	newest, _ := ring.Newest()
 	k.log.Info("The digest keys have changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
-	for _, f := range k.listeners() {
+	k.mu.Lock()
+	changed := slices.Clone(k.changed)
+	k.mu.Unlock()
+	for _, f := range changed {
 		f()
 	}
-}
-
-func (k *Keyring) listeners() []func() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.changed)
 }
 
 // store is take under the lock. It tells whether the ring is another one now.

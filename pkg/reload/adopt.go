@@ -46,6 +46,7 @@ func (l *loop) adopt(ctx context.Context, s subject, in policy.Input, a policy.A
 		return l.retry(ctx, s, trouble{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state or has another digest key")})
 	}
+	l.memory.contests.Wrote(s.key, s.view.Marks[stamp.Record], l.now())
 	l.memory.AdoptedForeign(s.key, a.Verdict.Foreign)
 	l.metrics.adopted(s.object.Kind)
 	l.reportLostKey(s, a.Verdict)

@@ -127,7 +127,7 @@ func (l *loop) done(
 	ctx context.Context, s subject, verdict policy.Verdict, last record.LastReload, generation int64,
 ) reconcile.Result {
 	l.memory.Wrote(s.key, generation, l.now())
-	l.memory.Stamped(s.key, generation)
+	l.memory.Stamped(s.key, generation, l.now())
 	l.warn(s, reasonLost, "") // it is another stamp: where this one is lost as well, that is news
 	if !s.events.first.IsZero() {
 		l.metrics.latency(s.object.Kind, l.now().Sub(s.events.first))
@@ -170,6 +170,7 @@ func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) rec
 	if err := l.patch(ctx, s, answer, client.RawPatch(types.JSONPatchType, body)); err != nil {
 		return l.retry(ctx, s, failedPin("ReloadFailed", err))
 	}
+	l.memory.contests.Wrote(s.key, view.Marks[stamp.Record], l.now())
 	l.metrics.wroteDirectly(s.object.Kind)
 	if !result.Stamped {
 		l.memory.Wrote(s.key, answer.Generation, l.now())

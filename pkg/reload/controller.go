@@ -38,12 +38,7 @@ func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
 func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
 	defer l.writes.Leave(key)
 	if l.store.WaitForSync(ctx) != nil {
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	}
-	if l.keys.Ring().Empty() {
-		// The readiness of the process reports it; a line and an Event for each workload would not help. The first key queues
-		// all workloads again.
-		return reconcile.Result{}, nil
+		return again(time.Second, priorityWorkload), nil // the context has ended
 	}
 	s, ok, err := l.subject(ctx, key)
 	if err != nil {
@@ -60,6 +55,11 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	if s.view.Excluded || !s.view.Intent.Asked {
 		l.complain(ctx, s, nil)
 		return l.purge(ctx, s), nil
+	}
+	if l.keys.Ring().Empty() {
+		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
+		// workload would not help.
+		return reconcile.Result{}, nil
 	}
 	if l.memory.Behind(key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
@@ -107,6 +107,9 @@ func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 		return l.purge(ctx, s)
 	}
 	if wait := l.memory.Deferred(s.key, l.now()); wait > 0 {
+		return again(wait, priorityRetry)
+	}
+	if wait := l.contested(ctx, s); wait > 0 {
 		return again(wait, priorityRetry)
 	}
 	if wait := l.postpone(ctx, s, a); wait > 0 {
@@ -179,6 +182,10 @@ func (l *loop) moment(s subject) moment {
 			m.lastReload = seen
 		}
 	}
+	// Another writer may have removed or reverted the annotation.
+	if at := l.memory.StampedAt(s.key); at.After(m.lastReload) {
+		m.lastReload = at
+	}
 	return m
 }
 
@@ -233,7 +240,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) 
 func (l *loop) inOrder(s subject) reconcile.Result {
 	l.memory.Settled(s.key)
 	l.memory.Done(s.key)
-	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost)
+	l.memory.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost, reasonContested)
 	l.backoff.forget(s.key)
 	return reconcile.Result{}
 }

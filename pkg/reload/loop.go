@@ -63,7 +63,7 @@ type Keys interface {
 	Ring() digest.Ring
 	Refresh(ctx context.Context) error
 	// OnChange registers a function that is called after each change of the ring.
-	OnChange(f func())
+	OnChange(changed func())
 }
 
 // Dependencies are the parts that the loop works with, besides those of the manager.
@@ -161,8 +161,8 @@ func (l *loop) lead(ctx context.Context) error {
 	return nil
 }
 
-// addAll queues every workload. A change of the digest keys does so, too: what was recorded under a key that is lost must be
-// adopted before the next change, which would be missed otherwise.
+// addAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
+// it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
 func (l *loop) addAll() { l.add(priorityWorkload, l.index.All()...) }
 
 // namespaceKind is the kind whose labels the namespace selector looks at.

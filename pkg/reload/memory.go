@@ -12,6 +12,8 @@ import (
 // memory holds what the loop remembers of workloads while it runs. Nothing in it decides whether a reload is due; losing
 // it costs at most a repeated Event or an unsettled reload. It is safe for concurrent use.
 type memory struct {
+	contests *contests
+
 	mu sync.Mutex
 	// notes has the workloads that there is something to remember of, which most of a cluster's are not.
 	notes map[Key]*note
@@ -32,8 +34,9 @@ type note struct {
 	// wrote is the generation that our last write gave the workload, at wroteAt.
 	wrote   int64
 	wroteAt time.Time
-	// stamped is the generation that our last reload gave the workload.
-	stamped int64
+	// stamped is the generation that our last reload gave the workload, at stampedAt.
+	stamped   int64
+	stampedAt time.Time
 	// deferral is the wait before an attempt that failed may be repeated.
 	deferral deferral
 	// adopted are the foreign keys whose Record was taken over already.
@@ -60,7 +63,7 @@ const (
 )
 
 func newMemory() *memory {
-	return &memory{notes: map[Key]*note{}}
+	return &memory{contests: newContests(), notes: map[Key]*note{}}
 }
 
 // with calls f with the note of a workload, under the lock.
@@ -214,8 +217,15 @@ func (m *memory) Deferred(key Key, now time.Time) time.Duration {
 }
 
 // Stamped notes the generation that a reload of ours gave the workload.
-func (m *memory) Stamped(key Key, generation int64) {
-	m.with(key, func(n *note) { n.stamped = generation })
+func (m *memory) Stamped(key Key, generation int64, at time.Time) {
+	m.with(key, func(n *note) { n.stamped, n.stampedAt = generation, at })
+}
+
+// StampedAt returns when the loop has reloaded the workload; zero if it has not.
+func (m *memory) StampedAt(key Key) time.Time {
+	var at time.Time
+	m.recall(key, func(n *note) { at = n.stampedAt })
+	return at
 }
 
 // IsStamped tells whether a generation is the one that our last reload gave the workload.
@@ -302,6 +312,7 @@ func (m *memory) AdoptedForeign(key Key, id digest.KeyID) {
 
 // Forget drops all that is remembered of a workload.
 func (m *memory) Forget(key Key) {
+	m.contests.Forget(key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.notes, key)

@@ -92,7 +92,7 @@ func TestMemoryKnowsItsOwnStamp(t *testing.T) {
 	key := Key{Name: "cart"}
 	m := newMemory()
 	assert.False(t, m.IsStamped(key, 0), "nothing was stamped")
-	m.Stamped(key, 2)
+	m.Stamped(key, 2, time.Time{})
 	assert.True(t, m.IsStamped(key, 2))
 	assert.False(t, m.IsStamped(key, 3), "somebody else has written since")
 }

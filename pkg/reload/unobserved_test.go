@@ -28,6 +28,8 @@ func (b *blind) Observe(string, []reference.Ref) map[reference.Ref]digest.State 
 	return map[reference.Ref]digest.State{}
 }
 
+func (b *blind) WaitForSync(context.Context) error { return b.err }
+
 func (b *blind) Current(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	b.reads++
 	return b.states, b.err

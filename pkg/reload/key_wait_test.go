@@ -1,0 +1,48 @@
+package reload
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
+	t.Parallel()
+	kinds := workload.NewKinds(workload.Builtin()...)
+	kind := kinds.Find("deployment")[0]
+	stored := deployment(kind, "web")
+	stored.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
+	c := &informers{onGet: func(u *unstructured.Unstructured) { u.Object = stored.DeepCopy().Object }}
+	l := leading(t, c)
+	follow(t, l, live.NewKinds(kinds))
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	writes, keys := &writer{}, &fakeKeys{}
+	l.store, l.keys, l.client = &blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}, keys, writes
+	l.recorder = events.NewFakeRecorder(10)
+	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+	l.index.Set(key, []reference.Ref{app})
+
+	result, err := l.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	assert.Equal(t, reconcile.Result{}, result, "the change of the keys queues it")
+	queue := l.queue.Load()
+	require.Zero(t, queue.Len())
+
+	keys.ring = ringOf(t, "a")
+	l.addAll()
+	require.Equal(t, 1, queue.Len())
+	_, err = l.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	assert.Equal(t, 1, writes.writes, "with a key it is adopted")
+}
