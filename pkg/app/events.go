@@ -7,21 +7,16 @@ import (
 	"time"
 )
 
-// eventsUnderWay is how many Events are written at a time. client-go starts a request for each one at once: a change that
-// reloads hundreds of workloads would put as many requests between the last of its reloads, and open connections for them.
-const eventsUnderWay = 2
-
-// eventsGiveWay is how long an Event gives way to other requests. Who reloads hundreds of workloads wants them reloaded, and
-// told of a moment later.
+// eventsGiveWay is how long an Event gives way to other requests: reloads come first, their Events right after. How many
+// Events are written at a time is decided by package outbox.
 const eventsGiveWay = time.Second
 
 // eventsPath is where the API has Events.
 const eventsPath = "/apis/events.k8s.io/"
 
-// paced is a transport in which Events wait for each other and for everything else, and nothing else for them.
+// paced is a transport in which Events wait for everything else, and nothing else for them.
 type paced struct {
-	next  http.RoundTripper
-	slots chan struct{}
+	next http.RoundTripper
 
 	mu sync.Mutex
 	// busy counts the other requests that have no answer yet; quiet is closed while there is none.
@@ -33,10 +28,10 @@ type paced struct {
 func paceEvents(next http.RoundTripper) http.RoundTripper {
 	quiet := make(chan struct{})
 	close(quiet)
-	return &paced{next: next, slots: make(chan struct{}, eventsUnderWay), quiet: quiet}
+	return &paced{next: next, quiet: quiet}
 }
 
-// RoundTrip sends a request, an Event when there is room for it.
+// RoundTrip sends a request, one for Events when nothing else is under way.
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(r.URL.Path, eventsPath) {
 		p.begin()
@@ -45,12 +40,6 @@ func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	patience := time.NewTimer(eventsGiveWay)
 	defer patience.Stop()
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-	case <-r.Context().Done():
-		return nil, abandon(r)
-	}
 	select {
 	case <-p.idle():
 	case <-patience.C:

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,43 +32,29 @@ func (c *closing) Close() error {
 	return nil
 }
 
-func TestPaceEvents(t *testing.T) {
+// Events that wait end with their context, and other requests never wait.
+func TestEventThatWaitsEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const event, other = "https://x/apis/events.k8s.io/v1/namespaces/a/events", "https://x/apis/apps/v1/deployments"
-	var underWay, most atomic.Int32
-	arrived, answer := make(chan struct{}, 100), make(chan struct{})
-	transport := paceEvents(roundTrips(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Path != "/apis/events.k8s.io/v1/namespaces/a/events" {
+	synctest.Test(t, func(t *testing.T) {
+		reloading := make(chan struct{})
+		transport := paceEvents(roundTrips(func(*http.Request) (*http.Response, error) {
+			<-reloading
 			return &http.Response{StatusCode: http.StatusOK}, nil
+		}))
+		send := func(ctx context.Context, url string, body io.Reader) error {
+			_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, url, body)) //nolint:bodyclose // it has none
+			return err
 		}
-		now := underWay.Add(1)
-		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
-		}
-		arrived <- struct{}{}
-		<-answer
-		underWay.Add(-1)
-		return &http.Response{StatusCode: http.StatusCreated}, nil
-	}))
-	send := func(ctx context.Context, url string, body io.Reader) error {
-		_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, url, body)) //nolint:bodyclose // it has none
-		return err
-	}
-	var senders sync.WaitGroup
-	for range 20 {
-		senders.Go(func() { assert.NoError(t, send(t.Context(), event, nil)) })
-	}
-	for range eventsUnderWay {
-		<-arrived
-	}
-	require.NoError(t, send(t.Context(), other, nil), "a reload does not wait for Events")
-	called, cancel := context.WithCancel(t.Context())
-	cancel()
-	body := &closing{Reader: strings.NewReader("an Event")}
-	require.ErrorIs(t, send(called, event, body), context.Canceled, "an Event that waits ends with its context")
-	assert.True(t, body.closed, "its body is closed")
-	close(answer)
-	senders.Wait()
-	assert.Equal(t, int32(eventsUnderWay), most.Load(), "Events at the same time")
+		go func() { assert.NoError(t, send(t.Context(), other, nil)) }()
+		synctest.Wait()
+		called, cancel := context.WithCancel(t.Context())
+		cancel()
+		body := &closing{Reader: strings.NewReader("an Event")}
+		require.ErrorIs(t, send(called, event, body), context.Canceled)
+		assert.True(t, body.closed, "its body is closed")
+		close(reloading)
+	})
 }
 
 // Events give way to reloads, but not for ever.

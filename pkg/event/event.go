@@ -1,15 +1,75 @@
-// Package event puts what is told in Kubernetes Events into a form in which it arrives: client-go counts Events that look
-// alike as one, and the API server refuses a note that is too long.
+// Package event builds Kubernetes Events: their names, which make writing one a second time harmless, and texts of a length
+// that the API server takes.
 package event
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// longest is how many bytes a note may have; the API server takes 1024.
-const longest = 1000
+// Controller is the reporting controller of all Events.
+const Controller = "pod-reloader"
+
+const (
+	// longest is how many bytes a note may have; the API server takes 1024.
+	longest = 1000
+	// longestName is how many bytes the name of an object may have, longestInstance the reporting instance.
+	longestName, longestInstance = 253, 128
+)
+
+// Message is what an Event reports.
+type Message struct {
+	// Type is Normal or Warning.
+	Type string
+	// Reason and Action are words of at most 128 bytes.
+	Reason, Action string
+	// Note is cut to the length that the API server takes.
+	Note string
+	// Regarding is the object that the Event is about. The Event is in its namespace.
+	Regarding corev1.ObjectReference
+	// Related is another object that it is about; nil if there is none.
+	Related *corev1.ObjectReference
+	// Time is when it happened.
+	Time time.Time
+	// Instance names the process that reports it.
+	Instance string
+}
+
+// Event returns the Event with a name.
+func (m Message) Event(name string) *eventsv1.Event {
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: m.Regarding.Namespace, Name: name},
+		EventTime:           metav1.NewMicroTime(m.Time),
+		ReportingController: Controller,
+		ReportingInstance:   m.Instance[:min(len(m.Instance), longestInstance)],
+		Action:              m.Action,
+		Reason:              m.Reason,
+		Regarding:           m.Regarding,
+		Related:             m.Related,
+		Note:                Note(m.Note),
+		Type:                m.Type,
+	}
+}
+
+// Name returns the name of an Event about an object that is made of what tells the Event from all others: the same words
+// give the same name, in every process.
+func Name(object string, words ...string) string {
+	sum := sha256.New()
+	for _, word := range words {
+		_, _ = fmt.Fprintf(sum, "%d:%s", len(word), word) // it never fails
+	}
+	suffix := "." + hex.EncodeToString(sum.Sum(nil)[:8])
+	object = object[:min(len(object), longestName-len(suffix))]
+	return strings.TrimRight(object, "-.") + suffix
+}
 
 // Action is the action of an Event that may come again with another text while what it is about stays as it is. client-go
 // counts an Event that agrees with an earlier one in reason, action and both objects on that one, whatever it says: the

@@ -3,12 +3,46 @@ package event_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 )
+
+func TestEvent(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	about := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u1"}
+	cause := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "app"}
+	got := event.Message{
+		Type: "Normal", Reason: "Reloaded", Action: "Reload", Note: strings.Repeat("x", 2000), Regarding: about, Related: cause,
+		Time: at, Instance: strings.Repeat("y", 200),
+	}.Event("web.1")
+	assert.Equal(t, &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.1"}, EventTime: metav1.NewMicroTime(at),
+		ReportingController: "pod-reloader", ReportingInstance: strings.Repeat("y", 128),
+		Type: "Normal", Reason: "Reloaded", Action: "Reload", Note: strings.Repeat("x", 1000) + "…", Regarding: about, Related: cause,
+	}, got)
+}
+
+func TestNamesAreMadeOfTheWords(t *testing.T) {
+	t.Parallel()
+	assert.Regexp(t, `^web\.[0-9a-f]{16}$`, event.Name("web", "u1", "2"))
+	assert.Equal(t, "web.c51ba7b4a99751e9", event.Name("web", "u1", "2"), "the same in every version of the program")
+	assert.NotEqual(t, event.Name("web", "u1", "2"), event.Name("web", "u12"))
+	assert.NotEqual(t, event.Name("web", "u1", "2"), event.Name("web", "u", "12"))
+	longest := strings.Repeat("x", 235) + "." + strings.Repeat("y", 17)
+	name := event.Name(longest, "u1")
+	assert.Empty(t, validation.IsDNS1123Subdomain(name), name)
+	assert.Equal(t, strings.Repeat("x", 235), name[:235])
+	assert.NotContains(t, name, "..")
+}
 
 func TestActionsTellTextsApart(t *testing.T) {
 	t.Parallel()

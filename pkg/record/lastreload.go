@@ -63,6 +63,15 @@ func (l LastReload) After(earlier LastReload) LastReload {
 	return l.bounded()
 }
 
+// All returns the reload and those before it, the newest first. Of the earlier ones only what is kept of them is set.
+func (l LastReload) All() []LastReload {
+	all := []LastReload{l}
+	for _, p := range l.Before {
+		all = append(all, LastReload{Time: p.Time, Hash: p.Hash, Cause: p.Cause})
+	}
+	return all
+}
+
 // Change is one reason of a reload.
 type Change struct {
 	// Ref is the config object, in text form; "*" where only the hash was known, and it differed.

@@ -182,3 +182,17 @@ func FuzzParseLastReload(f *testing.F) {
 		require.Equal(t, last, again, "and says the same")
 	})
 }
+
+func TestAllReloadsOfALastReload(t *testing.T) {
+	t.Parallel()
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	first := record.LastReload{Time: t0, Hash: "1", Cause: record.CauseListEdit}
+	second := record.LastReload{Time: t0.Add(time.Minute), Hash: "2", Cause: record.CauseConfigChange, More: 3}.After(first)
+	third := record.LastReload{Time: t0.Add(time.Hour), Hash: "3", Cause: record.CauseRelease, More: 4}.After(second)
+	all := third.All()
+	assert.Equal(t, []record.LastReload{
+		third,
+		{Time: t0.Add(time.Minute), Hash: "2", Cause: record.CauseConfigChange},
+		{Time: t0, Hash: "1", Cause: record.CauseListEdit},
+	}, all, "the newest first; the Changes of the earlier ones are not kept")
+}

@@ -132,7 +132,7 @@ func (l *loop) done(
 	if !s.events.first.IsZero() {
 		l.metrics.latency(s.object.Kind, l.now().Sub(s.events.first))
 	}
-	// The Event follows when the workload comes back with the mark of the reload, whoever asked for it.
+	l.emitOwn(s, last)
 	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
 	return l.inOrder(s)
 }

@@ -195,7 +195,7 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	l := &loop{memory: newMemory(), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
-	l.memory.Announce(s.key, last.String(), false, now)
+	l.memory.See(s.key, last.String(), now)
 	wait, gate := l.gates.wait(l.moment(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")
 	assert.Equal(t, "refractory", gate)

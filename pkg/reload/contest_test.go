@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -80,8 +79,8 @@ func TestContestsAreForgotten(t *testing.T) {
 func TestContestIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	recorder := events.NewFakeRecorder(10)
-	l := &loop{memory: newMemory(), backoff: newBackoff(), now: func() time.Time { return now }, recorder: recorder}
+	out := &sent{}
+	l := &loop{memory: newMemory(), backoff: newBackoff(), now: func() time.Time { return now }, events: out}
 	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{}}}
 	for range 6 {
@@ -89,8 +88,8 @@ func TestContestIsReportedOnce(t *testing.T) {
 		l.memory.contests.Wrote(s.key, "", now)
 		l.inOrder(s)
 	}
-	require.Len(t, recorder.Events, 1)
-	assert.Contains(t, <-recorder.Events, "managedFields")
+	require.Len(t, out.messages, 1)
+	assert.Contains(t, out.notes()[0], "managedFields")
 }
 
 func TestRefractoryTimeCountsFromAReloadWhoseMarkIsGone(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
@@ -28,7 +27,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	writes, keys := &writer{}, &fakeKeys{}
 	l.store, l.keys, l.client = &blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}, keys, writes
-	l.recorder = events.NewFakeRecorder(10)
+	l.events = &sent{}
 	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	l.index.Set(key, []reference.Ref{app})

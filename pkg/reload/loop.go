@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,13 +82,21 @@ type loop struct {
 	// leads is since when this process leads, nil before. Reloads from before were announced by another.
 	leads atomic.Pointer[time.Time]
 
-	store    Store
-	keys     Keys
-	cache    cache.Cache
-	client   client.Client
-	live     client.Reader
-	recorder events.EventRecorder
-	metrics  *metrics
+	store   Store
+	keys    Keys
+	cache   cache.Cache
+	client  client.Client
+	live    client.Reader
+	metrics *metrics
+	log     logr.Logger
+
+	// events writes Events, lister lists them. instance names this process in them.
+	events   sender
+	lister   eventLister
+	instance string
+	catchUp  catchUp
+	// eventLog is when a failed write of an Event was logged, in nanoseconds.
+	eventLog atomic.Int64
 
 	index   *index
 	recent  *recent
@@ -115,24 +123,27 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	}
 	gates := gates{settle: opts.Settle, settleMax: opts.SettleMax, refractory: opts.Refractory}
 	l := &loop{
-		opts:     opts,
-		watches:  newWatches(),
-		gates:    gates,
-		now:      opts.Now,
-		store:    deps.Store,
-		keys:     deps.Keys,
-		cache:    mgr.GetCache(),
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder("pod-reloader"),
-		index:    newIndex(),
-		recent:   newRecent(opts.Settle),
-		memory:   newMemory(),
-		backoff:  newBackoff(),
+		opts:    opts,
+		watches: newWatches(),
+		gates:   gates,
+		now:     opts.Now,
+		store:   deps.Store,
+		keys:    deps.Keys,
+		cache:   mgr.GetCache(),
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		log:     mgr.GetLogger().WithName("reload"),
+		index:   newIndex(),
+		recent:  newRecent(opts.Settle),
+		memory:  newMemory(),
+		backoff: newBackoff(),
 	}
 	l.writes = newWrites(l)
 	l.metrics = newMetrics(deps.Metrics, l.memory, l.now)
 	registerWrites(deps.Metrics, l.writes)
+	if err := l.writeEvents(mgr, deps.Metrics); err != nil {
+		return err
+	}
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[Key]{
 		Reconciler:              l,
@@ -147,7 +158,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if err := mgr.Add(manager.RunnableFunc(l.lead)); err != nil {
 		return err
 	}
-	return l.watch(c, mgr.GetLogger().WithName("reload"))
+	return l.watch(c, l.log)
 }
 
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues

@@ -1,8 +1,6 @@
 package reload
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +21,10 @@ type note struct {
 	arrivals
 	// next is the arrival of the first config event since the present attempt began.
 	next time.Time
-	// announced is the last-reload annotation for which an Event was sent.
-	announced string
-	// seen is when announced was first seen; zero if the workload was not looked at yet.
-	seen time.Time
-	// told maps the reason of an Event to what was last sent for it.
-	told map[string]telling
+	// reloads are the reloads that the last-reload annotation names.
+	reloads reported
+	// warned maps the reason of a Warning Event to what was last sent for it.
+	warned map[string]warned
 	// due is when the oldest reload that is not done yet became due.
 	due time.Time
 	// wrote is the generation that our last write gave the workload, at wroteAt.
@@ -43,24 +39,8 @@ type note struct {
 	adopted map[digest.KeyID]bool
 }
 
-// telling is the text of an Event and when it was sent.
-type telling struct {
-	text string
-	at   time.Time
-}
-
-func (n *note) news(reason, text string, now time.Time) bool {
-	last, told := n.told[reason]
-	return !told || last.text != text || now.Sub(last.at) >= tellAgain
-}
-
-const (
-	// tellAgain is when the API server has forgotten an Event, as it does after an hour by default: what is still wrong by
-	// then is told again.
-	tellAgain = time.Hour
-	// behindAtMost is how long the cache may take to show our own write. After that a restored backup is more likely.
-	behindAtMost = 15 * time.Second
-)
+// behindAtMost is how long the cache may take to show our own write. After that a restored backup is more likely.
+const behindAtMost = 15 * time.Second
 
 func newMemory() *memory {
 	return &memory{contests: newContests(), notes: map[Key]*note{}}
@@ -233,60 +213,6 @@ func (m *memory) IsStamped(key Key, generation int64) bool {
 	stamped := false
 	m.recall(key, func(n *note) { stamped = generation != 0 && n.stamped == generation })
 	return stamped
-}
-
-// News reports whether an Event of this reason would be news: its text is another one than the last, or the last one was
-// sent long ago. An empty text never is.
-func (m *memory) News(key Key, reason, text string, now time.Time) bool {
-	news := text != ""
-	m.recall(key, func(n *note) { news = news && n.news(reason, text, now) })
-	return news
-}
-
-// Tell is News, and remembers it. An empty text forgets, so that the same is told again when it comes back.
-func (m *memory) Tell(key Key, reason, text string, now time.Time) bool {
-	if text == "" {
-		m.recall(key, func(n *note) { delete(n.told, reason) })
-		return false
-	}
-	news := false
-	m.with(key, func(n *note) {
-		if news = n.news(reason, text, now); !news {
-			return
-		}
-		if n.told == nil {
-			n.told = map[string]telling{}
-		}
-		n.told[reason] = telling{text: text, at: now}
-	})
-	return news
-}
-
-// Recovered forgets what was told, but for some reasons: the next failure is news, also if it is the same again.
-func (m *memory) Recovered(key Key, except ...string) {
-	m.recall(key, func(n *note) {
-		maps.DeleteFunc(n.told, func(reason string, _ telling) bool { return !slices.Contains(except, reason) })
-	})
-}
-
-// Announce reports whether a last-reload annotation is news. What stands there at first sight is none, unless fresh.
-func (m *memory) Announce(key Key, text string, fresh bool, now time.Time) bool {
-	news := false
-	m.with(key, func(n *note) {
-		if text == n.announced && !n.seen.IsZero() {
-			return
-		}
-		news = text != "" && (!n.seen.IsZero() || fresh)
-		n.announced, n.seen = text, now
-	})
-	return news
-}
-
-// Seen returns when the announced last-reload annotation was first seen; zero if none was.
-func (m *memory) Seen(key Key) time.Time {
-	var seen time.Time
-	m.recall(key, func(n *note) { seen = n.seen })
-	return seen
 }
 
 // MayAdoptForeign reports whether a Record under a foreign key may be taken over: once for each key and workload, so that

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestMemoryKeepsEventsThatCameDuringAnAttempt(t *testing.T) {
@@ -95,49 +94,6 @@ func TestMemoryKnowsItsOwnStamp(t *testing.T) {
 	m.Stamped(key, 2, time.Time{})
 	assert.True(t, m.IsStamped(key, 2))
 	assert.False(t, m.IsStamped(key, 3), "somebody else has written since")
-}
-
-func TestMemoryTellsNewsOnce(t *testing.T) {
-	t.Parallel()
-	key := Key{Name: "cart"}
-	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
-	assert.False(t, m.Tell(key, "ConfigMissing", "", t0), "nothing to tell")
-	assert.Empty(t, m.notes, "and nothing to remember")
-	assert.True(t, m.Tell(key, "ConfigMissing", "a", t0))
-	assert.False(t, m.Tell(key, "ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
-	assert.True(t, m.Tell(key, "ConfigMissing", "a", t0.Add(tellAgain)), "the API server has forgotten the Event")
-	assert.True(t, m.Tell(key, "ReloadHeld", "a", t0), "another reason is news")
-	assert.True(t, m.Tell(key, "ConfigMissing", "b", t0), "another text is")
-	assert.False(t, m.Tell(key, "ConfigMissing", "", t0), "nothing to tell")
-	assert.True(t, m.Tell(key, "ConfigMissing", "b", t0), "the trouble went away and is back")
-}
-
-func TestMemoryTellsAFailureAgainAfterASuccess(t *testing.T) {
-	t.Parallel()
-	key := Key{Name: "cart"}
-	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
-	require.True(t, m.Tell(key, "ReloadFailed", "denied", t0))
-	require.True(t, m.Tell(key, "ConfigMissing", "a", t0))
-	m.Recovered(key, "ConfigMissing")
-	assert.True(t, m.Tell(key, "ReloadFailed", "denied", t0.Add(time.Second)), "another reload failed")
-	assert.False(t, m.Tell(key, "ConfigMissing", "a", t0.Add(time.Second)), "that is still as it was")
-}
-
-func TestMemoryAnnouncesEachReloadOnce(t *testing.T) {
-	t.Parallel()
-	key := Key{Name: "cart"}
-	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
-	assert.True(t, m.Seen(key).IsZero())
-	assert.False(t, m.Announce(key, "old", false, t0), "an earlier process announced what stands there at first sight")
-	assert.True(t, m.Announce(key, "new", true, t0.Add(time.Second)))
-	assert.False(t, m.Announce(key, "new", true, t0.Add(time.Hour)))
-	assert.Equal(t, t0.Add(time.Second), m.Seen(key), "when it was first seen")
-	assert.True(t, m.Announce(Key{Name: "pay"}, "fresh", true, t0), "made since this process runs")
-	m.Forget(key)
-	assert.False(t, m.Announce(key, "new", false, t0), "forgotten with the workload")
 }
 
 func TestMemoryTakesAForeignKeyOverOnce(t *testing.T) {

@@ -1,9 +1,13 @@
 package reload
 
 import (
+	"errors"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -13,8 +17,8 @@ import (
 
 // metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names.
 type metrics struct {
-	reloads, verdicts, pokes, direct, adoptions, failures *prometheus.CounterVec
-	latencies                                             *prometheus.HistogramVec
+	reloads, verdicts, pokes, direct, adoptions, failures, unwritten *prometheus.CounterVec
+	latencies                                                        *prometheus.HistogramVec
 }
 
 // newMetrics registers the metrics. Those already registered are used as they are.
@@ -46,6 +50,7 @@ func newMetrics(reg prometheus.Registerer, m *memory, now func() time.Time) *met
 		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or by configuration.", "kind"),
 		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was taken as the running one.", "kind"),
 		failures:  counter("retries_total", "Treatments of a workload that failed and are due again, by reason.", "reason"),
+		unwritten: counter("event_write_failures_total", "Attempts to write an Event that failed, by HTTP status; none if there was no answer. They are repeated.", "code"),
 		latencies: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pod_reloader_reload_duration_seconds",
 			Help:    "Time from the arrival of a config object's watch event to the stamped template, the gates included.",
@@ -76,6 +81,27 @@ func (m *metrics) wroteDirectly(kind workload.Kind) { m.direct.WithLabelValues(k
 func (m *metrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind.Kind).Inc() }
 
 func (m *metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }
+
+// eventFailed counts a failed write of an Event. A webhook may answer with any status: what is none of HTTP is not told apart.
+func (m *metrics) eventFailed(err error) {
+	label := "none"
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		label = "other"
+		if code := int(status.Status().Code); http.StatusText(code) != "" {
+			label = strconv.Itoa(code)
+		}
+	}
+	m.unwritten.WithLabelValues(label).Inc()
+}
+
+// watchOutbox shows how many Events wait to be written.
+func watchOutbox(reg prometheus.Registerer, waiting func() int) {
+	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_pending_events",
+		Help: "Events that are not written yet.",
+	}, func() float64 { return float64(waiting()) }))
+}
 
 func (m *metrics) reloaded(kind workload.Kind, last record.LastReload) {
 	m.reloads.WithLabelValues(kind.Kind, causeKinds(last)).Inc()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -67,7 +66,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			w := &writer{}
 			l := &loop{
 				store: &tc.store, keys: &fakeKeys{ring: ring}, client: w, memory: newMemory(), backoff: newBackoff(),
-				now: time.Now, recorder: events.NewFakeRecorder(10), opts: Options{Webhook: true},
+				now: time.Now, events: &sent{}, opts: Options{Webhook: true},
 			}
 			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}

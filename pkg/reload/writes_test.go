@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +40,7 @@ func dueLoop(t *testing.T, c client.Client) (*loop, subject) {
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	l := &loop{
 		store: &blind{states: map[reference.Ref]digest.State{app: content}}, keys: &fakeKeys{ring: ring}, client: c,
-		memory: newMemory(), backoff: newBackoff(), now: time.Now, recorder: events.NewFakeRecorder(10), opts: Options{Webhook: true},
+		memory: newMemory(), backoff: newBackoff(), now: time.Now, events: &sent{}, opts: Options{Webhook: true},
 	}
 	l.writes = newWrites(l)
 	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
@@ -61,12 +60,9 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, firstSoon, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, priorityRetry, *result.Priority)
-		select {
-		case event := <-l.recorder.(*events.FakeRecorder).Events:
-			assert.Contains(t, event, "admission webhook")
-		default:
-			assert.Fail(t, "the user is not told")
-		}
+		notes := l.events.(*sent).notes()
+		require.Len(t, notes, 1, "the user is told")
+		assert.Contains(t, notes[0], "admission webhook")
 		l.writes.Leave(s.key)
 		assert.False(t, l.mayWrite(subject{key: Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
 			l.mayWrite(subject{key: Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +37,12 @@ func (o Object) UID() string { return o.metadata("uid") }
 
 // ResourceVersion of the workload.
 func (o Object) ResourceVersion() string { return o.metadata("resourceVersion") }
+
+// Created is when the workload was created, in whole seconds; zero if that is not known.
+func (o Object) Created() time.Time {
+	at, _ := time.Parse(time.RFC3339, o.metadata("creationTimestamp")) // zero where it is none
+	return at
+}
 
 // Generation of the workload, 0 if it has none. Decoders differ in the type they give to numbers.
 func (o Object) Generation() int64 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,11 +63,12 @@ func TestSameTemplate(t *testing.T) {
 
 func TestReading(t *testing.T) {
 	t.Parallel()
-	o := object(t, "deployment", `{"metadata":{"name":"n","namespace":"ns","uid":"u","resourceVersion":"5","generation":7,
+	o := object(t, "deployment", `{"metadata":{"name":"n","namespace":"ns","uid":"u","resourceVersion":"5","generation":7,"creationTimestamp":"2026-01-02T03:04:05Z",
 		"labels":{"l":"1"},"annotations":{"a":"1","b":2},"ownerReferences":[{"name":"x"},{"controller":true}]},
 		"spec":{"template":{"metadata":{"annotations":{"t":"1"}}}}}`)
 	assert.Equal(t, []string{"n", "ns", "u", "5"}, []string{o.Name(), o.Namespace(), o.UID(), o.ResourceVersion()})
 	assert.EqualValues(t, 7, o.Generation())
+	assert.Equal(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), o.Created())
 	assert.Equal(t, map[string]string{"l": "1"}, o.Labels())
 	assert.Equal(t, map[string]string{"a": "1"}, o.Annotations(), "what is no text is left out")
 	assert.Equal(t, map[string]string{"t": "1"}, o.TemplateAnnotations())
@@ -77,6 +79,7 @@ func TestReading(t *testing.T) {
 		o := object(t, "deployment", text)
 		assert.Empty(t, o.Name())
 		assert.Zero(t, o.Generation())
+		assert.Zero(t, o.Created())
 		assert.Empty(t, o.Annotations())
 		assert.False(t, o.HasTemplate())
 		assert.False(t, o.Controlled())
@@ -152,6 +155,7 @@ func sameReading(t *testing.T, o, small Object) {
 	assert.Equal(t, o.Pending(), small.Pending())
 	assert.Equal(t, o.Labels(), small.Labels())
 	assert.Equal(t, o.Generation(), small.Generation())
+	assert.Equal(t, o.Created(), small.Created())
 	assert.Equal(t, o.HasTemplate(), small.HasTemplate())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := small.AnnotationSizes()

@@ -27,7 +27,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - apiGroups: [batch]
   resources: [cronjobs]
   verbs: [get, list, watch, patch]
-# To tell what was done and why; list is for `why`, run in the pod.
+# To report what was done and why; list is for a new leader, which writes the Events that are missing, and for `why`.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, list, patch]

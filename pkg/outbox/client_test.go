@@ -1,0 +1,66 @@
+package outbox_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+)
+
+// An Event that exists is counted like client-go's recorder does it, with the rights to list and to patch.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	for name, tc := range map[string]struct {
+		stored []eventsv1.Event
+		want   string
+	}{
+		"the second":  {stored: []eventsv1.Event{{}}, want: `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
+		"the fifth":   {stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4}}}, want: `{"series":{"count":5,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
+		"it has gone": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests, bodies []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests = append(requests, r.Method+" "+r.URL.String())
+				body, err := io.ReadAll(r.Body)
+				assert.NoError(t, err)
+				w.Header().Set("Content-Type", "application/json")
+				if r.Method == http.MethodPatch {
+					bodies = append(bodies, string(body))
+					assert.NoError(t, json.NewEncoder(w).Encode(eventsv1.Event{}))
+					return
+				}
+				assert.NoError(t, json.NewEncoder(w).Encode(eventsv1.EventList{Items: tc.stored}))
+			}))
+			t.Cleanup(server.Close)
+			client, err := outbox.NewClient(&rest.Config{Host: server.URL}, server.Client())
+			require.NoError(t, err)
+			err = client.Count(t.Context(), &eventsv1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, EventTime: metav1.NewMicroTime(at),
+			})
+			const events = "/apis/events.k8s.io/v1/namespaces/shop/events"
+			assert.Equal(t, "GET "+events+"?fieldSelector=metadata.name%3Da&limit=1", requests[0])
+			if tc.want == "" {
+				assert.True(t, apierrors.IsConflict(err), "it is tried again: then it is created")
+				assert.Len(t, requests, 1)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, "PATCH "+events+"/a", requests[1])
+			assert.JSONEq(t, tc.want, bodies[0])
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package outbox
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+)
+
+// Start writes messages until the context ends. What waits then is lost.
+func (o *Outbox) Start(ctx context.Context) error {
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var flights sync.WaitGroup
+	defer flights.Wait()
+	for {
+		wait := o.begin(requests, &flights)
+		timer := time.NewTimer(wait)
+		select {
+		case <-o.wake:
+			timer.Stop()
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			stop := time.AfterFunc(stopGrace, cancel)
+			flights.Wait()
+			stop.Stop()
+			return nil
+		}
+	}
+}
+
+// idle is how long Start waits where nothing is due; a message wakes it.
+const idle = time.Hour
+
+// begin starts the attempts that may be made now, and returns how long to wait for the next.
+func (o *Outbox) begin(ctx context.Context, flights *sync.WaitGroup) time.Duration {
+	for {
+		i, wait := o.next()
+		if i == nil {
+			return wait
+		}
+		flights.Go(func() { o.attempt(ctx, i) })
+	}
+}
+
+// next returns the item whose turn it is, or how long it takes until there may be one.
+func (o *Outbox) next() (*item, time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	for len(o.later) > 0 && !o.later[0].due.After(now) {
+		o.schedule(heap.Pop(&o.later).(*item), now)
+	}
+	for o.flying < underWay && len(o.turns) > 0 {
+		l := o.turns[0]
+		o.turns[0] = nil
+		o.turns, l.queued = o.turns[1:], false
+		i, ok := l.take()
+		if ok && !i.gone {
+			i.flying = true
+			l.flying++
+			o.flying++
+			o.queue(l)
+			return i, 0
+		}
+		o.queue(l)
+		o.tidy(i, l)
+	}
+	if len(o.later) > 0 {
+		return nil, o.later[0].due.Sub(now)
+	}
+	return nil, idle
+}
+
+// tidy forgets a lane without items.
+func (o *Outbox) tidy(i *item, l *lane) {
+	if i != nil && l.empty() && l.flying == 0 {
+		delete(o.lanes, i.Event.Namespace)
+	}
+}
+
+// attempt writes an item, and puts it off where that fails.
+func (o *Outbox) attempt(ctx context.Context, i *item) {
+	err := error(nil)
+	expired := !time.Now().Before(i.ends) || i.delayed && i.attempts == 0 && i.Valid != nil && !i.Valid()
+	if !expired {
+		err = o.write(ctx, i)
+	}
+	outcome := Dropped
+	switch {
+	case expired, err != nil && namespaceGone(err):
+	case err == nil:
+		outcome = Created
+	case apierrors.IsAlreadyExists(err):
+		outcome = Exists
+	default:
+		i.failed(err)
+		o.landed(i, true, unclear(err))
+		return
+	}
+	o.landed(i, false, false)
+	i.done(outcome)
+}
+
+func (o *Outbox) write(ctx context.Context, i *item) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	err := o.writer.Create(ctx, i.Event)
+	if i.Repeat && !i.unclear && apierrors.IsAlreadyExists(err) {
+		if counted := o.writer.Count(ctx, i.Event); counted != nil {
+			return counted
+		}
+	}
+	return err
+}
+
+// landed ends an attempt; the item stays in the outbox to be tried again, or leaves it.
+func (o *Outbox) landed(i *item, again, unclear bool) {
+	o.mu.Lock()
+	defer o.notify()
+	defer o.mu.Unlock()
+	l := o.lanes[i.Event.Namespace]
+	l.flying--
+	o.flying--
+	i.flying = false
+	if again {
+		i.unclear = i.unclear || unclear
+		now := time.Now()
+		i.due = now.Add(min(firstWait<<min(i.attempts, 10), longestWait))
+		i.attempts++
+		o.schedule(i, now)
+	} else {
+		o.remove(i)
+	}
+	o.queue(l)
+	o.tidy(i, l)
+}
+
+// unclear reports whether a failed attempt may have stored the Event all the same.
+func unclear(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
+}
+
+// namespaceGone reports whether no Event can be stored because its namespace is gone or going.
+func namespaceGone(err error) bool {
+	return absence.Certain(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}

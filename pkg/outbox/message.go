@@ -1,0 +1,101 @@
+package outbox
+
+import (
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// Message is an Event on its way to the API server.
+type Message struct {
+	Event *eventsv1.Event
+	// Subject is what the Event is about. Few messages of one subject wait at a time.
+	Subject string
+	// Topic is shared by messages of which only the last one of a subject matters: it replaces one that waits. Empty means
+	// that nothing replaces the message.
+	Topic string
+	// Delay is how long the message waits before it is written for the first time.
+	Delay time.Duration
+	// Life is how long it is worth writing.
+	Life time.Duration
+	// Repeat says that an Event of this name that exists counts this one, too.
+	Repeat bool
+	// Valid is asked right before a delayed message is written; false drops it. nil means that it stays valid.
+	Valid func() bool
+	// Failed is called after each failed attempt, Done once, when the message has left the outbox. Both may be nil.
+	Failed func(error)
+	Done   func(Result)
+}
+
+// Result says what became of a message.
+type Result struct {
+	Outcome Outcome
+	// Unclear says that an attempt before the last one had no answer: it may have stored the Event.
+	Unclear bool
+}
+
+// Outcome is how a message has left the outbox.
+type Outcome string
+
+const (
+	// Created means that this process has created the Event.
+	Created Outcome = "created"
+	// Exists means that an Event of this name exists.
+	Exists Outcome = "exists"
+	// Dropped means that the message was not written: its life has ended, its namespace is gone, or too many of its subject
+	// wait.
+	Dropped Outcome = "dropped"
+)
+
+// item is a message in the outbox.
+type item struct {
+	Message
+
+	// ends is when its life ends, due when the next attempt may be made.
+	ends, due time.Time
+	// order tells items that are due at the same time apart.
+	order    int64
+	attempts int
+	unclear  bool
+	delayed  bool
+	// flying is set while a request for it is under way, gone when it has left the outbox.
+	flying, gone bool
+}
+
+func (i *item) failed(err error) {
+	if i.Failed != nil {
+		i.Failed(err)
+	}
+}
+
+func (i *item) done(outcome Outcome) {
+	if i.Done != nil {
+		i.Done(Result{Outcome: outcome, Unclear: i.unclear})
+	}
+}
+
+// later is a heap of items by the time when they are due.
+type later []*item
+
+func (h later) Len() int { return len(h) }
+
+func (h later) Less(i, j int) bool {
+	if !h[i].due.Equal(h[j].due) {
+		return h[i].due.Before(h[j].due)
+	}
+	return h[i].order < h[j].order
+}
+
+func (h later) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push is for package heap.
+func (h *later) Push(x any) { *h = append(*h, x.(*item)) }
+
+// Pop is for package heap.
+func (h *later) Pop() any {
+	last := len(*h) - 1
+	i := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return i
+}

@@ -1,0 +1,159 @@
+package outbox
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// Writer is the API server, as far as Events are concerned.
+type Writer interface {
+	// Create creates an Event.
+	Create(ctx context.Context, event *eventsv1.Event) error
+	// Count counts an Event on the one of its name that exists.
+	Count(ctx context.Context, event *eventsv1.Event) error
+}
+
+const (
+	// underWay is how many Events are written at a time, underWayInOne in one namespace: a change that reloads hundreds of
+	// workloads must not put as many requests beside its reloads.
+	underWay, underWayInOne = 16, 2
+	// attemptLimit is how long one attempt may take.
+	attemptLimit = 10 * time.Second
+	// firstWait and longestWait are the waits between attempts; each one doubles.
+	firstWait, longestWait = time.Second, time.Minute
+	// perSubject is how many messages without a Topic may wait for one subject. The last-reload annotation names six reloads.
+	perSubject = 8
+	// stopGrace is how long requests that are under way may take when the outbox stops.
+	stopGrace = time.Second
+)
+
+// Outbox writes messages at its own pace. It is safe for concurrent use.
+type Outbox struct {
+	writer Writer
+	wake   chan struct{}
+
+	mu       sync.Mutex
+	lanes    map[string]*lane
+	turns    []*lane
+	later    later
+	subjects map[string][]*item
+	flying   int
+	order    int64
+	waiting  int
+}
+
+// New returns an Outbox. It accepts messages at once and writes them once it is started.
+func New(writer Writer) *Outbox {
+	return &Outbox{
+		writer: writer, wake: make(chan struct{}, 1),
+		lanes: map[string]*lane{}, subjects: map[string][]*item{},
+	}
+}
+
+// Put takes a message. It never blocks.
+func (o *Outbox) Put(m Message) {
+	o.mu.Lock()
+	dropped := o.put(m)
+	o.mu.Unlock()
+	if dropped != nil {
+		dropped.done(Dropped)
+	}
+	o.notify()
+}
+
+// put returns the message that is dropped for the new one, if any.
+func (o *Outbox) put(m Message) (dropped *item) {
+	now := time.Now()
+	waiting := o.subjects[m.Subject]
+	if m.Topic != "" {
+		for _, i := range waiting {
+			if i.Topic == m.Topic && !i.flying {
+				i.Message, i.ends, i.attempts = m, now.Add(m.Life), 0
+				return nil
+			}
+		}
+	} else {
+		dropped = o.makeRoom(waiting)
+	}
+	o.order++
+	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
+	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
+	o.waiting++
+	o.schedule(i, now)
+	return dropped
+}
+
+// makeRoom removes the oldest message without a Topic where a subject has too many.
+func (o *Outbox) makeRoom(waiting []*item) *item {
+	var oldest *item
+	count := 0
+	for _, i := range waiting {
+		if i.Topic != "" {
+			continue
+		}
+		count++
+		if oldest == nil && !i.flying {
+			oldest = i
+		}
+	}
+	if count < perSubject || oldest == nil {
+		return nil
+	}
+	o.remove(oldest)
+	return oldest
+}
+
+// remove takes an item out. Where it is queued it is passed over.
+func (o *Outbox) remove(i *item) {
+	i.gone = true
+	o.waiting--
+	rest := slices.DeleteFunc(o.subjects[i.Subject], func(other *item) bool { return other == i })
+	if len(rest) == 0 {
+		delete(o.subjects, i.Subject)
+		return
+	}
+	o.subjects[i.Subject] = rest
+}
+
+// schedule queues an item in its namespace, or for later.
+func (o *Outbox) schedule(i *item, now time.Time) {
+	if i.due.After(now) {
+		heap.Push(&o.later, i)
+		return
+	}
+	namespace := i.Event.Namespace
+	l := o.lanes[namespace]
+	if l == nil {
+		l = &lane{}
+		o.lanes[namespace] = l
+	}
+	l.put(i)
+	o.queue(l)
+}
+
+// queue gives a lane its turn, if it can use one.
+func (o *Outbox) queue(l *lane) {
+	if !l.queued && !l.empty() && l.flying < underWayInOne {
+		l.queued = true
+		o.turns = append(o.turns, l)
+	}
+}
+
+// Waiting returns how many messages are in the outbox.
+func (o *Outbox) Waiting() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting
+}
+
+func (o *Outbox) notify() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}

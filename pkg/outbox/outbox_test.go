@@ -1,0 +1,427 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var resource = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
+
+// api is an API server for Events. answer decides on each attempt.
+type api struct {
+	answer func(ctx context.Context, event *eventsv1.Event, attempt int) error
+
+	mu       sync.Mutex
+	attempts map[string]int
+	order    []string
+	counted  []string
+	flying   int
+	most     int
+}
+
+func (a *api) Create(ctx context.Context, event *eventsv1.Event) error {
+	a.mu.Lock()
+	if a.attempts == nil {
+		a.attempts = map[string]int{}
+	}
+	a.attempts[event.Name]++
+	attempt := a.attempts[event.Name]
+	a.order = append(a.order, event.Name)
+	a.flying++
+	a.most = max(a.most, a.flying)
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.flying--
+	}()
+	if a.answer == nil {
+		return nil
+	}
+	return a.answer(ctx, event, attempt)
+}
+
+func (a *api) Count(_ context.Context, event *eventsv1.Event) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counted = append(a.counted, event.Name)
+	if len(a.counted) == 1 && event.Name == "gone" {
+		return apierrors.NewConflict(resource, event.Name, errors.New("it has just gone"))
+	}
+	return nil
+}
+
+func (a *api) created() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.order)
+}
+
+// results collects what became of messages.
+type results struct {
+	mu  sync.Mutex
+	all map[string]Result
+}
+
+func (r *results) of(m Message) Message {
+	name := m.Event.Name
+	m.Done = func(result Result) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.all == nil {
+			r.all = map[string]Result{}
+		}
+		if _, twice := r.all[name]; twice {
+			result.Outcome = "done twice"
+		}
+		r.all[name] = result
+	}
+	return m
+}
+
+func (r *results) get(name string) Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[name].Outcome
+}
+
+func message(namespace, name string) Message {
+	return Message{
+		Event:   &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+		Subject: namespace + "/" + name, Life: time.Hour,
+	}
+}
+
+// run starts an outbox in a bubble of fake time.
+func run(t *testing.T, a *api, f func(t *testing.T, o *Outbox)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := New(a)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			assert.NoError(t, o.Start(ctx))
+		}()
+		f(t, o)
+		cancel()
+		<-ended
+	})
+}
+
+// pass lets fake time pass.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the time is fake
+	synctest.Wait()
+}
+
+func TestFailedEventIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, _ *eventsv1.Event, attempt int) error {
+		if attempt < 4 {
+			return apierrors.NewInternalError(errors.New("away"))
+		}
+		return nil
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r, failed := &results{}, 0
+		m := r.of(message("shop", "a"))
+		m.Failed = func(error) { failed++ }
+		o.Put(m)
+		synctest.Wait()
+		assert.Equal(t, 1, a.attempts["a"])
+		assert.Equal(t, 1, o.Waiting())
+		pass(time.Second - 1)
+		assert.Equal(t, 1, a.attempts["a"], "not at once")
+		pass(1)
+		assert.Equal(t, 2, a.attempts["a"])
+		pass(2 * time.Second)
+		assert.Equal(t, 3, a.attempts["a"], "later each time")
+		pass(4 * time.Second)
+		assert.Equal(t, Created, r.get("a"))
+		assert.Equal(t, 3, failed)
+		assert.True(t, r.all["a"].Unclear, "a failed attempt may have stored it")
+		assert.Zero(t, o.Waiting())
+		pass(time.Hour)
+		assert.Equal(t, 4, a.attempts["a"], "it is done")
+		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.subjects)
+	})
+}
+
+func TestAttemptsEndWithTheLifeOfAMessage(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(context.Context, *eventsv1.Event, int) error {
+		return apierrors.NewForbidden(resource, "", errors.New("no"))
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		o.Put(r.of(message("shop", "a")))
+		pass(30 * time.Minute)
+		assert.InDelta(t, 35, a.attempts["a"], 1, "the longest wait is a minute")
+		pass(31 * time.Minute)
+		assert.Equal(t, Dropped, r.get("a"))
+		assert.False(t, r.all["a"].Unclear, "each attempt was refused")
+		assert.Zero(t, o.Waiting())
+	})
+}
+
+func TestAnswersThatEndTheAttempts(t *testing.T) {
+	t.Parallel()
+	terminating := apierrors.NewForbidden(resource, "", errors.New("going"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	proxied := apierrors.NewGenericServerResponse(http.StatusNotFound, "create", resource, "", "page not found", 0, true)
+	for name, tc := range map[string]struct {
+		answer  error
+		want    Outcome
+		waiting int
+	}{
+		"it exists":                   {apierrors.NewAlreadyExists(resource, "a"), Exists, 0},
+		"the namespace is gone":       {apierrors.NewNotFound(corev1.Resource("namespaces"), "shop"), Dropped, 0},
+		"the namespace is going":      {terminating, Dropped, 0},
+		"a proxy does not know a way": {proxied, "", 1},
+		"not allowed":                 {apierrors.NewForbidden(resource, "", errors.New("no")), "", 1},
+		"no answer":                   {errors.New("connection refused"), "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, &api{answer: func(context.Context, *eventsv1.Event, int) error { return tc.answer }}, func(t *testing.T, o *Outbox) {
+				t.Helper()
+				r := &results{}
+				o.Put(r.of(message("shop", "a")))
+				synctest.Wait()
+				assert.Equal(t, tc.want, r.get("a"))
+				assert.Equal(t, tc.waiting, o.Waiting())
+			})
+		})
+	}
+}
+
+func TestLostAnswerIsUnclear(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, _ *eventsv1.Event, attempt int) error {
+		if attempt == 1 {
+			return errors.New("connection reset")
+		}
+		return apierrors.NewAlreadyExists(resource, "a")
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		m := r.of(message("shop", "a"))
+		m.Repeat = true
+		o.Put(m)
+		pass(time.Minute)
+		assert.Equal(t, Result{Outcome: Exists, Unclear: true}, r.all["a"])
+		assert.Empty(t, a.counted, "it is this one")
+	})
+}
+
+func TestRepeatedEventIsCounted(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, event *eventsv1.Event, _ int) error {
+		return apierrors.NewAlreadyExists(resource, event.Name)
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		m := r.of(message("shop", "gone"))
+		m.Repeat = true
+		o.Put(m)
+		o.Put(r.of(message("shop", "b")))
+		pass(time.Minute)
+		assert.Equal(t, []string{"gone", "gone"}, a.counted, "a failure is tried again; what is not repeated is not counted")
+		assert.Equal(t, Exists, r.get("gone"))
+		assert.Equal(t, Exists, r.get("b"))
+	})
+}
+
+// A namespace whose writes hang holds up itself only, and there the new Events come before those that have failed.
+func TestNamespaceThatHangsHoldsUpItselfOnly(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(ctx context.Context, event *eventsv1.Event, _ int) error {
+		if event.Namespace != "hangs" {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		for n := range 40 {
+			o.Put(message("hangs", fmt.Sprint("h", n)))
+		}
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"h0", "h1"}, a.created(), "two at a time")
+		o.Put(r.of(message("shop", "a")))
+		synctest.Wait()
+		assert.Equal(t, Created, r.get("a"))
+		pass(attemptLimit)
+		assert.ElementsMatch(t, []string{"h2", "h3"}, a.created()[3:], "an attempt ends")
+		pass(2 * attemptLimit)
+		written := a.created()[5:]
+		slices.Sort(written)
+		assert.Len(t, written, 4)
+		assert.Subset(t, written, []string{"h4", "h5", "h6"}, "new Events come before those that have failed")
+		assert.Subset(t, []string{"h0", "h1"}, written[:1], "but these have their share")
+		assert.LessOrEqual(t, a.most, 3)
+	})
+}
+
+func TestEventsUnderWayAreBounded(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		answer := make(chan struct{})
+		a.answer = func(context.Context, *eventsv1.Event, int) error { <-answer; return nil }
+		for n := range 100 {
+			o.Put(message(fmt.Sprint("n", n%25), fmt.Sprint("e", n)))
+		}
+		synctest.Wait()
+		assert.Equal(t, underWay, a.flying)
+		close(answer)
+		pass(0)
+		assert.Equal(t, underWay, a.most)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.lanes)
+	})
+}
+
+func TestLastMessageOfATopicReplacesOneThatWaits(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		warning := func(name, topic string, delay time.Duration) Message {
+			m := message("shop", name)
+			m.Subject, m.Topic, m.Delay = "cart", topic, delay
+			return m
+		}
+		o.Put(warning("a", "Failed", time.Minute))
+		o.Put(warning("b", "Failed", time.Minute))
+		o.Put(warning("c", "Missing", time.Minute))
+		assert.Equal(t, 2, o.Waiting())
+		pass(time.Minute - 1)
+		assert.Empty(t, a.created())
+		pass(1)
+		assert.ElementsMatch(t, []string{"b", "c"}, a.created())
+		o.Put(warning("d", "Failed", 0))
+		synctest.Wait()
+		assert.Equal(t, []string{"d"}, a.created()[2:], "the one before is not waiting any more")
+	})
+}
+
+func TestDelayedMessageIsDroppedWhereItDoesNotApplyAnyMore(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		put := func(name string, delay time.Duration, valid bool) {
+			m := r.of(message("shop", name))
+			m.Delay, m.Valid = delay, func() bool { return valid }
+			o.Put(m)
+		}
+		put("at once", 0, false)
+		put("passed", time.Minute, false)
+		put("lasts", time.Minute, true)
+		pass(time.Minute)
+		assert.Equal(t, Created, r.get("at once"), "what happened is reported")
+		assert.Equal(t, Dropped, r.get("passed"))
+		assert.Equal(t, Created, r.get("lasts"))
+	})
+}
+
+func TestMessagesOfOneSubjectAreBounded(t *testing.T) {
+	t.Parallel()
+	r, a := &results{}, &api{}
+	a.answer = func(context.Context, *eventsv1.Event, int) error { return errors.New("away") }
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		put := func(n int) {
+			m := r.of(message("shop", fmt.Sprint(n)))
+			m.Subject = "cart"
+			o.Put(m)
+		}
+		warning := message("shop", "warning")
+		warning.Subject, warning.Topic = "cart", "Failed"
+		o.Put(warning)
+		for n := range perSubject {
+			put(n)
+		}
+		assert.Equal(t, perSubject+1, o.Waiting())
+		synctest.Wait()
+		put(perSubject)
+		assert.Equal(t, Dropped, r.get("0"), "the oldest goes")
+		assert.Equal(t, perSubject+1, o.Waiting(), "a Warning does not count")
+		a.answer = nil
+		pass(2 * time.Minute)
+		assert.Equal(t, Dropped, r.get("0"))
+		for n := range perSubject {
+			assert.Equal(t, Created, r.get(fmt.Sprint(n+1)))
+		}
+		assert.Zero(t, o.Waiting())
+	})
+}
+
+// A leader that stops lets the requests end that are under way, for a moment.
+func TestStopLetsRequestsEnd(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		want  Outcome
+		after time.Duration
+	}{
+		"soon":     {takes: 500 * time.Millisecond, want: Created, after: 500 * time.Millisecond},
+		"too late": {takes: time.Minute, after: stopGrace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := &results{}
+				o := New(&api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
+					select {
+					case <-time.After(tc.takes):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}})
+				for n := range 5 {
+					o.Put(r.of(message("shop", fmt.Sprint(n))))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					assert.NoError(t, o.Start(ctx))
+				}()
+				synctest.Wait()
+				stopped := time.Now()
+				cancel()
+				<-ended
+				assert.Equal(t, tc.after, time.Since(stopped))
+				assert.Equal(t, tc.want, r.get("0"))
+				assert.Empty(t, r.get("4"), "what waits is for the next leader")
+			})
+		})
+	}
+}

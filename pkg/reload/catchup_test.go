@@ -1,0 +1,116 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+)
+
+// pages is an API server with two pages of Events in each namespace; fails are the answers before that.
+type pages struct {
+	fails    []error
+	requests []string
+}
+
+func (p *pages) List(_ context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
+	p.requests = append(p.requests, namespace+"?"+o.FieldSelector+"&"+o.Continue)
+	if len(p.fails) > 0 {
+		err := p.fails[0]
+		p.fails = p.fails[1:]
+		if err != nil {
+			return nil, err
+		}
+	}
+	of := func(namespace, name string) eventsv1.Event {
+		return eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	if o.Continue == "" {
+		return &eventsv1.EventList{ListMeta: metav1.ListMeta{Continue: "more"}, Items: []eventsv1.Event{of(namespace, "a"), of("other", "a")}}, nil
+	}
+	return &eventsv1.EventList{Items: []eventsv1.Event{of(namespace, "b")}}, nil
+}
+
+func TestEventsOfEarlierLeadersAreListed(t *testing.T) {
+	t.Parallel()
+	const selector = "reason=Reloaded,reportingController=pod-reloader"
+	away := apierrors.NewServiceUnavailable("away")
+	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+	expired := apierrors.NewResourceExpired("too old")
+	for name, tc := range map[string]struct {
+		namespaces []string
+		fails      []error
+		requests   []string
+		known      []string
+		err        error
+		takes      time.Duration
+	}{
+		"in the cluster": {requests: []string{"?" + selector + "&", "?" + selector + "&more"}, known: []string{"/a", "other/a", "/b"}},
+		"in each namespace": {
+			namespaces: []string{"shop", "pay"},
+			requests:   []string{"shop?" + selector + "&", "shop?" + selector + "&more", "pay?" + selector + "&", "pay?" + selector + "&more"},
+			known:      []string{"shop/a", "shop/b", "pay/a", "pay/b", "other/a"},
+		},
+		"after a failure": {
+			fails: []error{away, away, nil, away}, takes: 4 * time.Second, known: []string{"/a", "other/a", "/b"},
+			requests: []string{"?" + selector + "&", "?" + selector + "&", "?" + selector + "&", "?" + selector + "&more", "?" + selector + "&more"},
+		},
+		"not while it is away": {
+			fails: []error{away, away, away, away}, err: away, takes: 7 * time.Second,
+			requests: []string{"?" + selector + "&", "?" + selector + "&", "?" + selector + "&", "?" + selector + "&"},
+		},
+		"not allowed":     {fails: []error{forbidden}, err: forbidden, requests: []string{"?" + selector + "&"}},
+		"more is too old": {fails: []error{nil, expired}, err: expired, requests: []string{"?" + selector + "&", "?" + selector + "&more"}, known: []string{"/a", "other/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := &pages{fails: tc.fails}
+				l := &loop{lister: api, opts: Options{Scope: scope.Scope{Namespaces: tc.namespaces}}}
+				began := time.Now()
+				names, err := l.reportedReloads(t.Context())
+				assert.Equal(t, tc.takes, time.Since(began))
+				require.ErrorIs(t, err, tc.err)
+				assert.Equal(t, tc.requests, api.requests)
+				assert.Len(t, names, len(tc.known))
+				for _, name := range tc.known {
+					assert.True(t, names[digestOf(name)], name)
+				}
+			})
+		})
+	}
+}
+
+// Whatever becomes of the list, the workloads that wait for it are looked at again.
+func TestListThatFailsHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, out, now := emitter()
+		l.lister = &pages{fails: []error{apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))}}
+		since := *now
+		l.leads.Store(&since)
+		s := webOf(t).with(reloadAt(now.Add(-time.Minute), "1"))
+		l.announce(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.report(ctx) }()
+		synctest.Wait()
+		l.announce(s)
+		assert.Len(t, out.messages, 1, "that it exists is known by the refusal to create it again")
+		time.Sleep(reportedFor) //nolint:forbidigo // the time is fake
+		synctest.Wait()
+		assert.Nil(t, l.catchUp.names, "nothing asks for it any more")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

@@ -1,0 +1,214 @@
+package reload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// reportedFor is how long a reload needs an Event. By default the API server forgets Events after an hour: of an older
+// reload nothing says whether it had one.
+const reportedFor = 50 * time.Minute
+
+// announce sees to it that each reload that the last-reload annotation names has an Event, whoever made it. The annotation
+// is read whether it belongs to the present template or not: what it names has happened.
+func (l *loop) announce(s subject) {
+	text := s.view.Marks[stamp.LastReload]
+	if !l.memory.See(s.key, text, l.now()) {
+		return
+	}
+	last, err := record.ParseLastReload(text)
+	if err != nil || l.emitAll(s, last) {
+		l.memory.Close(s.key)
+	}
+}
+
+// emitAll sends the Events of a reload and of those before it. It reports whether all are decided: of the reloads from
+// before this process leads nothing is known until the Events of earlier leaders are listed.
+func (l *loop) emitAll(s subject, last record.LastReload) bool {
+	decided := true
+	for n, reload := range slices.Backward(last.All()) {
+		if l.now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) {
+			continue
+		}
+		fresh := l.isFresh(reload)
+		exists, known := l.catchUp.exists(s.key.Namespace, eventName(s, reload))
+		switch {
+		case fresh || known && !exists:
+			l.emit(s, reload, emission{fresh: fresh, last: n == 0})
+		case !known:
+			decided = false
+		}
+	}
+	if !decided && !l.catchUp.await(s.key) {
+		return l.emitAll(s, last) // they were listed meanwhile
+	}
+	return decided
+}
+
+// emitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never.
+func (l *loop) emitOwn(s subject, last record.LastReload) {
+	if last.Time.IsZero() {
+		return // the annotations leave no room for last-reload
+	}
+	l.emit(s, last, emission{fresh: true, last: true})
+	l.emitAll(s, last)
+}
+
+// isFresh reports whether a reload was made while this process leads.
+func (l *loop) isFresh(reload record.LastReload) bool {
+	since := l.leads.Load()
+	return since != nil && !reload.Time.Before(*since)
+}
+
+// beforeCreation reports whether a reload is older than the workload: then the annotation was copied from another one.
+func beforeCreation(s subject, reload record.LastReload) bool {
+	created := s.object.Created()
+	return !created.IsZero() && reload.Time.Before(created)
+}
+
+// emission says how the Event of a reload is sent.
+type emission struct {
+	// fresh says that the reload was made while this process leads, last that no other reload followed it.
+	fresh, last bool
+}
+
+// emit sends the Event of a reload, once. The process that creates the Event counts the reload.
+func (l *loop) emit(s subject, reload record.LastReload, e emission) {
+	name := eventName(s, reload)
+	if !l.memory.Report(s.key, name) {
+		return
+	}
+	pending := ""
+	if e.last {
+		pending = s.object.Pending()
+	}
+	m := l.message(s, causesOf(reload))
+	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reasonReloaded, action, sentence(reload, pending)
+	if reload.Time.Before(m.Time) {
+		m.Time = reload.Time
+	}
+	count := &count{reload: reload, fresh: e.fresh, once: func() { l.metrics.reloaded(s.object.Kind, reload) }}
+	l.events.Put(outbox.Message{
+		Event:   m.Event(name),
+		Subject: s.key.String(),
+		Life:    reportedFor - max(l.now().Sub(reload.Time), 0),
+		Failed:  func(err error) { l.eventFailed(err); count.failed(err) },
+		Done:    count.done,
+	})
+}
+
+// count decides whether this process counts a reload in the metrics. Its methods are not called concurrently.
+type count struct {
+	reload  record.LastReload
+	fresh   bool
+	counted bool
+	once    func()
+}
+
+// failed counts a reload whose Event is refused, since no process will create it. Only the leader at the time does that.
+func (c *count) failed(err error) {
+	if c.fresh && apierrors.IsForbidden(err) {
+		c.now()
+	}
+}
+
+func (c *count) done(r outbox.Result) {
+	switch r.Outcome {
+	case outbox.Created:
+		c.now()
+	case outbox.Exists:
+		if c.fresh && r.Unclear { // an attempt without an answer has created it
+			c.now()
+		}
+	case outbox.Dropped:
+		if c.fresh {
+			c.now()
+		}
+	}
+}
+
+func (c *count) now() {
+	if !c.counted {
+		c.counted = true
+		c.once()
+	}
+}
+
+// causesOf returns the config objects that a reload names.
+func causesOf(reload record.LastReload) []reference.Ref {
+	var causes []reference.Ref
+	for _, c := range reload.Changes {
+		ref, _ := reference.Parse(c.Ref) // what cannot be read is no object, but counts as a cause
+		causes = append(causes, ref)
+	}
+	return causes
+}
+
+// sentence explains a reload in words.
+func sentence(last record.LastReload, pending string) string {
+	var b strings.Builder
+	b.WriteString("stamped")
+	if pending != "" {
+		b.WriteString(", rollout pending (" + pending + ")")
+	}
+	switch causes := describe(last); {
+	case causes != "":
+		b.WriteString(": " + causes)
+	case last.Cause == record.CauseVerifiedReload:
+		b.WriteString(": a client asked for it with a verified digest")
+	case last.Cause == record.CauseListEdit:
+		b.WriteString(": the list of config objects was edited")
+	case last.Cause == record.CauseConfigChange:
+		b.WriteString(": its configuration has changed")
+	}
+	if last.Cause == record.CauseRelease {
+		b.WriteString(", together with a change of the pod template")
+	}
+	return b.String()
+}
+
+func describe(last record.LastReload) string {
+	var parts []string
+	for _, c := range last.Changes {
+		parts = append(parts, c.Ref+" "+c.Type)
+	}
+	if last.More > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", last.More))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// causeKinds returns the kind of config object that caused a reload, or the cause where no object changed, as a label for
+// metrics. It is bounded, whatever somebody wrote into the annotation.
+func causeKinds(last record.LastReload) string {
+	label := last.Cause
+	for i, c := range last.Changes {
+		kind, _, _ := strings.Cut(c.Ref, "/")
+		if i > 0 && kind != label {
+			return "several"
+		}
+		label = kind
+	}
+	if !slices.Contains(causeLabels(), label) {
+		return "other"
+	}
+	return label
+}
+
+func causeLabels() []string {
+	return []string{
+		string(reference.ConfigMap), string(reference.Secret), string(policy.Any.Kind),
+		record.CauseConfigChange, record.CauseVerifiedReload, record.CauseListEdit, record.CauseRelease,
+	}
+}

@@ -1,0 +1,332 @@
+package reload
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// reloadAt is a reload by a change of configmap/app.
+func reloadAt(at time.Time, hash string) record.LastReload {
+	return record.LastReload{
+		Time: at, Hash: hash, Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
+	}
+}
+
+// with returns a workload whose last-reload annotation is this one.
+func (s subject) with(last record.LastReload) subject {
+	s.view.Marks = stamp.Marks{stamp.LastReload: last.String()}
+	return s
+}
+
+func counted(l *loop, causes ...string) int {
+	sum := 0
+	for _, cause := range causes {
+		sum += int(testutil.ToFloat64(l.metrics.reloads.WithLabelValues("Deployment", cause)))
+	}
+	return sum
+}
+
+func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Minute)
+	l.leads.Store(&since)
+	s := webOf(t).with(reloadAt(now.Add(-time.Second), "a"))
+	l.announce(s)
+	l.announce(s)
+	require.Len(t, out.messages, 1, "once, though the Events of earlier leaders are not listed yet")
+	m := out.messages[0]
+	assert.Equal(t, "stamped: configmap/app modified", m.Event.Note)
+	assert.Equal(t, "Reloaded", m.Event.Reason)
+	assert.Equal(t, "Reload", m.Event.Action)
+	assert.Equal(t, corev1.EventTypeNormal, m.Event.Type)
+	assert.Equal(t, now.Add(-time.Second), m.Event.EventTime.Time, "when it was made")
+	assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "app"}, m.Event.Related)
+	assert.Empty(t, m.Topic, "no other Event replaces it")
+	assert.False(t, m.Repeat)
+	assert.Equal(t, reportedFor-time.Second, m.Life)
+	assert.Zero(t, counted(l, "configmap"), "who creates the Event counts it")
+	m.Done(outbox.Result{Outcome: outbox.Created})
+	assert.Equal(t, 1, counted(l, "configmap"))
+}
+
+func TestEventNameIsThatOfTheReload(t *testing.T) {
+	t.Parallel()
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s, other := webOf(t), webOf(t)
+	other.object.Raw = map[string]any{"metadata": map[string]any{"uid": "u2"}}
+	name := eventName(s, reloadAt(t0, "a"))
+	parsed, err := record.ParseLastReload(reloadAt(t0, "a").String())
+	require.NoError(t, err)
+	assert.Equal(t, name, eventName(s, parsed), "the same in every process")
+	later, err := record.ParseLastReload(reloadAt(t0.Add(time.Minute), "b").After(parsed).String())
+	require.NoError(t, err)
+	assert.Equal(t, name, eventName(s, later.All()[1]), "the same as a predecessor")
+	assert.NotEqual(t, name, eventName(s, reloadAt(t0.Add(time.Millisecond), "a")))
+	assert.NotEqual(t, name, eventName(s, reloadAt(t0, "b")))
+	assert.NotEqual(t, name, eventName(other, reloadAt(t0, "a")), "a workload of the same name that was created anew")
+}
+
+// A new leader reports what earlier ones have not.
+func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := *now
+	l.leads.Store(&since)
+	first := reloadAt(now.Add(-50*time.Minute), "1")
+	second := reloadAt(now.Add(-49*time.Minute), "2").After(first)
+	third := reloadAt(now.Add(-2*time.Minute), "3").After(second)
+	fourth := reloadAt(now.Add(-time.Minute), "4").After(third)
+	s := webOf(t).with(fourth)
+	l.announce(s)
+	l.announce(s)
+	assert.Empty(t, out.messages, "the Events of earlier leaders are not listed yet")
+	again := l.catchUp.finish(map[uint64]bool{digestOf("shop/" + eventName(s, third)): true})
+	assert.Equal(t, []Key{s.key}, again, "it is looked at again")
+	l.announce(s)
+	l.announce(s)
+	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped: configmap/app modified"}, out.notes(),
+		"those without an Event, the oldest first, but for one that is too old")
+	assert.Equal(t, eventName(s, second), out.messages[0].Event.Name)
+	assert.Equal(t, time.Minute, out.messages[0].Life)
+	assert.Equal(t, eventName(s, fourth), out.messages[1].Event.Name)
+	out.messages[0].Done(outbox.Result{Outcome: outbox.Exists})
+	assert.Zero(t, counted(l, "configmap", record.CauseConfigChange), "another has created it, and counted the reload")
+	out.messages[1].Done(outbox.Result{Outcome: outbox.Created})
+	assert.Equal(t, 1, counted(l, "configmap", record.CauseConfigChange))
+}
+
+// The list may end between the look at a workload and its wait for the list.
+func TestWorkloadThatComesWhileTheListEndsIsReported(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := *now
+	l.leads.Store(&since)
+	assert.True(t, l.catchUp.await(Key{Name: "other"}))
+	assert.True(t, l.catchUp.await(Key{Name: "other"}))
+	assert.Len(t, l.catchUp.finish(nil), 1, "each once")
+	assert.False(t, l.catchUp.await(Key{Name: "web"}))
+	s := webOf(t).with(reloadAt(now.Add(-time.Minute), "a"))
+	l.announce(s)
+	assert.Len(t, out.messages, 1, "where the list has failed, every reload is written")
+	l.catchUp.forget()
+	assert.Nil(t, l.catchUp.names)
+}
+
+func TestReloadThatFollowsAtOnceLosesNothing(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Minute)
+	l.leads.Store(&since)
+	s := webOf(t)
+	one := reloadAt(now.Add(-3*time.Second), "1")
+	l.announce(s.with(one))
+	two := reloadAt(now.Add(-2*time.Second), "2").After(one)
+	three := reloadAt(now.Add(-time.Second), "3").After(two)
+	l.announce(s.with(three))
+	require.Len(t, out.messages, 3)
+	assert.Equal(t, eventName(s, two), out.messages[1].Event.Name)
+	l.announce(s.with(one))
+	l.announce(s.with(three))
+	assert.Len(t, out.messages, 3, "an undo and its undo bring back what was reported")
+}
+
+func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Minute)
+	l.leads.Store(&since)
+	s := webOf(t)
+	one := reloadAt(now.Add(-3*time.Hour), "1")
+	two := reloadAt(now.Add(-time.Second), "2").After(one)
+	l.emitOwn(s, one)
+	require.Len(t, out.messages, 1, "whatever the clock of the webhook says")
+	l.emitOwn(s, two)
+	l.announce(s.with(two))
+	assert.Len(t, out.messages, 2, "the watch shows nothing new")
+	l.emitOwn(s, record.LastReload{})
+	assert.Len(t, out.messages, 2, "what the annotations had no room for has no name")
+}
+
+func TestCopiedLastReloadIsNotReported(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Hour)
+	l.leads.Store(&since)
+	s := webOf(t)
+	s.object.Raw = map[string]any{"metadata": map[string]any{"uid": "u2", "creationTimestamp": now.Format(time.RFC3339)}}
+	l.announce(s.with(reloadAt(now.Add(-time.Second), "1")))
+	assert.Empty(t, out.messages, "the workload did not exist then")
+	l.announce(s.with(reloadAt(*now, "1")))
+	assert.Len(t, out.messages, 1)
+}
+
+func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
+	t.Parallel()
+	l, out, _ := emitter()
+	s := webOf(t)
+	s.view.Marks = stamp.Marks{stamp.LastReload: "{"}
+	l.announce(s)
+	assert.Empty(t, out.messages)
+	assert.False(t, l.memory.See(s.key, "{", l.now()))
+}
+
+func TestReloadFromTheFutureIsReported(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Minute)
+	l.leads.Store(&since)
+	l.announce(webOf(t).with(reloadAt(now.Add(time.Hour), "1")))
+	require.Len(t, out.messages, 1)
+	assert.Equal(t, *now, out.messages[0].Event.EventTime.Time, "a clock was wrong: it counts as now")
+	assert.Equal(t, reportedFor, out.messages[0].Life)
+}
+
+func TestPendingIsSaidOfTheLastReloadOnly(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Minute)
+	l.leads.Store(&since)
+	s := webOf(t)
+	s.object.Raw["spec"] = map[string]any{"paused": true}
+	l.announce(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
+	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped, rollout pending (paused): configmap/app modified"}, out.notes())
+}
+
+func TestReloadIsCountedByOneProcess(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+	tests := map[string]struct {
+		fails  error
+		result outbox.Result
+		fresh  int
+		older  int
+		why    string
+	}{
+		"created":                 {result: outbox.Result{Outcome: outbox.Created}, fresh: 1, older: 1},
+		"exists":                  {result: outbox.Result{Outcome: outbox.Exists}, why: "who has created it has counted it"},
+		"exists after no answer":  {result: outbox.Result{Outcome: outbox.Exists, Unclear: true}, fresh: 1, why: "it was created by the attempt without an answer"},
+		"dropped":                 {result: outbox.Result{Outcome: outbox.Dropped}, fresh: 1, why: "no process will create it"},
+		"refused, then created":   {fails: refused, result: outbox.Result{Outcome: outbox.Created}, fresh: 1, older: 1, why: "once"},
+		"refused, then dropped":   {fails: refused, result: outbox.Result{Outcome: outbox.Dropped}, fresh: 1},
+		"refused, then exists":    {fails: refused, result: outbox.Result{Outcome: outbox.Exists}, fresh: 1},
+		"no answer, then created": {fails: errors.New("no answer"), result: outbox.Result{Outcome: outbox.Created}, fresh: 1, older: 1},
+		"no answer, then exists":  {fails: errors.New("no answer"), result: outbox.Result{Outcome: outbox.Exists}},
+	}
+	for name, tc := range tests {
+		for _, fresh := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				l, out, now := emitter()
+				want := tc.older
+				if fresh {
+					want = tc.fresh
+				}
+				l.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: fresh, last: true})
+				require.Len(t, out.messages, 1)
+				if tc.fails != nil {
+					out.messages[0].Failed(tc.fails)
+				}
+				out.messages[0].Done(tc.result)
+				assert.Equal(t, want, counted(l, "configmap"), "fresh %t: %s", fresh, tc.why)
+			})
+		}
+	}
+}
+
+// Where the right to create Events is missing, reloads are counted all the same, and not only when the Event is given up.
+func TestReloadWithoutTheRightToCreateEventsIsCountedAtOnce(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	l.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: true})
+	out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+	assert.Equal(t, 1, counted(l, "configmap"))
+}
+
+func TestMemoryKeepsTheLastReports(t *testing.T) {
+	t.Parallel()
+	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	assert.False(t, m.See(key, "", t0))
+	assert.Empty(t, m.notes, "most workloads were never reloaded")
+	assert.True(t, m.Seen(key).IsZero())
+	assert.True(t, m.See(key, "a", t0))
+	assert.True(t, m.See(key, "a", t0.Add(time.Second)), "it is not decided")
+	assert.Equal(t, t0, m.Seen(key), "when it was first seen")
+	m.Close(key)
+	assert.False(t, m.See(key, "a", t0.Add(time.Second)))
+	assert.True(t, m.See(key, "b", t0.Add(time.Minute)))
+	assert.Equal(t, t0.Add(time.Minute), m.Seen(key))
+
+	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"}
+	for _, name := range names {
+		assert.True(t, m.Report(key, name))
+	}
+	for _, name := range slices.Backward(names[1:]) {
+		assert.False(t, m.Report(key, name), name)
+	}
+	assert.True(t, m.Report(key, "0"), "the oldest is forgotten")
+	m.Forget(key)
+	assert.True(t, m.Report(key, "12"), "forgotten with the workload")
+}
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	app := record.Change{Ref: "configmap/app", Type: record.Modified}
+	db := record.Change{Ref: "secret/db", Type: record.Created}
+	tests := map[string]struct {
+		last    record.LastReload
+		pending string
+		want    string
+		kinds   string
+	}{
+		"one cause": {
+			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app}},
+			want: "stamped: configmap/app modified", kinds: "configmap",
+		},
+		"all causes are named": {
+			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app, db}, More: 3},
+			want: "stamped: configmap/app modified, secret/db created, 3 more", kinds: "several",
+		},
+		"the pods have to wait": {
+			last:    record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{db}},
+			pending: "paused",
+			want:    "stamped, rollout pending (paused): secret/db created", kinds: "secret",
+		},
+		"with a release": {
+			last: record.LastReload{Cause: record.CauseRelease, Changes: []record.Change{app}},
+			want: "stamped: configmap/app modified, together with a change of the pod template", kinds: "configmap",
+		},
+		"a client": {
+			last: record.LastReload{Cause: record.CauseVerifiedReload},
+			want: "stamped: a client asked for it with a verified digest", kinds: record.CauseVerifiedReload,
+		},
+		"a list": {
+			last: record.LastReload{Cause: record.CauseListEdit},
+			want: "stamped: the list of config objects was edited", kinds: record.CauseListEdit,
+		},
+		"written by hand": {
+			last: record.LastReload{Cause: "my-own", Changes: []record.Change{{Ref: "pod/x", Type: "seen"}}},
+			want: "stamped: pod/x seen", kinds: "other",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, sentence(tc.last, tc.pending))
+			assert.Equal(t, tc.kinds, causeKinds(tc.last), "the label of the metric")
+		})
+	}
+}

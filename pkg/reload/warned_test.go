@@ -1,0 +1,70 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMemoryWarnsOnceOfTheSame(t *testing.T) {
+	t.Parallel()
+	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	news := func(reason, text string, at time.Time) bool {
+		expected := m.News(key, reason, text, at)
+		_, news := m.Warn(key, reason, text, at)
+		assert.Equal(t, expected, news, "News says the same")
+		return news
+	}
+	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
+	assert.Empty(t, m.notes, "and nothing to remember")
+	assert.True(t, news("ConfigMissing", "a", t0))
+	assert.True(t, m.IsWarned(key, "ConfigMissing", "a"))
+	assert.False(t, news("ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
+	assert.True(t, news("ConfigMissing", "a", t0.Add(warnAgain)), "the API server has forgotten the Event")
+	assert.True(t, news("ReloadHeld", "a", t0), "another reason is news")
+	assert.True(t, news("ConfigMissing", "b", t0), "another text is")
+	assert.False(t, m.IsWarned(key, "ConfigMissing", "a"))
+	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
+	assert.False(t, m.IsWarned(key, "ConfigMissing", "b"), "it has passed")
+	assert.True(t, news("ConfigMissing", "b", t0), "it is back")
+}
+
+func TestMemoryWarnsOfAFailureAgainAfterASuccess(t *testing.T) {
+	t.Parallel()
+	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	for _, reason := range []string{"ReloadFailed", "ConfigMissing"} {
+		_, news := m.Warn(key, reason, "a", t0)
+		require.True(t, news)
+	}
+	m.Recovered(key, "ConfigMissing")
+	assert.True(t, m.News(key, "ReloadFailed", "a", t0.Add(time.Second)), "another reload failed")
+	assert.False(t, m.News(key, "ConfigMissing", "a", t0.Add(time.Second)), "that is still as it was")
+}
+
+// What fails, succeeds and fails again, or fails with another text each time, is reported at a bounded rate.
+func TestWarningsAreSpacedOut(t *testing.T) {
+	t.Parallel()
+	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	warn := func(text string, at time.Time) time.Duration {
+		delay, news := m.Warn(key, "ReloadFailed", text, at)
+		assert.True(t, news)
+		m.Recovered(key)
+		return delay
+	}
+	for range warnings {
+		assert.Zero(t, warn("a", t0))
+	}
+	assert.Equal(t, warnEvery, warn("a", t0))
+	assert.Equal(t, warnEvery-time.Second, warn("b", t0.Add(time.Second)), "it replaces the one that waits, and is no later")
+	assert.Equal(t, warnEvery, warn("c", t0.Add(warnEvery)))
+	late := t0.Add(time.Hour)
+	for range warnings {
+		assert.Zero(t, warn("a", late), "a long quiet time")
+	}
+	assert.Equal(t, warnEvery, warn("a", late))
+}
