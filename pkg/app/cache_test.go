@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,8 +30,6 @@ func selection(t *testing.T, namespaces ...string) options.Selection {
 	}
 }
 
-func builtin() workload.Kinds { return workload.NewKinds(workload.Builtin()...) }
-
 // Payloads of config objects must never get into a cache, not by mistake either.
 func TestCacheRefusesPayloads(t *testing.T) {
 	t.Parallel()
@@ -41,7 +40,7 @@ func TestCacheRefusesPayloads(t *testing.T) {
 	for name, namespaces := range map[string][]string{"AllNamespaces": nil, "SomeNamespaces": {"shop", "b"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := cacheOptions(selection(t, namespaces...), builtin)
+			o := cacheOptions(selection(t, namespaces...))
 			assert.Len(t, o.DefaultNamespaces, len(namespaces), "rights and caches are per namespace")
 			o.Scheme, o.Mapper = scheme.Scheme, mapper
 			c, err := cache.New(&rest.Config{Host: "https://127.0.0.1:1"}, o) // nobody is there, and nobody is asked
@@ -60,38 +59,39 @@ func TestCacheRefusesPayloads(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	applied := map[string]any{
-		"kubectl.kubernetes.io/last-applied-configuration": "all of it",
-		"pod-reloader.cs.sap.com/configmaps":               "app",
-		"reloader.stakater.com/auto":                       "true",
-	}
-	deployment := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": "cart", "namespace": "shop", "annotations": applied, "managedFields": []any{"much"}},
-		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "cart:1"}}}}},
-		"status":   map[string]any{"replicas": int64(3)},
-	}}
-	transform := prune(selection(t), builtin)
-	got, err := transform(deployment)
-	require.NoError(t, err)
-	u, ok := got.(*unstructured.Unstructured)
-	require.True(t, ok)
-	assert.Equal(t, map[string]string{"pod-reloader.cs.sap.com/configmaps": "app", "reloader.stakater.com/auto": "true"}, u.GetAnnotations())
-	assert.Equal(t, "cart", u.GetName())
-	assert.Empty(t, u.GetManagedFields())
-	assert.NotContains(t, u.Object, "status")
-
 	namespace := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "shop", Labels: map[string]string{"team": "x"},
 		Annotations: map[string]string{"big": "one"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
-	_, err = transform(namespace)
+	_, err := prune(namespace)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"team": "x"}, namespace.Labels, "selectors look at them")
 	assert.Empty(t, namespace.Annotations)
 	assert.Empty(t, namespace.ManagedFields)
 
-	other, err := transform("a tombstone")
+	other, err := prune("a tombstone")
 	require.NoError(t, err)
 	assert.Equal(t, "a tombstone", other, "what it does not know it passes on")
+}
+
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	s := selection(t)
+	s.Scope.ObjectSelector = labels.SelectorFromSet(labels.Set{"tier": "web"})
+	k := keep(s)
+	for key, kept := range map[string]bool{
+		"pod-reloader.cs.sap.com/configmaps":               true,
+		"pod-reloader.cs.sap.com/anything":                 true,
+		"secret.reloader.stakater.com/reload":              true,
+		"reloader.stakater.com/auto":                       true,
+		"kubectl.kubernetes.io/last-applied-configuration": false,
+	} {
+		assert.Equal(t, kept, k.Annotation(key), key)
+	}
+	for key, kept := range map[string]bool{
+		"pod-reloader.cs.sap.com/ignored": true, "pod-reloader.cs.sap.com/disabled": true, "tier": true, "app": false,
+	} {
+		assert.Equal(t, kept, k.Label(key), key)
+	}
+	assert.False(t, keep(selection(t)).Label("tier"), "no selector looks at it")
 }

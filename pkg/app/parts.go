@@ -16,6 +16,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+	"github.com/pod-reloader/pod-reloader/pkg/workloadstate"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
@@ -94,7 +96,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	stop, severalInOneProcess := loopStop, true
 	mgr, err := manager.New(b.config, manager.Options{
 		Scheme:                        scheme,
-		Cache:                         cacheOptions(o.Selection, b.kinds.Current),
+		Cache:                         cacheOptions(o.Selection),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              o.Servers.PprofAddress,
@@ -110,7 +112,9 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
 	b.namespaces.cache = mgr.GetCache()
-	err = reload.SetupWithManager(mgr, reload.Dependencies{Store: b.store, Keys: b.keys, Metrics: b.registry}, reload.Options{
+	err = reload.SetupWithManager(mgr, reload.Dependencies{
+		Store: b.store, Keys: b.keys, Metrics: b.registry, Workloads: b.workloads(mgr),
+	}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),
 		Scope:                 o.Selection.Scope,
@@ -127,6 +131,19 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		return nil, fmt.Errorf("set up the loop: %w", err)
 	}
 	return mgr, nil
+}
+
+// workloads makes what follows the workloads of each kind.
+func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before, after workload.Summary)) reload.Workloads {
+	source := workloadstate.New(workloadstate.Options{
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+		Namespaces: b.options.Selection.Scope.Namespaces,
+		Keep:       keep(b.options.Selection),
+		Log:        b.log.WithName("workloadstate"),
+	})
+	return func(kind workload.Kind, changed func(before, after workload.Summary)) reload.Workloads {
+		return source.Watch(kind, changed)
+	}
 }
 
 // buildProbes makes the readiness of this replica.

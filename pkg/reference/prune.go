@@ -1,8 +1,11 @@
 package reference
 
+import "github.com/pod-reloader/pod-reloader/pkg/skim"
+
 // part says what to keep of a value in a raw object, as a copy that shares nothing; false when that is nothing.
 type part interface {
 	prune(value any) (any, bool)
+	shape() *skim.Shape
 }
 
 // text keeps a string, flag a boolean: a value of another type than the API's is not kept.
@@ -10,6 +13,9 @@ type (
 	text struct{}
 	flag struct{}
 )
+
+func (text) shape() *skim.Shape { return nil }
+func (flag) shape() *skim.Shape { return nil }
 
 func (text) prune(value any) (any, bool) {
 	s, ok := value.(string)
@@ -48,6 +54,14 @@ func (m members) of(whole map[string]any) map[string]any {
 	return kept
 }
 
+func (m members) shape() *skim.Shape {
+	shape := &skim.Shape{Members: map[string]*skim.Shape{}}
+	for name, inner := range m {
+		shape.Members[name] = inner.shape()
+	}
+	return shape
+}
+
 // list keeps the elements of a list that have something to keep.
 type list struct {
 	of part
@@ -63,6 +77,8 @@ func (l list) prune(value any) (any, bool) {
 	}
 	return kept, len(kept) > 0
 }
+
+func (l list) shape() *skim.Shape { return &skim.Shape{Elements: l.of.shape()} }
 
 // podSpec is what FromPodSpec looks at. It is only ever read.
 var podSpec = func() members {
@@ -105,3 +121,6 @@ func PruneRaw(spec map[string]any) map[string]any {
 	}
 	return map[string]any{}
 }
+
+// Shape returns the parts of a pod spec that FromPodSpec can see.
+func Shape() *skim.Shape { return podSpec.shape() }

@@ -24,6 +24,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // reload asks the webhook for the reload, or stamps by itself where there is none.
@@ -140,15 +141,14 @@ func (l *loop) done(
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
 // sees. Tests in the patch pin the marks it was computed from.
 func (l *loop) stamp(ctx context.Context, s subject, verdict policy.Verdict) reconcile.Result {
-	o := s.object
-	u := emptyObject(o.Kind)
+	u := emptyObject(s.object.Kind)
 	if err := l.live.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, u); err != nil {
 		if absence.Certain(err) {
 			return l.inOrder(s)
 		}
 		return l.retry(ctx, s, failedWrite("ReloadFailed", err))
 	}
-	o.Raw = u.Object
+	o := workload.Object{Kind: s.object.Kind, Raw: u.Object}
 	view, _ := l.opts.Reader.Read(o)
 	states, err := l.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
 	if err != nil {

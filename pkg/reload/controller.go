@@ -22,7 +22,7 @@ import (
 // subject is one workload under treatment.
 type subject struct {
 	key      Key
-	object   workload.Object
+	object   workload.Summary
 	view     stamp.View
 	problems []annotation.Problem
 	// events are the arrivals of the config events that the treatment takes into account.
@@ -40,10 +40,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	if l.store.WaitForSync(ctx) != nil {
 		return again(time.Second, priorityWorkload), nil // the context has ended
 	}
-	s, ok, err := l.subject(ctx, key)
-	if err != nil {
-		return l.retry(ctx, subject{key: key}, trouble{reason: "WorkloadUnreadable", err: err}), nil
-	}
+	s, ok := l.subject(key)
 	if !ok {
 		l.memory.Forget(key)
 		l.backoff.forget(key)
@@ -71,13 +68,13 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	return l.treat(ctx, s), nil
 }
 
-func (l *loop) subject(ctx context.Context, key Key) (subject, bool, error) {
-	o, ok, err := l.object(ctx, key)
-	if !ok || err != nil {
-		return subject{}, false, err
+func (l *loop) subject(key Key) (subject, bool) {
+	o, ok := l.object(key)
+	if !ok {
+		return subject{}, false
 	}
-	view, problems := l.opts.Reader.Read(o)
-	return subject{key: key, object: o, view: view, problems: problems, events: l.memory.Attempt(key)}, true, nil
+	view, problems := l.opts.Reader.ReadSummary(o)
+	return subject{key: key, object: o, view: view, problems: problems, events: l.memory.Attempt(key)}, true
 }
 
 // inScope says whether the workload may be looked after, by its labels and its namespace.

@@ -66,7 +66,7 @@ func TestEventNameIsThatOfTheReload(t *testing.T) {
 	t.Parallel()
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s, other := webOf(t), webOf(t)
-	other.object.Raw = map[string]any{"metadata": map[string]any{"uid": "u2"}}
+	other.object = summaryOf(other.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2"}})
 	name := eventName(s, reloadAt(t0, "a"))
 	parsed, err := record.ParseLastReload(reloadAt(t0, "a").String())
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestCopiedLastReloadIsNotReported(t *testing.T) {
 	since := now.Add(-time.Hour)
 	l.leads.Store(&since)
 	s := webOf(t)
-	s.object.Raw = map[string]any{"metadata": map[string]any{"uid": "u2", "creationTimestamp": now.Format(time.RFC3339)}}
+	s.object = summaryOf(s.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2", "creationTimestamp": now.Format(time.RFC3339)}})
 	l.announce(s.with(reloadAt(now.Add(-time.Second), "1")))
 	assert.Empty(t, out.messages, "the workload did not exist then")
 	l.announce(s.with(reloadAt(*now, "1")))
@@ -200,7 +200,9 @@ func TestPendingIsSaidOfTheLastReloadOnly(t *testing.T) {
 	since := now.Add(-time.Minute)
 	l.leads.Store(&since)
 	s := webOf(t)
-	s.object.Raw["spec"] = map[string]any{"paused": true}
+	s.object = summaryOf(s.object.Kind, map[string]any{
+		"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": map[string]any{"paused": true},
+	})
 	l.announce(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped, rollout pending (paused): configmap/app modified"}, out.notes())
 }

@@ -40,9 +40,9 @@ func webOf(t *testing.T) subject {
 	t.Helper()
 	return subject{
 		key: Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
-		object: workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+		object: summaryOf(workload.Builtin()[1], map[string]any{
 			"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"},
-		}},
+		}),
 		view: viewOf(t),
 	}
 }

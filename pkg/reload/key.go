@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"unique"
+
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -15,6 +17,6 @@ type Key struct {
 // String returns e.g. "apps/v1/Deployment shop/cart".
 func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
 
-func keyOf(o workload.Object) Key {
-	return Key{Kind: o.Kind.ID(), Namespace: o.Namespace(), Name: o.Name()}
+func keyOf(s workload.Summary) Key {
+	return Key{Kind: unique.Make(s.Kind.ID()).Value(), Namespace: s.Namespace(), Name: s.Name()}
 }

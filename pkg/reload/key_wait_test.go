@@ -1,28 +1,41 @@
 package reload
 
 import (
+	"context"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
+// single has one workload only, whatever is asked for.
+type single struct{ workload workload.Summary }
+
+func (s single) Run(ctx context.Context) { <-ctx.Done() }
+
+func (s single) Get(_, _ string) (workload.Summary, bool) { return s.workload, true }
+
 func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	t.Parallel()
 	kinds := workload.NewKinds(workload.Builtin()...)
 	kind := kinds.Find("deployment")[0]
-	stored := deployment(kind, "web")
-	stored.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
-	c := &informers{onGet: func(u *unstructured.Unstructured) { u.Object = stored.DeepCopy().Object }}
-	l := leading(t, c)
+	l := leading(t, &watching{})
+	l.follow = func(kind workload.Kind, _ func(before, after workload.Summary)) Workloads {
+		return single{summaryOf(kind, map[string]any{
+			"metadata": map[string]any{
+				"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+			},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+		})}
+	}
 	follow(t, l, live.NewKinds(kinds))
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	writes, keys := &writer{}, &fakeKeys{}

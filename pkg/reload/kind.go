@@ -4,9 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-logr/logr"
-	toolscache "k8s.io/client-go/tools/cache"
-
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -19,14 +16,15 @@ type Kinds interface {
 
 // watched is one kind for as long as it is looked after.
 type watched struct {
-	kind workload.Kind
-	stop context.CancelFunc
-	// stopped is closed when the informer is gone, ended when the program ends.
+	kind      workload.Kind
+	workloads Workloads
+	stop      context.CancelFunc
+	// stopped is closed when the workloads are not followed any more, ended when the program ends.
 	stopped chan struct{}
 	ended   <-chan struct{}
 
 	mu sync.Mutex
-	// gone tells that no event is wanted any more; informers deliver some after their end.
+	// gone tells that no event is wanted any more: one may be on its way.
 	gone bool
 }
 
@@ -67,30 +65,20 @@ func (x *watches) remove(id string) *watched {
 	return w
 }
 
-// join begins to look after a kind: its workloads enter the index as the informer finds them.
-func (l *loop) join(ctx context.Context, kind workload.Kind, log logr.Logger) {
+// join begins to look after a kind: its workloads enter the index as they are found.
+func (l *loop) join(ctx context.Context, kind workload.Kind) {
 	if kind.CreateOnly {
 		return
 	}
 	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
+	w.workloads = l.follow(kind, workloadHandler{l, w}.changed)
 	watching, stop := context.WithCancel(ctx)
 	w.stop = stop
 	l.watches.add(w)
 	go func() {
 		defer close(w.stopped)
-		l.attach(watching, emptyObject(kind), log, workloadHandler{l, w})
-		<-watching.Done()
-		if ctx.Err() == nil {
-			l.removeInformer(ctx, kind, log)
-		}
+		w.workloads.Run(watching)
 	}()
-}
-
-// removeInformer ends the watch of a kind that is not looked after any more, and frees what it had cached.
-func (l *loop) removeInformer(ctx context.Context, kind workload.Kind, log logr.Logger) {
-	if err := l.cache.RemoveInformer(ctx, emptyObject(kind)); err != nil {
-		log.Error(err, "Cannot stop watching this workload kind; what it tells is not listened to")
-	}
 }
 
 // leave stops looking after a kind. Nothing is written: its workloads stay as they are. When it returns, nothing of the
@@ -116,5 +104,3 @@ func (l *loop) leave(kind workload.Kind) {
 	}
 	l.add(priorityWorkload, keys...)
 }
-
-var _ toolscache.ResourceEventHandler = workloadHandler{}

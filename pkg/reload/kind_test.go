@@ -2,19 +2,14 @@ package reload
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
@@ -23,58 +18,53 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// informers is a cache that knows which kinds somebody watches, and lets a test be the API server.
-type informers struct {
-	cache.Cache
-	attached chan toolscache.ResourceEventHandler
+// changed reports a change of a workload as its watch does.
+type changed = func(before, after workload.Summary)
 
-	mu       sync.Mutex
-	unserved map[string]bool
-	watched  map[string]bool
-	onGet    func(*unstructured.Unstructured)
+// watching knows which kinds somebody watches, and lets a test be the API server.
+type watching struct {
+	attached chan changed
+
+	mu      sync.Mutex
+	watched map[string]bool
 }
 
-func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	kind := obj.GetObjectKind().GroupVersionKind()
-	if i.unserved[kind.Kind] {
-		return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind()}
+// follow is Dependencies.Workloads.
+func (w *watching) follow(kind workload.Kind, report func(before, after workload.Summary)) Workloads {
+	return &followed{of: w, kind: kind, report: report}
+}
+
+func (w *watching) set(kind workload.Kind, watched bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watched {
+		w.watched[kind.Kind] = true
+	} else {
+		delete(w.watched, kind.Kind)
 	}
-	i.watched[kind.Kind] = true
-	return informer{of: i}, nil
 }
 
-func (i *informers) RemoveInformer(_ context.Context, obj client.Object) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.watched, obj.GetObjectKind().GroupVersionKind().Kind)
-	return nil
+func (w *watching) names() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.watched)
 }
 
-func (i *informers) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	i.onGet(obj.(*unstructured.Unstructured))
-	return nil
+type followed struct {
+	of     *watching
+	kind   workload.Kind
+	report changed
 }
 
-func (i *informers) names() map[string]bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	names := map[string]bool{}
-	for name := range i.watched {
-		names[name] = true
-	}
-	return names
+func (f *followed) Run(ctx context.Context) {
+	f.of.set(f.kind, true)
+	f.of.attached <- f.report
+	<-ctx.Done()
+	f.of.set(f.kind, false)
 }
 
-type informer struct {
-	cache.Informer
-	of *informers
-}
-
-func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.of.attached <- h
-	return nil, nil //nolint:nilnil // nobody looks at it
+func (f *followed) Get(_, name string) (workload.Summary, bool) {
+	return deployment(f.kind, name), true
 }
 
 func fleet(t *testing.T, path string) workload.Kind {
@@ -84,15 +74,15 @@ func fleet(t *testing.T, path string) workload.Kind {
 	return kind
 }
 
-func leading(t *testing.T, c *informers) *loop {
+func leading(t *testing.T, c *watching) *loop {
 	t.Helper()
-	c.attached, c.watched = make(chan toolscache.ResourceEventHandler, 10), map[string]bool{}
+	c.attached, c.watched = make(chan changed, 10), map[string]bool{}
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
 	t.Cleanup(q.ShutDown)
 	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(), backoff: newBackoff(), watches: newWatches(), recent: newRecent(0), cache: c,
+		now: time.Now, index: newIndex(), memory: newMemory(), backoff: newBackoff(), watches: newWatches(), recent: newRecent(0), follow: c.follow,
 		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
 	}
 	l.queue.Store(&queue{q})
@@ -103,12 +93,12 @@ func leading(t *testing.T, c *informers) *loop {
 
 func follow(t *testing.T, l *loop, kinds *live.Kinds) {
 	t.Helper()
-	kinds.Follow(func(kind workload.Kind) { l.join(t.Context(), kind, logr.Discard()) }, l.leave)
+	kinds.Follow(func(kind workload.Kind) { l.join(t.Context(), kind) }, l.leave)
 }
 
 func TestKindsComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := &informers{}
+	c := &watching{}
 	l := leading(t, c)
 	builtin := workload.NewKinds(workload.Builtin()...)
 	kinds := live.NewKinds(builtin)
@@ -121,10 +111,11 @@ func TestKindsComeAndGo(t *testing.T) {
 
 	kind := fleet(t, "spec.template")
 	kinds.Set(builtin.Override(kind))
-	h := <-c.attached
+	report := <-c.attached
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	h.OnAdd(deployment(kind, "web"), true)
+	var none workload.Summary
+	report(none, deployment(kind, "web"))
 	require.Equal(t, []Key{key}, l.index.Trackers("shop", app))
 	l.memory.Due(key, time.Now())
 	l.backoff.rarely.When(key)
@@ -132,70 +123,47 @@ func TestKindsComeAndGo(t *testing.T) {
 	taken, _ := queue.Get() // it is under treatment when the kind goes
 
 	kinds.Set(builtin)
-	assert.NotContains(t, c.names(), "Fleet", "its informer is removed before Set returns")
+	assert.NotContains(t, c.names(), "Fleet", "its watch has ended before Set returns")
 	assert.Contains(t, c.names(), "Deployment", "the others stay")
 	assert.Empty(t, l.index.Trackers("shop", app))
 	_, due := l.memory.OldestDue()
 	assert.Zero(t, due, "nothing is remembered of its workloads")
 	assert.Zero(t, l.backoff.rarely.NumRequeues(key))
-	h.OnAdd(deployment(kind, "late"), false)
-	h.OnUpdate(deployment(kind, "web"), deployment(kind, "late"))
-	h.OnDelete(deployment(kind, "web"))
+	report(none, deployment(kind, "late"))
+	report(deployment(kind, "web"), deployment(kind, "late"))
+	report(deployment(kind, "web"), none)
 	assert.Empty(t, l.index.All(), "an event that comes late is not listened to")
 
 	l.memory.Due(taken, time.Now())
 	queue.Done(taken)
 	again, _ := queue.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")
-	_, found, err := l.object(t.Context(), again)
-	require.NoError(t, err)
+	_, found := l.object(again)
 	assert.False(t, found, "and is found to be gone, so that it is forgotten")
 }
 
-// The objects in the cache are pruned by the path to the template: none may be read by another one.
+// What is kept of a workload was read by the path to the template: none may be read by another one.
 func TestTemplateThatMoves(t *testing.T) {
 	t.Parallel()
-	c := &informers{}
+	c := &watching{}
 	l := leading(t, c)
 	before, after := fleet(t, "spec.template"), fleet(t, "spec.pods")
 	kinds := live.NewKinds(workload.NewKinds(before))
 	follow(t, l, kinds)
 	old := <-c.attached
 	key := Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
-	c.onGet = func(*unstructured.Unstructured) {}
-	o, found, err := l.object(t.Context(), key)
-	require.NoError(t, err)
+	o, found := l.object(key)
 	require.True(t, found)
 	assert.Equal(t, before, o.Kind)
 
-	c.onGet = func(*unstructured.Unstructured) { kinds.Set(workload.NewKinds(after)) }
-	_, found, err = l.object(t.Context(), key)
-	require.NoError(t, err)
-	assert.False(t, found, "the template moved while the object was read")
-	h := <-c.attached
-	old.OnAdd(deployment(before, "web"), false)
-	assert.Empty(t, l.index.All(), "the old informer is not listened to")
-	h.OnAdd(deployment(after, "web"), true)
+	kinds.Set(workload.NewKinds(after))
+	report := <-c.attached
+	var none workload.Summary
+	old(none, deployment(before, "web"))
+	assert.Empty(t, l.index.All(), "the old watch is not listened to")
+	report(none, deployment(after, "web"))
 	assert.Len(t, l.index.All(), 1, "the new one is")
-	c.onGet = func(*unstructured.Unstructured) {}
-	o, found, err = l.object(t.Context(), key)
-	require.NoError(t, err)
+	o, found = l.object(key)
 	require.True(t, found)
 	assert.Equal(t, after, o.Kind)
-}
-
-// A kind that the cluster does not serve is waited for; taking it away ends that.
-func TestUnservedKindGoes(t *testing.T) {
-	t.Parallel()
-	c := &informers{unserved: map[string]bool{"Fleet": true}}
-	l := leading(t, c)
-	kinds := live.NewKinds(workload.NewKinds())
-	follow(t, l, kinds)
-	kinds.Set(workload.NewKinds(fleet(t, "spec.template")))
-	w := l.watches.get("example.com/v1/Fleet")
-	require.NotNil(t, w)
-	kinds.Set(workload.NewKinds())
-	<-w.stopped
-	assert.Nil(t, l.watches.get("example.com/v1/Fleet"))
-	assert.Empty(t, c.names())
 }

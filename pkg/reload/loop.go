@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,17 +65,29 @@ type Keys interface {
 	OnChange(changed func())
 }
 
+// Workloads are those of one kind; workloadstate.Watch is some.
+type Workloads interface {
+	// Run follows them until the context ends.
+	Run(ctx context.Context)
+	// Get returns one, or false if there is none. It shows each change before that is reported.
+	Get(namespace, name string) (workload.Summary, bool)
+}
+
 // Dependencies are the parts that the loop works with, besides those of the manager.
 type Dependencies struct {
 	Store   Store
 	Keys    Keys
 	Metrics prometheus.Registerer
+	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
+	// version before it has nothing kept where there was none, that after it where there is none.
+	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
 }
 
 // loop reconciles workloads. Its parts are safe for concurrent use.
 type loop struct {
 	opts    Options
 	watches *watches
+	follow  func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
 	gates   gates
 	now     func() time.Time
 	// leads is since when this process leads, nil before. Reloads from before were announced by another.
@@ -84,7 +95,7 @@ type loop struct {
 
 	store   Store
 	keys    Keys
-	cache   cache.Cache
+	cache   cache.Cache // of namespaces
 	client  client.Client
 	live    client.Reader
 	metrics *metrics
@@ -125,6 +136,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	l := &loop{
 		opts:    opts,
 		watches: newWatches(),
+		follow:  deps.Workloads,
 		gates:   gates,
 		now:     opts.Now,
 		store:   deps.Store,
@@ -179,20 +191,11 @@ func (l *loop) addAll() { l.add(priorityWorkload, l.index.All()...) }
 // namespaceKind is the kind whose labels the namespace selector looks at.
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// object returns the pruned workload of a key from the cache, or false if there is none.
-func (l *loop) object(ctx context.Context, key Key) (workload.Object, bool, error) {
+// object returns what is kept of the workload of a key, or false if there is none.
+func (l *loop) object(key Key) (workload.Summary, bool) {
 	w := l.watches.get(key.Kind)
 	if w == nil {
-		return workload.Object{}, false, nil
+		return workload.Summary{}, false
 	}
-	u := emptyObject(w.kind)
-	err := l.cache.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
-	if l.watches.get(key.Kind) != w {
-		// The kind has gone meanwhile. What was read may be kept for another path to the template than we know.
-		return workload.Object{}, false, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return workload.Object{}, false, err
-	}
-	return workload.Object{Kind: w.kind, Raw: u.Object}, err == nil, nil
+	return w.workloads.Get(key.Namespace, key.Name)
 }

@@ -79,7 +79,7 @@ func TestLostStampIsToldOnceForEach(t *testing.T) {
 	at := func(generation int64) subject {
 		kind := workload.Builtin()[1]
 		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
-		return subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Object{Kind: kind, Raw: raw}, view: viewOf(t)}
+		return subject{key: Key{Namespace: "shop", Name: "web"}, object: summaryOf(kind, raw), view: viewOf(t)}
 	}
 	for n, generation := range []int64{2, 3} {
 		l.done(t.Context(), at(generation-1), policy.Verdict{}, record.LastReload{}, generation)

@@ -32,18 +32,17 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	l.configChanged(configstate.Event{Namespace: "shop", Ref: app, Received: second})
 
 	web := deployment(kind, "web")
-	h.OnAdd(web, false)
+	var none workload.Summary
+	h.changed(none, web)
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	last := l.memory.Attempt(key).last
 	assert.Equal(t, second, last, "its configuration settles from the last change on")
 	l.memory.Settled(key)
-	h.OnUpdate(web, func() any { u := web.DeepCopy(); u.SetGeneration(2); return u }())
+	h.changed(web, trackingApp(kind, "shop", "web", 2))
 	last = l.memory.Attempt(key).last
 	assert.Zero(t, last, "what it tracked before is no news")
 
-	other := deployment(kind, "other")
-	other.SetNamespace("blog")
-	h.OnAdd(other, false)
+	h.changed(none, trackingApp(kind, "blog", "other", 1))
 	last = l.memory.Attempt(Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
 	assert.Zero(t, last, "the object of another namespace has not changed")
 }

@@ -41,7 +41,7 @@ func TestNoReloadIsLostToAStranger(t *testing.T) {
 			t.Parallel()
 			l := &loop{live: nothing{err: tc.err}, memory: newMemory(), backoff: newBackoff(), now: time.Now}
 			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
-			s := subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Object{Kind: workload.Builtin()[0]}}
+			s := subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
 			result := l.stamp(t.Context(), s, policy.Verdict{})
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})

@@ -54,7 +54,7 @@ func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result
 	l.metrics.failed(t.reason)
 	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", t.reason, "error", t.err.Error(), "after", after)
 	news := !t.quiet || l.backoff.lingers(s.key)
-	if news && s.object.Raw != nil {
+	if news && s.object.Kept != nil {
 		l.warn(s, t.reason, t.text(), unreadRefs(t.err)...)
 	}
 	return again(after, priorityRetry)

@@ -6,14 +6,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -28,19 +25,17 @@ func (l *loop) watch(c controller.TypedController[Key], log logr.Logger) error {
 	l.store.OnEvent(l.configChanged)
 	l.keys.OnChange(l.addAll)
 	err := c.Watch(l.source(func(ctx context.Context) {
-		l.opts.Kinds.Follow(
-			func(kind workload.Kind) { l.join(ctx, kind, log.WithValues("kind", kind.ID())) },
-			l.leave,
-		)
+		l.opts.Kinds.Follow(func(kind workload.Kind) { l.join(ctx, kind) }, l.leave)
 	}))
 	if err != nil || !l.opts.Scope.SelectsNamespaces() {
 		return err
 	}
 	return c.Watch(l.source(func(ctx context.Context) {
-		l.attach(ctx, emptyNamespace(), log.WithValues("kind", "v1/Namespace"), namespaceHandler{l})
+		l.attachNamespaces(ctx, log.WithValues("kind", "v1/Namespace"))
 	}))
 }
 
+// emptyObject is what a workload is read into as a whole.
 func emptyObject(kind workload.Kind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind.GroupVersionKind)
@@ -53,8 +48,8 @@ func emptyNamespace() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// retryKind is how often a kind that is not served, or that may not be read, is tried again.
-var retryKind = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
+// retryNamespaces is how often it is tried again to watch namespaces.
+var retryNamespaces = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
 
 // source feeds the queue by what begins when the controller starts its sources.
 func (l *loop) source(begin func(ctx context.Context)) source.TypedSource[Key] {
@@ -65,25 +60,21 @@ func (l *loop) source(begin func(ctx context.Context)) source.TypedSource[Key] {
 	})
 }
 
-// attach has an informer of the manager's cache call a handler. Unlike a source of controller-runtime it never fails the
-// start: a kind that the cluster does not serve yet is retried until the context ends.
-func (l *loop) attach(ctx context.Context, obj client.Object, log logr.Logger, h toolscache.ResourceEventHandler) {
-	delay := retryKind
+// attachNamespaces has an informer of the manager's cache call the handler of namespaces. Unlike a source of
+// controller-runtime it never fails the start: it is tried until the context ends.
+func (l *loop) attachNamespaces(ctx context.Context, log logr.Logger) {
+	delay := retryNamespaces
 	for {
-		informer, err := l.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		informer, err := l.cache.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
 		if err == nil {
-			if _, err = informer.AddEventHandler(h); err == nil {
+			if _, err = informer.AddEventHandler(namespaceHandler{l}); err == nil {
 				return
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		if meta.IsNoMatchError(err) {
-			log.Info("The cluster does not serve this workload kind; trying again until it does")
-		} else {
-			log.Error(err, "Cannot watch this workload kind; trying again")
-		}
+		log.Error(err, "Cannot watch namespaces; trying again")
 		select {
 		case <-ctx.Done():
 			return
@@ -128,76 +119,40 @@ func (l *loop) configChanged(e configstate.Event) {
 	l.add(priorityConfig, keys...)
 }
 
-// workloadHandler keeps the index and queues workloads that came or changed. It is called by one informer goroutine.
+// workloadHandler keeps the index and queues workloads that came or changed.
 type workloadHandler struct {
 	loop *loop
 	of   *watched
 }
 
-// OnAdd is called for each workload that is listed or created.
-func (h workloadHandler) OnAdd(obj any, _ bool) {
-	if o, ok := h.object(obj); ok {
-		h.of.unlessGone(func() { h.update(o) })
-	}
-}
-
-// OnUpdate is called for each change; those that cannot matter are dropped.
-func (h workloadHandler) OnUpdate(oldObj, newObj any) {
-	before, ok := h.object(oldObj)
-	after, ok2 := h.object(newObj)
-	if ok && ok2 && !matters(before, after) {
-		return
-	}
-	if !ok2 {
+// changed is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
+func (h workloadHandler) changed(before, after workload.Summary) {
+	if before.Kept != nil && after.Kept != nil && !after.Matters(before) {
 		return
 	}
 	h.of.unlessGone(func() {
-		if ok && before.UID() != after.UID() {
+		if before.Kept != nil && (after.Kept == nil || before.UID() != after.UID()) {
+			// Here too, since on a standby nobody treats what is queued.
 			h.loop.memory.Forget(keyOf(before))
 		}
-		h.update(after)
+		if after.Kept != nil {
+			h.update(after)
+			return
+		}
+		h.loop.index.Delete(keyOf(before))
+		h.loop.add(priorityWorkload, keyOf(before))
 	})
 }
 
-// OnDelete is called with the last known state, or with a tombstone after a missed event.
-func (h workloadHandler) OnDelete(obj any) {
-	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	if o, ok := h.object(obj); ok {
-		h.of.unlessGone(func() {
-			h.loop.index.Delete(keyOf(o))
-			// Here too, since on a standby nobody treats what is queued.
-			h.loop.memory.Forget(keyOf(o))
-			h.loop.add(priorityWorkload, keyOf(o))
-		})
-	}
-}
-
-func (h workloadHandler) object(obj any) (workload.Object, bool) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return workload.Object{}, false
-	}
-	return workload.Object{Kind: h.of.kind, Raw: u.Object}, true
-}
-
-func (h workloadHandler) update(o workload.Object) {
-	view, _ := h.loop.opts.Reader.Read(o)
-	key := keyOf(o)
+func (h workloadHandler) update(s workload.Summary) {
+	view, _ := h.loop.opts.Reader.ReadSummary(s)
+	key := keyOf(s)
 	for _, ref := range h.loop.index.Set(key, view.Intent.Refs()) {
 		if at, ok := h.loop.recent.At(place{key.Namespace, ref}, h.loop.now()); ok {
 			h.loop.memory.Changed(key, at)
 		}
 	}
 	h.loop.add(priorityWorkload, key)
-}
-
-// matters tells whether a change of a workload can change what is due: its spec, annotations or labels differ, or it is
-// another object.
-func matters(before, after workload.Object) bool {
-	return before.Generation() != after.Generation() || before.UID() != after.UID() ||
-		!maps.Equal(before.Annotations(), after.Annotations()) || !maps.Equal(before.Labels(), after.Labels())
 }
 
 // namespaceHandler queues the workloads of a namespace whose labels changed, since it may have entered the scope.

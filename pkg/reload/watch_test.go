@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -33,9 +32,10 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	kind := workload.Builtin()[1]
 	h := workloadHandler{l, &watched{kind: kind}}
 	stays, goes := deployment(kind, "stays"), deployment(kind, "goes")
-	h.OnAdd(stays, true)
-	h.OnAdd(goes, false)
-	h.OnDelete(goes)
+	var none workload.Summary
+	h.changed(none, stays)
+	h.changed(none, goes)
+	h.changed(goes, none)
 	l.configChanged(configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Received: time.Now()})
 	assert.Zero(t, q.Len(), "a standby")
 
@@ -47,17 +47,59 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	assert.Equal(t, Key{Kind: kind.ID(), Namespace: "shop", Name: "stays"}, key)
 	q.Done(key)
 
-	h.OnAdd(goes, false)
+	h.changed(none, goes)
 	assert.Equal(t, 1, q.Len(), "and what comes")
 
 	l.addAll()
 	assert.Equal(t, 2, q.Len(), "all, when the digest keys have changed")
 }
 
-func deployment(kind workload.Kind, name string) *unstructured.Unstructured {
-	u := emptyObject(kind)
-	u.SetNamespace("shop")
-	u.SetName(name)
-	u.SetAnnotations(map[string]string{annotation.DefaultPrefix + "configmaps": "app"})
-	return u
+// deployment is a workload that tracks configmap/app.
+func deployment(kind workload.Kind, name string) workload.Summary {
+	return trackingApp(kind, "shop", name, 1)
+}
+
+func trackingApp(kind workload.Kind, namespace, name string, generation int64) workload.Summary {
+	return summaryOf(kind, map[string]any{"metadata": map[string]any{
+		"namespace": namespace, "name": name, "generation": generation,
+		"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+	}})
+}
+
+// summaryOf keeps all labels and annotations.
+func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
+	all := func(string) bool { return true }
+	return workload.Summary{Kind: kind, Kept: workload.Object{Kind: kind, Raw: raw}.Keep(workload.Keep{Label: all, Annotation: all})}
+}
+
+// An update that cannot change what is due queues nothing; one of another object of the same name forgets the earlier one.
+func TestChangesOfWorkloads(t *testing.T) {
+	t.Parallel()
+	kind := workload.Builtin()[1]
+	version := func(uid, status string, generation int64) workload.Summary {
+		return summaryOf(kind, map[string]any{"status": status, "metadata": map[string]any{
+			"namespace": "shop", "name": "web", "uid": uid, "generation": generation,
+		}})
+	}
+	for name, tc := range map[string]struct {
+		after             workload.Summary
+		queued, remembers bool
+	}{
+		"the status changes": {version("u", "b", 1), false, true},
+		"the spec changes":   {version("u", "a", 2), true, true},
+		"it is created anew": {version("v", "a", 1), true, false},
+		"it is deleted":      {workload.Summary{}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := leading(t, &watching{})
+			h := workloadHandler{l, &watched{kind: kind}}
+			key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+			l.memory.Due(key, time.Now())
+			h.changed(version("u", "a", 1), tc.after)
+			_, due := l.memory.OldestDue()
+			assert.Equal(t, tc.remembers, due == 1)
+			assert.Equal(t, tc.queued, l.queue.Load().Len() == 1)
+		})
+	}
 }

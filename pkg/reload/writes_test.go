@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // hanging is a client whose writes hang.
@@ -46,7 +47,7 @@ func dueLoop(t *testing.T, c client.Client) (*loop, subject) {
 	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 	s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 	s.view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
-	s.object.Raw = map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	s.object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
 	return l, s
 }
 

@@ -57,6 +57,15 @@ func (s Scope) SelectsNamespaces() bool {
 	return s.NamespaceSelector != nil && !s.NamespaceSelector.Empty()
 }
 
+// LooksAt tells whether the label of a workload with this key matters for Object.
+func (s Scope) LooksAt(objectLabel string) bool {
+	if s.ObjectSelector == nil {
+		return false
+	}
+	requirements, _ := s.ObjectSelector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == objectLabel })
+}
+
 func (s Scope) named(namespace string) bool {
 	if len(s.Namespaces) == 0 {
 		return namespace != System

@@ -109,3 +109,12 @@ func TestSelectsNamespaces(t *testing.T) {
 	assert.False(t, scope.Scope{NamespaceSelector: labels.Everything()}.SelectsNamespaces(), "an empty selector selects all")
 	assert.True(t, scope.Scope{NamespaceSelector: selector(t, "team=x")}.SelectsNamespaces())
 }
+
+func TestLooksAt(t *testing.T) {
+	t.Parallel()
+	s := scope.Scope{ObjectSelector: selector(t, "tier in (web,db),!legacy")}
+	assert.True(t, s.LooksAt("tier"))
+	assert.True(t, s.LooksAt("legacy"), "its absence is looked at")
+	assert.False(t, s.LooksAt("app"))
+	assert.False(t, scope.Scope{}.LooksAt("tier"), "there is no selector")
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Slot is a place for one mark.
@@ -105,7 +104,7 @@ func (m Marks) LastReload(now time.Time) (record.LastReload, bool) {
 }
 
 // marksOf reads the marks of a workload.
-func marksOf(o workload.Object, keys annotation.Keys) Marks {
+func marksOf(o source, keys annotation.Keys) Marks {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
 	marks := Marks{}
 	for _, s := range slots {

@@ -46,22 +46,42 @@ type Reader struct {
 // Read returns what the rules see of a workload and what its user got wrong.
 func (r Reader) Read(o workload.Object) (View, []annotation.Problem) {
 	references, err := o.References()
-	return r.judge(o, references, err)
+	return r.judge(o.Kind, o, references, err)
+}
+
+// ReadSummary is Read for a workload of which only a part was kept.
+func (r Reader) ReadSummary(s workload.Summary) (View, []annotation.Problem) {
+	references, err := s.References()
+	return r.judge(s.Kind, s, references, err)
+}
+
+// source is a workload, or what was kept of one.
+type source interface {
+	Labels() map[string]string
+	Annotations() map[string]string
+	TemplateAnnotations() map[string]string
+	AnnotationSizes() (onWorkload, onTemplate int)
+	Generation() int64
+	HasTemplate() bool
+	Controlled() bool
+	Check() error
 }
 
 // judge reads a workload whose references are known, and returns what is wrong with it.
-func (r Reader) judge(o workload.Object, references []reference.Reference, err error) (View, []annotation.Problem) {
+func (r Reader) judge(
+	kind workload.Kind, o source, references []reference.Reference, err error,
+) (View, []annotation.Problem) {
 	view, problems := r.read(o, references)
 	misplaced := o.Check()
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
 		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
-			"%s is not what a %s has: %s; correct it", strings.Join(o.Kind.Template, "."), o.Kind.Kind, bounded(err.Error()))})
+			"%s is not what a %s has: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, bounded(err.Error()))})
 	}
 	return view, problems
 }
 
-func (r Reader) read(o workload.Object, references []reference.Reference) (View, []annotation.Problem) {
+func (r Reader) read(o source, references []reference.Reference) (View, []annotation.Problem) {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
 	intent, problems := annotation.Parse(annotation.Source{Workload: onWorkload, Template: onTemplate, References: references}, r.Dialects...)
 	required := make(map[reference.Ref]bool, len(references))
@@ -89,7 +109,7 @@ func (r Reader) read(o workload.Object, references []reference.Reference) (View,
 
 // rooms returns how many bytes the values of our annotations may take on the workload and on its template, if all our
 // keys are there.
-func (r Reader) rooms(o workload.Object, marks Marks) (onWorkload, onTemplate int) {
+func (r Reader) rooms(o source, marks Marks) (onWorkload, onTemplate int) {
 	usedOnWorkload, usedOnTemplate := o.AnnotationSizes()
 	onWorkload, onTemplate = maxAnnotations-usedOnWorkload, maxAnnotations-usedOnTemplate
 	for _, s := range slots {
@@ -130,7 +150,7 @@ type Request struct {
 // NewRequest reads a write. old is nil for the first one.
 func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Request, []annotation.Problem) {
 	references, err := current.References()
-	view, problems := r.judge(current, references, err)
+	view, problems := r.judge(current.Kind, current, references, err)
 	req := Request{Create: old == nil, Immutable: current.Kind.CreateOnly, New: view}
 	if old == nil {
 		return req, problems
@@ -139,7 +159,7 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 	if req.TemplateChanged {
 		references, err = old.References()
 	}
-	req.Old, _ = r.judge(*old, references, err)
+	req.Old, _ = r.judge(old.Kind, *old, references, err)
 	return req, problems
 }
 

@@ -24,13 +24,14 @@ func TestReadOfView(t *testing.T) {
 	assert.Equal(t, map[reference.Ref]bool{cm("b"): true, secret("a"): false}, view.Required)
 	assert.EqualValues(t, 7, view.Generation)
 	others := len(w.keys.ConfigMaps) + 1 + len(w.keys.Secrets) + len("x12345")
-	ours := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
-	assert.Equal(t, maxAnnotations-others-ours, view.WorkloadRoom, "values of ours do not count, all their keys do")
+	marks := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
+	assert.Equal(t, maxAnnotations-others-marks, view.WorkloadRoom, "values of ours do not count, all their keys do")
 	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRestart), view.TemplateRoom)
 
-	small := workload.Object{Kind: w.kind, Raw: workload.Object{Kind: w.kind, Raw: raw}.Prune(func(key string) bool { return key != "x" })}
-	pruned, _ := w.reader.Read(small)
-	assert.Equal(t, view, pruned, "the same from a pruned object")
+	ours := func(key string) bool { return key != "x" }
+	kept := workload.Object{Kind: w.kind, Raw: raw}.Keep(workload.Keep{Label: ours, Annotation: ours})
+	small, _ := w.reader.ReadSummary(workload.Summary{Kind: w.kind, Kept: kept})
+	assert.Equal(t, view, small, "the same from what is kept of it")
 }
 
 func TestReadOfWrongTypes(t *testing.T) {

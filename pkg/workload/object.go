@@ -190,3 +190,15 @@ func number(v any) int64 {
 		return 0
 	}
 }
+
+// AnnotationSizes returns the bytes that the keys and values of the annotations take, as the API server counts them: of
+// the workload and of its template.
+func (o Object) AnnotationSizes() (onWorkload, onTemplate int) {
+	for key, value := range o.Annotations() {
+		onWorkload += len(key) + len(value)
+	}
+	for key, value := range o.TemplateAnnotations() {
+		onTemplate += len(key) + len(value)
+	}
+	return onWorkload, onTemplate
+}

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -116,66 +115,6 @@ func TestPending(t *testing.T) {
 			assert.Equal(t, c.want, object(t, c.kind, c.text).Pending())
 		})
 	}
-}
-
-const large = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"n","namespace":"ns","uid":"u","generation":3,
-	"managedFields":[{"manager":"x"}],"labels":{"l":"1"},"annotations":{"keep/a":"1","drop/b":"22"}},
-	"status":{"replicas":1},
-	"spec":{"replicas":3,"paused":false,"updateStrategy":{"rollingUpdate":{"partition":1}},
-	"template":{"metadata":{"labels":{"l":"1"},"annotations":{"drop/c":"333"}},
-	"spec":{"volumes":[{"secret":{"secretName":"s"}}],"containers":[{"image":"i","env":[{"name":"E","value":"v"},
-	{"name":"F","valueFrom":{"configMapKeyRef":{"name":"c","key":"k","optional":true}}}]}]}}}}`
-
-func TestPrune(t *testing.T) {
-	t.Parallel()
-	o := object(t, "statefulset", large)
-	keep := func(key string) bool { return strings.HasPrefix(key, "keep/") }
-	small := Object{Kind: o.Kind, Raw: o.Prune(keep)}
-	text, err := json.Marshal(small.Raw)
-	require.NoError(t, err)
-	for _, gone := range []string{"managedFields", "status", "replicas", "image", "drop/", `"E"`} {
-		assert.NotContains(t, string(text), gone)
-	}
-	sameReading(t, o, small)
-	assert.Equal(t, map[string]string{"keep/a": "1"}, small.Annotations())
-	assert.Empty(t, small.TemplateAnnotations())
-	annotations := small.Raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)["annotations"]
-	assert.NotNil(t, annotations, "an empty map says that there is one: a patch must not make it anew")
-	again := Object{Kind: o.Kind, Raw: small.Prune(func(string) bool { return false })}
-	sameReading(t, o, again)
-}
-
-// sameReading asserts that pruning does not change what is read.
-func sameReading(t *testing.T, o, small Object) {
-	t.Helper()
-	before, _ := o.References()
-	after, err := small.References()
-	require.NoError(t, err)
-	assert.Equal(t, before, after)
-	assert.Equal(t, o.Pending(), small.Pending())
-	assert.Equal(t, o.Labels(), small.Labels())
-	assert.Equal(t, o.Generation(), small.Generation())
-	assert.Equal(t, o.Created(), small.Created())
-	assert.Equal(t, o.HasTemplate(), small.HasTemplate())
-	w, tpl := o.AnnotationSizes()
-	sw, stpl := small.AnnotationSizes()
-	assert.Equal(t, []int{w, tpl}, []int{sw, stpl}, "the room does not change")
-}
-
-func FuzzPrune(f *testing.F) {
-	f.Add([]byte(large))
-	f.Add([]byte(`{"metadata":{"annotations":{"x":1}},"spec":{"template":{"metadata":[],"spec":{"containers":{}}}}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var raw map[string]any
-		if json.Unmarshal(text, &raw) != nil {
-			return
-		}
-		delete(raw, prunedSizes) // no object of the API has it
-		for _, kind := range Builtin() {
-			o := Object{Kind: kind, Raw: raw}
-			sameReading(t, o, Object{Kind: kind, Raw: o.Prune(func(key string) bool { return len(key)%2 == 0 })})
-		}
-	})
 }
 
 func TestReferencesOfWrongTypes(t *testing.T) {

@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Summary reads a workload of which only a part was kept. What it returns is what Object returns, of the labels and
+// annotations those that were kept.
+type Summary struct {
+	Kind Kind
+	// Kept is nil where there is no workload; that reads as an empty one.
+	Kept *Kept
+}
+
+func (s Summary) kept() *Kept {
+	if s.Kept == nil {
+		return &Kept{}
+	}
+	return s.Kept
+}
+
+// Name of the workload.
+func (s Summary) Name() string { return s.kept().name }
+
+// Namespace of the workload.
+func (s Summary) Namespace() string { return s.kept().namespace }
+
+// UID of the workload.
+func (s Summary) UID() string { return s.kept().uid }
+
+// ResourceVersion of the workload.
+func (s Summary) ResourceVersion() string { return s.kept().resourceVersion }
+
+// Generation of the workload, 0 if it has none.
+func (s Summary) Generation() int64 { return s.kept().generation }
+
+// Created is when the workload was created, in whole seconds; zero if that is not known.
+func (s Summary) Created() time.Time { return s.kept().created }
+
+// Labels that were kept. The map is a copy.
+func (s Summary) Labels() map[string]string { return s.kept().labels.asMap() }
+
+// Annotations that were kept. The map is a copy.
+func (s Summary) Annotations() map[string]string { return s.kept().annotations.asMap() }
+
+// TemplateAnnotations returns those annotations of the pod template that were kept. The map is a copy.
+func (s Summary) TemplateAnnotations() map[string]string { return s.kept().template.asMap() }
+
+// AnnotationSizes returns the bytes that the keys and values of all annotations take, those included that were not kept.
+func (s Summary) AnnotationSizes() (onWorkload, onTemplate int) {
+	sizes := s.kept().sizes
+	return sizes[0], sizes[1]
+}
+
+// HasTemplate tells whether there is a pod template at the kind's path.
+func (s Summary) HasTemplate() bool { return s.kept().hasTemplate }
+
+// Controlled tells whether another object made this one and controls it.
+func (s Summary) Controlled() bool { return s.kept().controlled }
+
+// Check tells whether annotations can be written where this package looks for them.
+func (s Summary) Check() error { return s.kept().misplaced }
+
+// References returns what the pod spec names. Do not change them.
+func (s Summary) References() ([]reference.Reference, error) {
+	k := s.kept()
+	return k.references, k.unreadable
+}
+
+// Pending says why a new template does not replace the running pods now, or "" if it does.
+func (s Summary) Pending() string { return s.kept().pending }
+
+// Matters tells whether a change can change what is due: the spec, or labels or annotations that were kept differ, or it is
+// another object.
+func (s Summary) Matters(before Summary) bool {
+	a, b := before.kept(), s.kept()
+	return a.generation != b.generation || a.uid != b.uid ||
+		!slices.Equal(a.annotations, b.annotations) || !slices.Equal(a.labels, b.labels)
+}

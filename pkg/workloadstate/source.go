@@ -1,0 +1,82 @@
+package workloadstate
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Options say what a Source watches and how it reaches it.
+type Options struct {
+	// Config and HTTPClient lead to the API server.
+	Config     *rest.Config
+	HTTPClient *http.Client
+	// Mapper knows the resources of kinds.
+	Mapper meta.RESTMapper
+	// Namespaces are those to watch. None means all of them.
+	Namespaces []string
+	// Keep says which labels and annotations are kept.
+	Keep workload.Keep
+	// Log gets a line when a watch fails in a new way and when it works again.
+	Log logr.Logger
+}
+
+// Source makes watches of workloads.
+type Source struct {
+	options Options
+}
+
+// New makes a Source. It does no I/O.
+func New(o Options) *Source {
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{""}
+	}
+	return &Source{options: o}
+}
+
+// target is what the requests of a watch are for.
+type target struct {
+	rest       rest.Interface
+	resource   string
+	namespaces []string
+}
+
+// resolve finds the resource of a kind.
+func (s *Source) resolve(kind workload.Kind) (target, error) {
+	mapping, err := s.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return target{}, err
+	}
+	config := rest.CopyConfig(s.options.Config)
+	gv := kind.GroupVersion()
+	config.GroupVersion = &gv
+	config.APIPath = "/apis"
+	if kind.Group == "" {
+		config.APIPath = "/api"
+	}
+	// It decodes nothing but the Status of a refusal.
+	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(config, s.options.HTTPClient)
+	if err != nil {
+		return target{}, fmt.Errorf("make a client for %s: %w", kind.ID(), err)
+	}
+	t := target{rest: client, resource: mapping.Resource.Resource, namespaces: slices.Clone(s.options.Namespaces)}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		t.namespaces = []string{""}
+	}
+	return t, nil
+}
+
+func (t target) request(namespace string) *rest.Request {
+	return t.rest.Get().
+		NamespaceIfScoped(namespace, namespace != "").
+		Resource(t.resource).
+		SetHeader("Accept", "application/json")
+}

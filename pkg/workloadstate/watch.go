@@ -1,0 +1,171 @@
+package workloadstate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Changed is told of each change of a workload: it comes (before has no Kept), differs, or goes (after has no Kept). It is
+// called after Get shows the change, and holds up the watch.
+type Changed func(before, after workload.Summary)
+
+// Watch follows the workloads of one kind. Its methods are safe for concurrent use.
+type Watch struct {
+	source  *Source
+	kind    workload.Kind
+	changed Changed
+	log     logr.Logger
+
+	mu sync.RWMutex
+	// byName has the workloads by namespace and name.
+	byName map[string]map[string]*workload.Kept
+}
+
+// Watch makes the watch of a kind; Run runs it.
+func (s *Source) Watch(kind workload.Kind, changed Changed) *Watch {
+	return &Watch{
+		source: s, kind: kind, changed: changed, log: s.options.Log.WithValues("kind", kind.ID()),
+		byName: map[string]map[string]*workload.Kept{},
+	}
+}
+
+// Get returns a workload, or false if there is none.
+func (w *Watch) Get(namespace, name string) (workload.Summary, bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	kept, ok := w.byName[namespace][name]
+	return workload.Summary{Kind: w.kind, Kept: kept}, ok
+}
+
+// Run watches until the context ends.
+func (w *Watch) Run(ctx context.Context) {
+	to, ok := w.resolve(ctx)
+	if !ok {
+		return
+	}
+	var running sync.WaitGroup
+	for _, namespace := range to.namespaces {
+		log := w.log
+		if namespace != "" {
+			log = log.WithValues("namespace", namespace)
+		}
+		f := &follower{watch: w, target: to, namespace: namespace, shape: workload.Shape(w.kind), log: log}
+		running.Go(func() { f.run(ctx) })
+	}
+	running.Wait()
+}
+
+// resolve waits until the cluster serves the kind. It is false when the context ends.
+func (w *Watch) resolve(ctx context.Context) (target, bool) {
+	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
+	for {
+		to, err := w.source.resolve(w.kind)
+		if err == nil {
+			return to, true
+		}
+		if ctx.Err() != nil {
+			return target{}, false
+		}
+		if meta.IsNoMatchError(err) {
+			w.log.Info("The cluster does not serve this workload kind; trying again until it does")
+		} else {
+			w.log.Error(err, "Cannot watch this workload kind; trying again")
+		}
+		select {
+		case <-ctx.Done():
+			return target{}, false
+		case <-time.After(pause.Step()):
+		}
+	}
+}
+
+// put takes in a workload as a watch delivers it.
+func (w *Watch) put(kept *workload.Kept) {
+	after := workload.Summary{Kind: w.kind, Kept: kept}
+	w.mu.Lock()
+	before := workload.Summary{Kind: w.kind, Kept: w.byName[after.Namespace()][after.Name()]}
+	if before.Kept != nil {
+		after.Kept = kept.Share(before.Kept)
+	}
+	add(w.byName, after.Kept)
+	w.mu.Unlock()
+	w.changed(before, after)
+}
+
+// remove takes in that a workload is gone.
+func (w *Watch) remove(namespace, name string) {
+	w.mu.Lock()
+	kept, ok := w.byName[namespace][name]
+	delete(w.byName[namespace], name)
+	if len(w.byName[namespace]) == 0 {
+		delete(w.byName, namespace)
+	}
+	w.mu.Unlock()
+	if ok {
+		w.changed(workload.Summary{Kind: w.kind, Kept: kept}, workload.Summary{Kind: w.kind})
+	}
+}
+
+// replace takes in a listing of a namespace, or of all, in place of what was known of it.
+func (w *Watch) replace(namespace string, listed []*workload.Kept) {
+	fresh := map[string]map[string]*workload.Kept{}
+	all := make([]workload.Summary, 0, len(listed))
+	for _, kept := range listed {
+		add(fresh, kept)
+		all = append(all, workload.Summary{Kind: w.kind, Kept: kept})
+	}
+	for _, gone := range sorted(w.without(namespace, fresh)) {
+		w.remove(gone.Namespace(), gone.Name())
+	}
+	for _, s := range sorted(all) {
+		known, ok := w.Get(s.Namespace(), s.Name())
+		if !ok || known.UID() != s.UID() || known.ResourceVersion() != s.ResourceVersion() {
+			w.put(s.Kept)
+		}
+	}
+}
+
+// without returns what is known of a namespace, or of all, and not in a listing.
+func (w *Watch) without(namespace string, fresh map[string]map[string]*workload.Kept) []workload.Summary {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var gone []workload.Summary
+	for at, known := range w.byName {
+		if namespace != "" && at != namespace {
+			continue
+		}
+		for name, kept := range known {
+			if _, ok := fresh[at][name]; !ok {
+				gone = append(gone, workload.Summary{Kind: w.kind, Kept: kept})
+			}
+		}
+	}
+	return gone
+}
+
+// sorted puts workloads into an order that depends on nothing else.
+func sorted(all []workload.Summary) []workload.Summary {
+	slices.SortFunc(all, func(a, b workload.Summary) int {
+		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+	})
+	return all
+}
+
+func add(byName map[string]map[string]*workload.Kept, kept *workload.Kept) {
+	s := workload.Summary{Kept: kept}
+	inside, ok := byName[s.Namespace()]
+	if !ok {
+		inside = map[string]*workload.Kept{}
+		byName[s.Namespace()] = inside
+	}
+	inside[s.Name()] = kept
+}

@@ -1,0 +1,156 @@
+package workloadstate
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// told is one call of Changed: the names with the versions before and after.
+func told(before, after workload.Summary) string {
+	text := func(s workload.Summary) string {
+		if s.Kept == nil {
+			return "-"
+		}
+		return s.Name() + "@" + s.ResourceVersion()
+	}
+	return text(before) + " > " + text(after)
+}
+
+// run runs a Watch until the test ends and returns what it reports.
+func run(t *testing.T, s *Source) (*Watch, <-chan string) {
+	t.Helper()
+	reports := make(chan string, 100)
+	w := s.Watch(kind(), func(before, after workload.Summary) { reports <- told(before, after) })
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return w, reports
+}
+
+func await(t *testing.T, reports <-chan string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		assert.Equal(t, w, <-reports)
+	}
+}
+
+func TestWatchReportsEachChange(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.watches[""] = []string{
+		event("ADDED", deployment("shop", "b", 1)) + event("ADDED", deployment("shop", "a", 2)) + initialEnd(5),
+	}
+	w, reports := run(t, server.source(logr.Discard()))
+	await(t, reports, "- > a@2", "- > b@1")
+	server.send("", event("MODIFIED", deployment("shop", "a", 6)))
+	await(t, reports, "a@2 > a@6")
+	a, ok := w.Get("shop", "a")
+	require.True(t, ok)
+	assert.Equal(t, "6", a.ResourceVersion())
+	assert.Equal(t, map[string]string{"keep": "6"}, a.Annotations())
+	assert.True(t, a.HasTemplate())
+	assert.Equal(t, kind(), a.Kind)
+
+	server.send("", event("DELETED", deployment("shop", "a", 7)))
+	await(t, reports, "a@6 > -")
+	_, ok = w.Get("shop", "a")
+	assert.False(t, ok)
+	server.send("", event("DELETED", deployment("shop", "a", 8))+event("ADDED", deployment("bank", "a", 9)))
+	await(t, reports, "- > a@9") // what is not known does not go
+	_, ok = w.Get("shop", "a")
+	assert.False(t, ok, "it is in another namespace")
+	assert.Equal(t, []string{"watch /apis/apps/v1/deployments "}, server.requests())
+}
+
+// A listing after an interruption reports what differs, and nothing else.
+func TestListingReplacesWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.watches[""] = []string{
+		"422", "", "422", "", // no streaming lists
+	}
+	server.lists[""] = []string{
+		listOf(5, deployment("shop", "a", 1), deployment("shop", "b", 2), deployment("bank", "c", 3)),
+		listOf(9, deployment("shop", "a", 1), deployment("shop", "b", 7)),
+	}
+	w, reports := run(t, server.source(logr.Discard()))
+	await(t, reports, "- > c@3", "- > a@1", "- > b@2")
+	server.send("", event("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
+	await(t, reports, "c@3 > -", "b@2 > b@7")
+	_, ok := w.Get("bank", "c")
+	assert.False(t, ok)
+	server.send("", event("MODIFIED", deployment("shop", "a", 10)))
+	await(t, reports, "a@1 > a@10")
+}
+
+func TestNamespacesAreWatchedOneByOne(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	log := &logs{}
+	server.watches["shop"] = []string{"422", "", "422", ""}
+	server.lists["shop"] = []string{listOf(5, deployment("shop", "a", 1)), listOf(8)}
+	server.watches["bank"] = []string{"422", "403", "403"}
+	w, reports := run(t, server.source(log.logger(), "shop", "bank"))
+	await(t, reports, "- > a@1")
+	w.put(workload.Object{Kind: kind(), Raw: map[string]any{"metadata": map[string]any{"namespace": "bank", "name": "b"}}}.Keep(w.source.options.Keep))
+	await(t, reports, "- > b@")
+	server.send("shop", event("ERROR", `{"kind":"Status","status":"Failure","reason":"Expired","code":410}`))
+	await(t, reports, "a@1 > -")
+	_, ok := w.Get("bank", "b")
+	assert.True(t, ok, "a listing of one namespace says nothing about another")
+	for _, request := range server.requests() {
+		assert.Contains(t, request, "/apis/apps/v1/namespaces/")
+	}
+}
+
+// refusing says that a kind is not served.
+type refusing struct{ meta.RESTMapper }
+
+func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &logs{}
+		s := New(Options{Mapper: refusing{meta.NewDefaultRESTMapper(nil)}, Log: log.logger()})
+		w := s.Watch(kind(), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			w.Run(ctx)
+			close(ended)
+		}()
+		<-time.After(time.Minute)
+		assert.Greater(t, log.count("does not serve this workload kind"), 3)
+		cancel()
+		<-ended
+	})
+}
+
+func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	log := &logs{}
+	server.watches[""] = []string{"403", "403", event("ADDED", deployment("shop", "a", 1)) + initialEnd(5)}
+	server.lists[""] = []string{"403", "403"}
+	_, reports := run(t, server.source(log.logger()))
+	await(t, reports, "- > a@1")
+	server.send("", event("MODIFIED", deployment("shop", "a", 2)))
+	await(t, reports, "a@1 > a@2")
+	assert.Equal(t, 1, log.count("Not allowed to watch"))
+	assert.Equal(t, 1, log.count("Watching this workload kind again"))
+	assert.True(t, strings.HasPrefix(server.requests()[0], "watch"))
+}
