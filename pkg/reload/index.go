@@ -10,9 +10,8 @@ import (
 
 // index tells which workloads track a config object. It is safe for concurrent use: informers write, everybody reads.
 type index struct {
-	mu sync.RWMutex
-	// byRef has lists and not sets, which take several times the memory: nearly all config objects have one tracker or two.
-	byRef  map[place][]Key
+	mu     sync.RWMutex
+	byRef  map[place]trackers
 	byKey  map[Key][]reference.Ref
 	inside map[string]map[Key]struct{}
 }
@@ -24,7 +23,7 @@ type place struct {
 }
 
 func newIndex() *index {
-	return &index{byRef: map[place][]Key{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
+	return &index{byRef: map[place]trackers{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
 }
 
 // Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
@@ -46,7 +45,7 @@ func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
 	add(x.inside, key.Namespace, key)
 	for _, ref := range refs {
 		at := place{key.Namespace, ref}
-		x.byRef[at] = append(x.byRef[at], key)
+		x.byRef[at] = x.byRef[at].with(key)
 	}
 	return added
 }
@@ -77,8 +76,9 @@ func (x *index) DeleteKind(id string) []Key {
 func (x *index) drop(key Key) {
 	for _, ref := range x.byKey[key] {
 		at := place{key.Namespace, ref}
-		x.byRef[at] = slices.DeleteFunc(x.byRef[at], func(k Key) bool { return k == key })
-		if len(x.byRef[at]) == 0 {
+		if rest := x.byRef[at].without(key); len(rest.keys) > 0 {
+			x.byRef[at] = rest
+		} else {
 			delete(x.byRef, at)
 		}
 	}
@@ -90,7 +90,7 @@ func (x *index) drop(key Key) {
 func (x *index) Trackers(namespace string, ref reference.Ref) []Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Clone(x.byRef[place{namespace, ref}])
+	return slices.Clone(x.byRef[place{namespace, ref}].keys)
 }
 
 // Inside returns the workloads of a namespace.
