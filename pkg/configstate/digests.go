@@ -1,44 +1,62 @@
 package configstate
 
 import (
-	"container/list"
+	"slices"
 	"sync"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
-// maxDigests bounds the digest cache, in objects. Only objects that somebody depends on are in it; one is about 400 B.
+// maxDigests bounds the digest cache, in objects. Only objects that somebody depends on are in it; one is about 300 B.
 const maxDigests = 50_000
 
 // digests is the digest cache: the Entries of objects that were read. It is safe for concurrent use, and never held
 // during I/O.
 type digests struct {
 	mu      sync.Mutex
-	entries map[key]*list.Element // of *kept
-	age     list.List             // oldest in front
-	limit   int
+	entries map[key]*kept
+	// oldest and newest are the ends of the list of all that are kept.
+	oldest, newest *kept
+	limit          int
 }
 
-// kept is the last state that was read of an object. It is immutable.
+// kept is the last state that was read of an object. All but its place in the list is immutable.
 type kept struct {
-	key   key
-	state digest.State
+	key                  key
+	uid, resourceVersion string
+	// entries is a list and not a map, which takes several times the memory: a ring has one key or two.
+	entries      []entry
+	older, newer *kept
+}
+
+// entry is an Entry with its key.
+type entry struct {
+	id    digest.KeyID
+	value digest.Entry
 }
 
 func newDigests(limit int) *digests {
-	return &digests{entries: make(map[key]*list.Element), limit: limit}
+	return &digests{entries: make(map[key]*kept), limit: limit}
 }
 
 // put keeps a state in place of what was there, and drops the oldest where there are too many.
 func (d *digests) put(k key, state digest.State) {
+	n := &kept{key: k, uid: state.UID, resourceVersion: state.ResourceVersion, entries: make([]entry, 0, len(state.Entries))}
+	for id, value := range state.Entries {
+		n.entries = append(n.entries, entry{id, value})
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if old, ok := d.entries[k]; ok {
-		d.age.Remove(old)
+	d.dropLocked(k)
+	d.entries[k] = n
+	if n.older = d.newest; n.older != nil {
+		n.older.newer = n
+	} else {
+		d.oldest = n
 	}
-	d.entries[k] = d.age.PushBack(&kept{key: k, state: state})
+	d.newest = n
 	for len(d.entries) > d.limit {
-		d.dropLocked(d.age.Front().Value.(*kept).key)
+		d.dropLocked(d.oldest.key)
 	}
 }
 
@@ -50,31 +68,55 @@ func (d *digests) drop(k key) {
 }
 
 func (d *digests) dropLocked(k key) {
-	if e, ok := d.entries[k]; ok {
-		d.age.Remove(e)
-		delete(d.entries, k)
+	n, ok := d.entries[k]
+	if !ok {
+		return
+	}
+	delete(d.entries, k)
+	if n.older != nil {
+		n.older.newer = n.newer
+	} else {
+		d.oldest = n.newer
+	}
+	if n.newer != nil {
+		n.newer.older = n.older
+	} else {
+		d.newest = n.older
 	}
 }
 
 // get returns the state that was last read of an object, if it has an Entry under every key of the ring.
 func (d *digests) get(k key, ring []digest.Key) (digest.State, bool) {
 	d.mu.Lock()
-	e, ok := d.entries[k]
+	n, ok := d.entries[k]
 	d.mu.Unlock()
-	if !ok {
+	if !ok || !n.complete(ring) {
 		return digest.State{}, false
 	}
-	state := e.Value.(*kept).state
-	for _, key := range ring {
-		if _, ok := state.Entries[key.ID]; !ok {
-			return digest.State{}, false
-		}
-	}
-	return state, true
+	return n.state(), true
 }
 
 // at is get for one version of the object.
 func (d *digests) at(k key, uid, resourceVersion string, ring []digest.Key) (digest.State, bool) {
-	state, ok := d.get(k, ring)
-	return state, ok && state.UID == uid && state.ResourceVersion == resourceVersion
+	d.mu.Lock()
+	n, ok := d.entries[k]
+	d.mu.Unlock()
+	if !ok || n.uid != uid || n.resourceVersion != resourceVersion || !n.complete(ring) {
+		return digest.State{}, false
+	}
+	return n.state(), true
+}
+
+func (n *kept) complete(ring []digest.Key) bool {
+	return !slices.ContainsFunc(ring, func(key digest.Key) bool {
+		return !slices.ContainsFunc(n.entries, func(e entry) bool { return e.id == key.ID })
+	})
+}
+
+func (n *kept) state() digest.State {
+	state := digest.State{UID: n.uid, ResourceVersion: n.resourceVersion, Entries: make(map[digest.KeyID]digest.Entry, len(n.entries))}
+	for _, e := range n.entries {
+		state.Entries[e.id] = e.value
+	}
+	return state
 }
