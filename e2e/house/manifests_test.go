@@ -7,16 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
-	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 )
 
 // objects are what a rendering consists of, by "Kind namespace/name".
@@ -45,6 +44,16 @@ var variants = map[string]struct {
 		reason:     "webhook and loop select the same namespaces",
 		components: []string{"namespace-selector"},
 		values:     []string{"namespaceSelector.matchLabels.pod-reloader=enabled"},
+	},
+	"ObjectSelector": {
+		reason:     "webhook and loop select the same workloads",
+		components: []string{"object-selector"},
+		values:     []string{"objectSelector.matchLabels.pod-reloader=enabled"},
+	},
+	"BothSelectors": {
+		reason:     "each has a flag of its own",
+		components: []string{"namespace-selector", "object-selector"},
+		values:     []string{"namespaceSelector.matchLabels.pod-reloader=enabled", "objectSelector.matchLabels.pod-reloader=enabled"},
 	},
 	"SecureMetrics": {
 		reason:     "only who may get /metrics gets them",
@@ -91,6 +100,22 @@ func TestChartEqualsManifests(t *testing.T) {
 	}
 }
 
+// Labels of ours exclude a workload by the webhook's rules. A webhook that the API server does not ask could not put back
+// what a write takes off.
+func TestWebhookIsAskedAboutExcludedWorkloads(t *testing.T) {
+	t.Parallel()
+	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
+	for name, variant := range variants {
+		for _, rendered := range []objects{kustomize(t, kubectl, variant.components...), template(t, helm, variant.values...)} {
+			for _, webhook := range list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"]) {
+				selector, selected := webhook.(map[string]any)["objectSelector"]
+				assert.Equal(t, slices.Contains(variant.components, "object-selector"), selected, name)
+				assert.NotContains(t, fmt.Sprint(selector), "pod-reloader.cs.sap.com/", name)
+			}
+		}
+	}
+}
+
 // What an installation must never lose, whichever way it is made.
 func TestManifestsKeepTheirPromises(t *testing.T) {
 	t.Parallel()
@@ -130,85 +155,6 @@ func TestManifestsGiveAReasonForEachRule(t *testing.T) {
 		}
 		assert.Positive(t, rules, file)
 	}
-}
-
-func TestChartRefusesWhatCannotWork(t *testing.T) {
-	t.Parallel()
-	helm := tool(t, "helm", "helm")
-	tests := map[string]struct {
-		reason string
-		values []string
-		want   string
-	}{
-		"NamespacesAndSelector": {
-			reason: "one would silently win",
-			values: []string{"namespaces={a}", "namespaceSelector.matchLabels.a=b"},
-			want:   "cannot be combined",
-		},
-		"FailurePolicy": {
-			reason: "the API server would say so late and in other words",
-			values: []string{"webhook.failurePolicy=ignore"},
-			want:   `webhook.failurePolicy is "ignore"; use Ignore or Fail`,
-		},
-		"KindWithoutResource": {
-			reason: "rights and rules need the plural, which nobody can guess",
-			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t"},
-			want:   "workloadKinds[0].resource is missing",
-		},
-		"KindWithoutVersion": {
-			reason: "rights need the group, rules both",
-			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
-			want:   `workloadKinds[0].apiVersion is "a.io"; write group/version`,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := run(t.Context(), helm, templateArgs(t, test.values)...)
-			assert.ErrorContains(t, err, test.want, test.reason)
-		})
-	}
-}
-
-// The selector of the chart reads the same in the webhook and in the flag.
-func TestChartWritesTheSelectorAsAFlag(t *testing.T) {
-	t.Parallel()
-	values := filepath.Join(t.TempDir(), "values.yaml")
-	require.NoError(t, os.WriteFile(values, []byte(`
-namespaceSelector:
-  matchLabels: {team: a}
-  matchExpressions:
-    - {key: env, operator: In, values: [dev, test]}
-    - {key: env, operator: NotIn, values: [prod]}
-    - {key: live, operator: Exists}
-    - {key: retired, operator: DoesNotExist}
-`), 0o600))
-	out, err := run(t.Context(), tool(t, "helm", "helm"), append(templateArgs(t, nil), "--values", values)...)
-	require.NoError(t, err)
-	args, _, err := unstructured.NestedSlice(parse(t, out)["Deployment pod-reloader/pod-reloader"], "spec", "template", "spec", "containers")
-	require.NoError(t, err)
-	assert.Contains(t, fmt.Sprint(args), "--namespace-selector=env in (dev,test),env notin (prod),live,!retired,team=a")
-}
-
-// A kind in the values is in the configuration, in the rights and in the webhook's rules.
-func TestChartTakesFurtherKinds(t *testing.T) {
-	t.Parallel()
-	rendered := template(t, tool(t, "helm", "helm"), "namespaces={my-app}",
-		"workloadKinds[0].apiVersion=argoproj.io/v1alpha1", "workloadKinds[0].kind=Rollout",
-		"workloadKinds[0].template=spec.template", "workloadKinds[0].resource=rollouts")
-	text, _, err := unstructured.NestedString(rendered["ConfigMap pod-reloader/pod-reloader"], "data", "config.yaml")
-	require.NoError(t, err)
-	parsed, err := configuration.Parse([]byte(text))
-	require.NoError(t, err, text)
-	require.Len(t, parsed.WorkloadKinds, 1)
-	assert.Equal(t, "argoproj.io/v1alpha1/Rollout=spec.template", parsed.WorkloadKinds[0].String())
-	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "--config=configmap:pod-reloader/pod-reloader")
-	assert.Contains(t, fmt.Sprint(list(rendered["Role my-app/pod-reloader-workloads"]["rules"])),
-		"map[apiGroups:[argoproj.io] resources:[rollouts] verbs:[get list watch patch]]")
-	assert.Contains(t, fmt.Sprint(list(rendered["Role pod-reloader/pod-reloader"]["rules"])),
-		"map[apiGroups:[] resourceNames:[pod-reloader] resources:[configmaps] verbs:[get list watch]]")
-	assert.Contains(t, fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
-		"map[apiGroups:[argoproj.io] apiVersions:[v1alpha1] operations:[CREATE UPDATE] resources:[rollouts] scope:Namespaced]")
 }
 
 // kubernetesTool is the pin whose kubectl renders: that of the version under test.

@@ -48,14 +48,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/* A label selector as the text of a flag, for the loop: a in (b,c),!d,k=v */}}
-{{- define "pod-reloader.namespaceSelectorFlag" -}}
+{{- define "pod-reloader.selectorFlag" -}}
 {{- $terms := list -}}
 {{- range .matchExpressions -}}
 {{- if eq .operator "In" }}{{ $terms = append $terms (printf "%s in (%s)" .key (join "," .values)) }}
 {{- else if eq .operator "NotIn" }}{{ $terms = append $terms (printf "%s notin (%s)" .key (join "," .values)) }}
 {{- else if eq .operator "Exists" }}{{ $terms = append $terms .key }}
 {{- else if eq .operator "DoesNotExist" }}{{ $terms = append $terms (printf "!%s" .key) }}
-{{- else }}{{ fail (printf "namespaceSelector: unknown operator %q; use In, NotIn, Exists or DoesNotExist" .operator) }}
+{{- else }}{{ fail (printf "unknown operator %q of a selector; use In, NotIn, Exists or DoesNotExist" .operator) }}
 {{- end }}
 {{- end -}}
 {{- range $key, $value := .matchLabels }}{{ $terms = append $terms (printf "%s=%s" $key $value) }}{{ end -}}
