@@ -64,6 +64,31 @@ func TestSequence29RollbackOfTheFirstReleaseAfterInstalling(t *testing.T) {
 	}
 }
 
+// The content changes and comes back under another key, so that the live hash is not that of the first template.
+func TestSequence29UndoAcrossAKeyRotation(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.kind = kindNamed(t, kind)
+			w.set(cm("a"), "A")
+			require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+			v1 := clone(t, w.stored)
+			require.Nil(t, w.write(setImage("image:2")))
+			w.rotate("2")
+			for n, content := range []string{"B", "A"} {
+				w.set(cm("a"), content)
+				w.at(t, n+2, "a change while the release is stuck")
+			}
+			require.NotEqual(t, marksOf(workload.Object{Kind: w.kind, Raw: v1}, w.keys)[Hash], w.marks()[Hash])
+			require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+			assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
+			w.at(t, 4, "the undo, and nothing more")
+		})
+	}
+}
+
 // helm upgrade --atomic goes back by a patch of what the two manifests have different: no mark comes along.
 func TestSequence29HelmGoesBack(t *testing.T) {
 	t.Parallel()
