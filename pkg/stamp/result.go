@@ -94,9 +94,9 @@ func (d *draft) shorten(size int) {
 }
 
 // room returns how many bytes the decided marks leave on the template, or on the workload. Marks that are not there leave
-// the room of their keys. Without marks there is nothing to make room with.
+// the room of their keys.
 func (d *draft) room(template bool) int {
-	room, marked := d.New.WorkloadRoom, false
+	room := d.New.WorkloadRoom
 	if template {
 		room = d.New.TemplateRoom
 	}
@@ -106,13 +106,9 @@ func (d *draft) room(template bool) int {
 		}
 		if value, there := d.Marks[s.slot]; there {
 			room -= len(value)
-			marked = true
 		} else {
 			room += d.New.keySizes[s.slot]
 		}
-	}
-	if !marked {
-		return 0
 	}
 	return room
 }

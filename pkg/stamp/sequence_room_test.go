@@ -58,3 +58,33 @@ func TestSequence27WriteThatCarriesOurMarks(t *testing.T) {
 		})
 	}
 }
+
+// What fits is kept without a warning, though there is no room for a request for a reload beside it.
+func TestReleaseOfAFullWorkloadKeepsTheRecord(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	onWorkload, _ := w.object().AnnotationSizes()
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotate(raw, "big", strings.Repeat("x", maxAnnotations-onWorkload-len("big")))
+	}))
+	before := w.marks()
+	require.Nil(t, w.write(setImage("image:2")))
+	assert.Equal(t, before, w.marks())
+	assert.Empty(t, w.result.Warnings)
+}
+
+func TestRecordOfTheNextVersionGoesWhereThereIsNoRoom(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.away = true
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:next") }))
+	w.away = false
+	onWorkload, _ := w.object().AnnotationSizes()
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotate(raw, "big", strings.Repeat("x", maxAnnotations+3-onWorkload-len("big")))
+	}))
+	onWorkload, _ = w.object().AnnotationSizes()
+	assert.LessOrEqual(t, onWorkload, maxAnnotations)
+	assert.NotContains(t, w.marks(), Record)
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "no room")
+}
