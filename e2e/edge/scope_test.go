@@ -1,6 +1,9 @@
 package edge_test
 
 import (
+	"bytes"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +42,19 @@ func TestScopeOfNamespaceSelector(t *testing.T) {
 	uses := scene.Uses{ConfigMaps: []string{"app"}}
 	scopes(t, in, inside, uses, outside, uses)
 	explained(inside, outside, "the labels of the namespace do not match --namespace-selector", "--namespace-selector=pod-reloader=enabled")
+
+	// Any pod that reaches the port can ask about any namespace, of the leader and of a standby.
+	for _, replica := range in.Replicas() {
+		for _, s := range []*scene.Scene{inside, outside} {
+			review := strings.ReplaceAll(strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace), "1e400", "1e4")
+			code, answer := post(t, cp, replica, review)
+			require.Equal(t, http.StatusOK, code, string(answer))
+			assert.Equal(t, s == inside, bytes.Contains(answer, []byte(`"patch":`)), "%s: %s", s.Namespace, answer)
+		}
+	}
+	requests, err := cp.Audit().All(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, requests.By(in.Identity().User).In(outside.Namespace), "nothing is read there")
 }
 
 // Workloads by their labels.

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -44,6 +45,8 @@ type client struct {
 	rest     rest.Interface
 	metadata counter
 	payload  counter
+	// large admits responses that are not small: see largeInFlight.
+	large *fairlimit.Limit
 }
 
 // counter counts by kind.
@@ -88,7 +91,7 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for ConfigMaps and Secrets: %w", err)
 	}
-	return &client{rest: r}, nil
+	return &client{rest: r, large: fairlimit.New(largeInFlight, largeOfANamespace)}, nil
 }
 
 // request starts a request for config objects of a kind; the empty namespace is all of them.
@@ -167,7 +170,12 @@ func (c *client) get(
 	defer func() { _ = body.Close() }()
 	var buffer wire.Buffer
 	defer buffer.Clear()
-	data, err := buffer.ReadAll(body)
+	release := func() {}
+	defer func() { release() }()
+	data, err := buffer.ReadAll(body, func() (err error) {
+		release, err = c.large.Acquire(ctx, k.namespace, 1)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("read the response: %w", err)
 	}

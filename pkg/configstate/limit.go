@@ -20,6 +20,13 @@ const (
 	readsOfANamespace = readsInFlight * 3 / 4
 )
 
+// A response of more than 64 KiB waits for its turn once more before it is read on: an object of 1.5 MiB takes up to four
+// times that much memory while its digest is computed.
+const (
+	largeInFlight     = 8
+	largeOfANamespace = largeInFlight * 3 / 4
+)
+
 // lanes are the live reads of one part of the program.
 type lanes = share.Group[key, digest.State]
 

@@ -13,6 +13,8 @@ import (
 const (
 	// largest is the largest message that is read, in bytes; an object in etcd has 1.5 MiB by default.
 	largest = 16 << 20
+	// small is how much of a response is read at any time; most config objects have less.
+	small = 64 << 10
 	// retained is the largest buffer that is kept between two messages, in bytes.
 	retained = 32 << 10
 )
@@ -45,8 +47,9 @@ func (b *Buffer) Clear() {
 	}
 }
 
-// ReadAll reads a whole response into the buffer, and leaves no copy behind where it has to grow.
-func (b *Buffer) ReadAll(r io.Reader) ([]byte, error) {
+// ReadAll reads a whole response into the buffer, and leaves no copy behind where it has to grow. It calls admit before it
+// reads on where the response turns out to be a large one; an error of that ends it.
+func (b *Buffer) ReadAll(r io.Reader, admit func() error) ([]byte, error) {
 	if b.bytes == nil {
 		b.bytes = make([]byte, 8<<10)
 	}
@@ -56,6 +59,11 @@ func (b *Buffer) ReadAll(r io.Reader) ([]byte, error) {
 		if n == len(b.bytes) {
 			if n >= largest {
 				return nil, fmt.Errorf("a response of more than %d bytes", largest)
+			}
+			if n == small {
+				if err := admit(); err != nil {
+					return nil, err
+				}
 			}
 			grown := make([]byte, 2*n)
 			copy(grown, b.bytes)

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"strings"
@@ -200,20 +201,26 @@ func TestTruncated(t *testing.T) {
 
 func TestReadAll(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{0, 1, 8 << 10, 8<<10 + 1, 1 << 20} {
+	for _, size := range []int{0, 1, 8 << 10, 8<<10 + 1, 64<<10 - 1, 64<<10 + 1, 1 << 20} {
 		sent := bytes.Repeat([]byte{7}, size)
 		var buffer wire.Buffer
-		got, err := buffer.ReadAll(iotest.HalfReader(bytes.NewReader(sent)))
+		admitted := 0
+		got, err := buffer.ReadAll(iotest.HalfReader(bytes.NewReader(sent)), func() error { admitted++; return nil })
 		require.NoError(t, err)
+		assert.Equal(t, size > 64<<10, admitted == 1, "a large one is admitted once: %d of %d bytes", admitted, size)
 		assert.Equal(t, sent, append([]byte{}, got...))
 		buffer.Clear()
 		assert.Equal(t, make([]byte, size), append([]byte{}, got...))
 	}
 	var buffer wire.Buffer
-	_, err := buffer.ReadAll(iotest.ErrReader(io.ErrClosedPipe))
+	free := func() error { return nil }
+	_, err := buffer.ReadAll(iotest.ErrReader(io.ErrClosedPipe), free)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = buffer.ReadAll(endless{})
+	_, err = buffer.ReadAll(endless{}, free)
 	require.ErrorContains(t, err, "a response of more than")
+	buffer = wire.Buffer{}
+	_, err = buffer.ReadAll(endless{}, func() error { return context.DeadlineExceeded })
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 type endless struct{}
