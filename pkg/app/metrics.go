@@ -16,6 +16,8 @@ type observed struct {
 	version string
 	// synced tells whether the loop sees the cluster.
 	synced func() bool
+	// waiting counts the live reads that wait for others to end.
+	waiting func() int
 	// certificate is nil without a webhook.
 	certificate *certificate
 }
@@ -31,6 +33,8 @@ func (o observed) register(registry prometheus.Registerer) {
 		}
 		return 0
 	})
+	gauge("pod_reloader_waiting_reads", "Reads of ConfigMaps and Secrets that wait until others have ended: so many are in flight at most, fairly shared between namespaces.",
+		func() float64 { return float64(o.waiting()) })
 	if o.certificate != nil {
 		gauge("pod_reloader_certificate_expiry_timestamp_seconds", "When the webhook's certificate ends, in seconds since 1970; 0 if there is none.", func() float64 {
 			if end := o.certificate.NotAfter(); !end.IsZero() {

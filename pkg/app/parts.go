@@ -186,7 +186,9 @@ func (b *builder) buildServers(mgr manager.Manager, p *probes) ([]*server, error
 }
 
 func (b *builder) buildMetrics(client *http.Client) (*server, error) {
-	observed{version: b.version, synced: b.store.Synced, certificate: b.certificate}.register(b.registry)
+	observed{
+		version: b.version, synced: b.store.Synced, waiting: b.store.Waiting, certificate: b.certificate,
+	}.register(b.registry)
 	handler := metricsHandler(b.gatherer)
 	o := b.options
 	if !o.Servers.MetricsSecure {

@@ -37,3 +37,12 @@ func newLanes(limit *fairlimit.Limit) *lanes {
 		Admit: func(ctx context.Context, k key) (func(), error) { return limit.Acquire(ctx, k.namespace, 1) },
 	}
 }
+
+// Waiting returns how many live reads wait until others have ended.
+func (s *Store) Waiting() int {
+	n := s.client.large.Waiting()
+	for _, limit := range s.limits {
+		n += limit.Waiting()
+	}
+	return n
+}

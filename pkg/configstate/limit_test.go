@@ -69,7 +69,7 @@ func TestNamespaceWhoseReadsHangHoldsUpItselfOnly(t *testing.T) {
 			for i := range 100 {
 				inBackground(t, reader(f), "big", names(1_000)[i*10:][:10])
 			}
-			require.Eventually(t, func() bool { return f.Stats().Waiting == 1_000-24 }, wait, time.Millisecond)
+			require.Eventually(t, func() bool { return f.Waiting() == 1_000-24 }, wait, time.Millisecond)
 			assert.Equal(t, int64(24), held.Load(), "three quarters of a half of the connections")
 
 			for range 10 {
@@ -77,7 +77,7 @@ func TestNamespaceWhoseReadsHangHoldsUpItselfOnly(t *testing.T) {
 				require.NoError(t, err)
 				assert.Len(t, states, 5)
 			}
-			assert.Equal(t, 1_000-24, f.Stats().Waiting)
+			assert.Equal(t, 1_000-24, f.Waiting())
 		})
 	}
 }
@@ -108,13 +108,22 @@ func TestWebhookAndLoopDoNotWaitForEachOther(t *testing.T) {
 				inBackground(t, readers()[by](f), "big", names(40))
 				inBackground(t, readers()[by](f), "bigger", names(40))
 			}
-			require.Eventually(t, func() bool { return held.Load() == 32 }, wait, time.Millisecond)
+			// A call has 32 reads under way or waiting.
+			waiting := len(test.busy)*2*32 - 32
+			require.Eventually(t, func() bool { return held.Load() == 32 && f.Waiting() == waiting }, wait, time.Millisecond)
 			for _, by := range test.busy {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				_, err := readers()[by](f)(ctx, "small", names(1))
+				ctx, cancel := context.WithCancel(t.Context())
+				failed := make(chan error, 1)
+				go func() {
+					_, err := readers()[by](f)(ctx, "small", names(1))
+					failed <- err
+				}()
+				require.Eventually(t, func() bool { return f.Waiting() == waiting+1 }, wait, time.Millisecond, by)
 				cancel()
+				err := <-failed
 				require.ErrorContains(t, err, "still waiting for other reads", by)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, context.Canceled)
+				require.Eventually(t, func() bool { return f.Waiting() == waiting }, wait, time.Millisecond, by)
 			}
 			for _, by := range test.free {
 				_, err := readers()[by](f)(t.Context(), "big2", names(5))
@@ -145,11 +154,11 @@ func TestReadsOfACallerThatHasGoneAreNotSent(t *testing.T) {
 		_, err := f.Live(ctx, "a", names(1_000)[500:])
 		gone <- err
 	}()
-	require.Eventually(t, func() bool { return f.Stats().Waiting > 0 }, wait, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Waiting() > 0 }, wait, time.Millisecond)
 	cancel()
 	err := <-gone
 	assert.Len(t, configstate.ReadErrors(err), 500, "each is reported")
-	require.Eventually(t, func() bool { return f.Stats().Waiting == 0 }, wait, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Waiting() == 0 }, wait, time.Millisecond)
 	close(release)
 	_, err = f.Live(t.Context(), "a", names(1))
 	require.NoError(t, err)
@@ -211,6 +220,7 @@ func TestLargeObjectsInMemoryAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return over.held.Load() == 6 }, wait, time.Millisecond)
 	_, err := f.Live(t.Context(), "other", refs)
 	require.NoError(t, err, "large ones of another namespace")
+	assert.Equal(t, 14, f.Waiting())
 	assert.Equal(t, int64(6), over.held.Load(), "three quarters of those that there are at a time")
 
 	close(over.release)

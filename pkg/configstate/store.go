@@ -266,8 +266,6 @@ type Stats struct {
 	MetadataReads, PayloadReads Count
 	// Joined counts reads that were answered by a request that another caller had asked for.
 	Joined uint64
-	// Waiting are the live reads that wait until others have ended.
-	Waiting int
 	// Hits counts the objects whose Entries came out of the digest cache.
 	Hits uint64
 	// Objects are those in the metadata cache.
@@ -280,7 +278,6 @@ func (s *Store) Stats() Stats {
 		MetadataReads: s.client.metadata.values(),
 		PayloadReads:  s.client.payload.values(),
 		Joined:        s.admitted.Joined() + s.live.Joined() + s.fills.Joined(),
-		Waiting:       s.limits[0].Waiting() + s.limits[1].Waiting(),
 		Hits:          s.hits.Load(),
 	}
 	s.mu.RLock()
