@@ -84,7 +84,7 @@ func (l *loop) proof(ctx context.Context, s subject, in policy.Input) (string, e
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if l.backoff.insists(s.key) {
+	if l.backoff.insists(s.key) || l.gates.restless(l.moment(s)) {
 		return digest.Live, nil
 	}
 	if err := l.read(ctx, s, in, unread(in)); err != nil {

@@ -46,6 +46,12 @@ func (g gates) settling(m moment) time.Duration {
 	return max(quiet.Sub(m.now), 0)
 }
 
+// restless reports whether the configuration has not been quiet, although no gate waits for that any more: a digest of it would
+// be an old one before the webhook sees it.
+func (g gates) restless(m moment) bool {
+	return !m.lastEvent.IsZero() && m.now.Sub(m.lastEvent) < g.settle
+}
+
 // window is how long changes may go on until they are acted upon.
 func (g gates) window() time.Duration { return max(g.settleMax, g.settle) }
 

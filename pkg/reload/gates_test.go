@@ -60,3 +60,13 @@ func TestGates(t *testing.T) {
 		})
 	}
 }
+
+func TestConfigurationIsRestlessUntilItHasSettled(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	g := gates{settle: time.Second}
+	assert.True(t, g.restless(moment{now: now, lastEvent: now.Add(-time.Second + 1)}))
+	assert.False(t, g.restless(moment{now: now, lastEvent: now.Add(-time.Second)}))
+	assert.False(t, g.restless(moment{now: now}), "no change was seen")
+	assert.False(t, gates{}.restless(moment{now: now, lastEvent: now}), "without a settle time, conflicts tell")
+}

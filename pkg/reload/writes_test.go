@@ -3,6 +3,7 @@ package reload
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +25,13 @@ import (
 type hanging struct {
 	client.Client
 	writes int
+	body   string
 }
 
-func (h *hanging) Patch(ctx context.Context, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+func (h *hanging) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	h.writes++
+	body, _ := patch.Data(obj)
+	h.body = string(body)
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -120,4 +124,28 @@ func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	cancel()
 	err = l.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
 	assert.NotErrorIs(t, err, errNoAnswer, "the process ends")
+}
+
+func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		last time.Duration
+		live bool
+	}{
+		"it has settled":     {last: time.Second},
+		"settle-max ran out": {live: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &hanging{}
+				l, s := dueLoop(t, c)
+				l.gates = gates{settle: time.Second, settleMax: 5 * time.Second}
+				s.events = arrivals{first: time.Now().Add(-time.Minute), unacted: time.Now().Add(-time.Minute), last: time.Now().Add(-tc.last)}
+				l.treat(t.Context(), s)
+				require.Equal(t, 1, c.writes)
+				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
+			})
+		})
+	}
 }
