@@ -50,6 +50,7 @@ func TestDirectMode(t *testing.T) {
 		s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 		assert.NotContains(t, s.Get(w).GetAnnotations(), scene.ConfigHash, "%s: there is nobody to poke", w)
 	}
+	stripped(t, in)
 	nothingDenied(t, in)
 }
 
