@@ -154,6 +154,9 @@ func (l *loop) postpone(ctx context.Context, s subject, a policy.Assessment) tim
 	if wait > 0 {
 		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
 	}
+	if gate == gateSettle {
+		l.memory.Settles(s.key, l.now().Add(wait))
+	}
 	return wait
 }
 

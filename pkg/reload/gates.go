@@ -12,6 +12,9 @@ type gates struct {
 	refractory time.Duration
 }
 
+// The names of the gates, as the log has them.
+const gateSettle, gateRefractory = "settle", "refractory"
+
 // moment is what the gates look at.
 type moment struct {
 	now time.Time
@@ -25,10 +28,10 @@ type moment struct {
 // wait returns how long to wait before looking again, and which gate says so; 0 and "" when all are open.
 func (g gates) wait(m moment) (time.Duration, string) {
 	if d := g.settling(m); d > 0 {
-		return d, "settle"
+		return d, gateSettle
 	}
 	if d := g.resting(m); d > 0 {
-		return d, "refractory"
+		return d, gateRefractory
 	}
 	return 0, ""
 }

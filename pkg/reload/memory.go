@@ -21,6 +21,8 @@ type note struct {
 	arrivals
 	// next is the arrival of the first config event since the present attempt began.
 	next time.Time
+	// settles is until when the workload waits for its configuration to settle; zero if it does not.
+	settles time.Time
 	// reloads are the reloads that the last-reload annotation names.
 	reloads reported
 	// warned maps the reason of a Warning Event to what was last sent for it.
@@ -76,14 +78,22 @@ type arrivals struct {
 	unacted time.Time
 }
 
-// Changed notes the arrival of a config event. One that was known before its workload may come late.
-func (m *memory) Changed(key Key, at time.Time) {
+// Changed notes the arrival of a config event, and reports whether the workload waits for its configuration to settle anyway:
+// then it is looked at again when that time is over. An event that was known before its workload may come late.
+func (m *memory) Changed(key Key, at time.Time) (settles bool) {
 	m.with(key, func(n *note) {
+		settles = at.Before(n.settles)
 		n.first, n.unacted, n.next = earlier(n.first, at), earlier(n.unacted, at), earlier(n.next, at)
 		if at.After(n.last) {
 			n.last = at
 		}
 	})
+	return settles
+}
+
+// Settles notes until when the workload waits for its configuration to settle. The next attempt ends it.
+func (m *memory) Settles(key Key, until time.Time) {
+	m.recall(key, func(n *note) { n.settles = until })
 }
 
 // earlier returns the earlier of two times; a zero one is none.
@@ -108,7 +118,7 @@ func (m *memory) Lead() {
 // meanwhile.
 func (m *memory) Attempt(key Key) arrivals {
 	var a arrivals
-	m.recall(key, func(n *note) { a, n.next = n.arrivals, time.Time{} })
+	m.recall(key, func(n *note) { a, n.next, n.settles = n.arrivals, time.Time{}, time.Time{} })
 	return a
 }
 

@@ -64,6 +64,21 @@ func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
 	assert.Equal(t, later.Add(time.Second), m.Attempt(key).unacted, "it came after the attempt began")
 }
 
+func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
+	t.Parallel()
+	key := Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	assert.False(t, m.Changed(key, t0), "the first one")
+	m.Attempt(key)
+	m.Settles(key, t0.Add(time.Second))
+	assert.True(t, m.Changed(key, t0.Add(time.Second-1)))
+	assert.False(t, m.Changed(key, t0.Add(time.Second)), "the time is over")
+	assert.False(t, m.Changed(Key{Name: "pay"}, t0))
+	m.Attempt(key)
+	assert.False(t, m.Changed(key, t0), "it was looked at, and may not wait any more")
+}
+
 func TestMemoryTakesEventsThatComeLate(t *testing.T) {
 	t.Parallel()
 	key := Key{Name: "cart"}

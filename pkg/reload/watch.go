@@ -3,6 +3,7 @@ package reload
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -113,9 +114,8 @@ func (l *loop) configChanged(e configstate.Event) {
 	// Noted before the index is asked: whoever enters it from now on finds the note.
 	l.recent.Note(place{e.Namespace, e.Ref}, e.Received)
 	keys := l.index.Trackers(e.Namespace, e.Ref)
-	for _, key := range keys {
-		l.memory.Changed(key, e.Received)
-	}
+	// What settles is queued already: under constant change each event would have each of its trackers looked at.
+	keys = slices.DeleteFunc(keys, func(key Key) bool { return l.memory.Changed(key, e.Received) })
 	l.add(priorityConfig, keys...)
 }
 

@@ -103,3 +103,27 @@ func TestChangesOfWorkloads(t *testing.T) {
 		})
 	}
 }
+
+func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
+	t.Parallel()
+	l := leading(t, &watching{})
+	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Key{Namespace: "shop", Name: "web"}
+	other := Key{Namespace: "shop", Name: "other"}
+	l.index.Set(key, []reference.Ref{app})
+	l.index.Set(other, []reference.Ref{app})
+	now := time.Now()
+	changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
+	l.configChanged(changed)
+	queue := l.queue.Load()
+	require.Equal(t, 2, queue.Len())
+	for range 2 {
+		taken, _ := queue.Get()
+		queue.Done(taken)
+	}
+	l.memory.Settles(key, now.Add(time.Second))
+	l.configChanged(changed)
+	require.Equal(t, 1, queue.Len(), "it is queued for the end of the settle time")
+	taken, _ := queue.Get()
+	assert.Equal(t, other, taken)
+	assert.Equal(t, now, l.memory.Attempt(key).last, "the event counts")
+}

@@ -149,3 +149,16 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 		})
 	}
 }
+
+func TestWaitAtTheSettleGateIsNoted(t *testing.T) {
+	t.Parallel()
+	l, s := dueLoop(t, &hanging{})
+	l.gates = gates{settle: time.Minute, settleMax: 5 * time.Minute}
+	now := time.Now()
+	l.memory.Changed(s.key, now)
+	s.events = l.memory.Attempt(s.key)
+	result := l.treat(t.Context(), s)
+	require.Positive(t, result.RequeueAfter)
+	assert.Equal(t, priorityConfig, *result.Priority)
+	assert.True(t, l.memory.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
+}
