@@ -32,6 +32,8 @@ type HuntOptions struct {
 	First bool
 	// Shrink is how many runs may be spent on making one of them shorter.
 	Shrink int
+	// CPUProfile is the file into which each worker writes a profile, with its process number added; empty writes none.
+	CPUProfile string
 }
 
 // shrinkFor is how much real time may be spent on making a history shorter, so that a hunt ends in time.
@@ -99,7 +101,7 @@ func (h *hunt) take(ctx context.Context) (uint64, bool) {
 // work runs histories in a process of its own until the hunt is over.
 func (h *hunt) work(ctx context.Context) error {
 	var p *process
-	defer func() { p.end() }()
+	defer func() { h.ended(p) }()
 	for {
 		seed, more := h.take(ctx)
 		if !more {
@@ -107,7 +109,7 @@ func (h *hunt) work(ctx context.Context) error {
 		}
 		if p == nil {
 			var err error
-			if p, err = startProcess(ctx); err != nil {
+			if p, err = startProcess(ctx, profileVariable+"="+h.options.CPUProfile); err != nil {
 				return err
 			}
 		}
@@ -118,11 +120,19 @@ func (h *hunt) work(ctx context.Context) error {
 		}
 		if err != nil { // it crashed: that is a finding, too
 			result = crashed(drawn, err)
-			p.end()
+			h.ended(p)
 			p = nil
 		}
 		h.judge(ctx, p, drawn, result)
 	}
+}
+
+// ended lets a worker end and counts its processor time.
+func (h *hunt) ended(p *process) {
+	took := p.end()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sums.processor += took
 }
 
 func crashed(drawn history.History, err error) outcome {
@@ -196,7 +206,7 @@ func (h *hunt) print(format string, args ...any) {
 type totals struct {
 	histories, steps, failed int
 	requests, reviews, hits  int
-	lasted                   time.Duration
+	lasted, processor        time.Duration
 	tried, judged, others    map[string]int
 	signatures               map[string]*sighting
 }
@@ -242,6 +252,8 @@ func (t *totals) signature(name string, seed uint64, after time.Duration, known 
 func (t *totals) print(out io.Writer, took time.Duration) {
 	fmt.Fprintf(out, "%d histories with %d steps in %s (%.0f a minute): %s of fake time, %d requests, %d of them hit by faults, %d reviews\n",
 		t.histories, t.steps, took.Round(time.Second), float64(t.histories)/took.Minutes(), t.lasted.Round(time.Minute), t.requests, t.hits, t.reviews)
+	fmt.Fprintf(out, "processor time: %s, %s for each history\n", t.processor.Round(time.Millisecond),
+		(t.processor / time.Duration(max(t.histories, 1))).Round(time.Millisecond))
 	fmt.Fprintf(out, "tried: %s\n", listing(t.tried))
 	fmt.Fprintf(out, "judged: %s\n", listing(t.judged))
 	for _, name := range slices.Sorted(maps.Keys(t.signatures)) {

@@ -23,14 +23,14 @@ type process struct {
 	errors  *tail
 }
 
-// startProcess starts this program again as a worker.
-func startProcess(ctx context.Context) (*process, error) {
+// startProcess starts this program again as a worker. The environment is added to that of this program.
+func startProcess(ctx context.Context, environment ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), workerVariable+"=1", "GOMAXPROCS=1", "GODEBUG=randseednop=0")
+	cmd.Env = append(append(os.Environ(), environment...), workerVariable+"=1", "GOMAXPROCS=1", "GODEBUG=randseednop=0")
 	cmd.WaitDelay = time.Second
 	p := &process{cmd: cmd, errors: &tail{}}
 	cmd.Stderr = p.errors
@@ -69,13 +69,17 @@ func (p *process) do(j job) (outcome, error) {
 	return o, nil
 }
 
-// end lets the worker end.
-func (p *process) end() {
+// end lets the worker end, and returns how much processor time it took.
+func (p *process) end() time.Duration {
 	if p == nil {
-		return
+		return 0
 	}
 	_ = p.in.Close()
 	_ = p.cmd.Wait()
+	if p.cmd.ProcessState == nil {
+		return 0
+	}
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
 // tail keeps the beginning of what is written, where a panic says what it is.

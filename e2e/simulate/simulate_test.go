@@ -49,7 +49,7 @@ func runner(t *testing.T) func(h history.History) outcome {
 	t.Helper()
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
-	t.Cleanup(p.end)
+	t.Cleanup(func() { p.end() })
 	return func(h history.History) outcome {
 		o, err := p.do(job{History: h})
 		require.NoError(t, err)
@@ -119,13 +119,21 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 func TestHuntCountsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
+	dir := t.TempDir()
 	found, err := Hunt(t.Context(), &out, HuntOptions{
-		Seed: 1, N: 2, Workers: 1, Draw: DrawOptions{Steps: 10}, Out: t.TempDir(),
+		Seed: 1, N: 2, Workers: 1, Draw: DrawOptions{Steps: 10}, Out: dir, CPUProfile: filepath.Join(dir, "cpu"),
 	})
 	require.NoError(t, err)
 	assert.False(t, found, out.String())
 	assert.Contains(t, out.String(), "2 histories with 20 steps")
 	assert.Contains(t, out.String(), "2 passed, 0 failed")
+	assert.Regexp(t, `processor time: [1-9.]\S+, [1-9]\d*ms for each history`, out.String())
+	profiles, err := filepath.Glob(filepath.Join(dir, "cpu.*"))
+	require.NoError(t, err)
+	require.Len(t, profiles, 1)
+	content, err := os.ReadFile(profiles[0])
+	require.NoError(t, err)
+	assert.NotEmpty(t, content)
 }
 
 func TestReplayRefusesWhatIsNoHistory(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	mathrand "math/rand"
 	"os"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ import (
 // its own process has one processor, so that goroutines run in nearly the same order each time, and what crashes it is
 // found in one history.
 const workerVariable = "SIMULATE_WORKER"
+
+// profileVariable has the file into which a worker writes what it spends its processor time on; its process number is added.
+const profileVariable = "SIMULATE_CPUPROFILE"
 
 // IsWorker tells whether this process is a worker.
 func IsWorker() bool { return os.Getenv(workerVariable) != "" }
@@ -90,6 +94,7 @@ func work(t *testing.T) { serve(t, os.Stdin, os.Stdout) } //nolint:thelper // it
 
 func serve(t *testing.T, in, out *os.File) {
 	t.Helper()
+	defer profile(t, os.Getenv(profileVariable))()
 	certificate, err := newCertificate()
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +109,25 @@ func serve(t *testing.T, in, out *os.File) {
 		if err := encoder.Encode(do(t, certificate, j)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// profile begins a profile and returns what ends it; without a file it does nothing.
+func profile(t *testing.T, file string) (end func()) {
+	t.Helper()
+	if file == "" {
+		return func() {}
+	}
+	out, err := os.Create(fmt.Sprintf("%s.%d", file, os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = out.Close()
 	}
 }
 

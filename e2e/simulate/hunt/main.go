@@ -32,6 +32,7 @@ type settings struct {
 	shrink   int
 	replay   string
 	out      string
+	profile  string
 	report   bool
 	first    bool
 	verbose  bool
@@ -81,6 +82,7 @@ func parse(args []string) (settings, error) {
 	set.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many processes run histories at the same time")
 	set.StringVar(&o.replay, "replay", "", "run the history in this `file` instead")
 	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
+	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each worker into this `file`, with the process number added")
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
 	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
 	set.IntVar(&o.shrink, "shrink", 200, "how many `runs` may be spent on making a failing history shorter")
@@ -114,6 +116,6 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 	}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
 		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags},
-		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink,
+		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink, CPUProfile: o.profile,
 	})
 }
