@@ -38,6 +38,9 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: weights, Pace: pace(r),
 	})
+	if o.Faults && r.IntN(finaleOf) == 0 {
+		h.Steps = finale(r, c, h.Steps)
+	}
 	return h
 }
 

@@ -7,6 +7,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
+// The acts that make config objects come and go.
+const (
+	DeleteConfig          = "delete-config"
+	CreateConfig          = "create-config"
+	RecreateConfigChanged = "recreate-config-changed"
+)
+
 func pauseParameter() parameter {
 	return duration("pause", "0s", "0s", "100ms", "500ms", "2s", "8s", "30s")
 }
@@ -22,7 +29,7 @@ func configLifeActs() []act {
 			},
 		},
 		{
-			name: "recreate-config-changed", weight: 5, on: anyConfig,
+			name: RecreateConfigChanged, weight: 5, on: anyConfig,
 			with:  []parameter{keyParameter(), valueParameter(), pauseParameter()},
 			words: "user deletes {on} and creates it with key {key|q} set to {value|q} after {pause}",
 			do: func(ctx context.Context, c client, s step) error {
@@ -33,12 +40,12 @@ func configLifeActs() []act {
 			},
 		},
 		{
-			name: "delete-config", weight: 6, on: anyConfig,
+			name: DeleteConfig, weight: 6, on: anyConfig,
 			words: "user deletes {on}",
 			do:    func(ctx context.Context, c client, s step) error { return c.delete(ctx, s.key) },
 		},
 		{
-			name: "create-config", weight: 6, on: onAbsentConfig(),
+			name: CreateConfig, weight: 6, on: onAbsentConfig(),
 			with: []parameter{optional("key", "added", isDataKey, drawDataKey), optional("value", omit, isText, drawCreatedValue)},
 			// Without a value the object has the content that Setup gives it.
 			words: "user creates {on}[ with key {key|q} set to {value|q}]",

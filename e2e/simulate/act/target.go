@@ -48,9 +48,9 @@ func onAbsentConfig() target {
 		gone := []string{lateConfig}
 		for _, s := range before {
 			switch s.Do {
-			case "delete-config":
+			case DeleteConfig:
 				gone = append(gone, s.On)
-			case "create-config":
+			case CreateConfig:
 				gone = slices.DeleteFunc(gone, func(on string) bool { return on == s.On })
 			}
 		}
