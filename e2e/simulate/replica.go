@@ -54,13 +54,17 @@ type replica struct {
 	stop     context.CancelFunc
 	ended    chan error
 	started  time.Time
-	// endpoint tells that the Service routes to it.
+	// endpoint tells that the Service routes to it; probed is when it was asked last.
 	endpoint bool
+	probed   time.Time
 	// leaving tells that it got SIGTERM; killed that it was cut off.
 	leaving, killed bool
 	frozen          atomic.Bool
 	client          *http.Client
 	probe           *http.Client
+	// online ends when the replica is cut off; offline ends it.
+	online  context.Context
+	offline context.CancelFunc
 }
 
 // parse returns the options of a command line.
@@ -96,6 +100,7 @@ func (s *simulation) start(at *slot) error {
 		name: name, slot: at, options: o, flags: at.flags, registry: prometheus.NewRegistry(), stop: stop,
 		ended: make(chan error, 1), started: time.Now(),
 	}
+	r.online, r.offline = context.WithCancel(context.Background())
 	r.client = s.webhookClient(r)
 	r.probe = s.plainClient(apiHost)
 	at.current, at.wanted = r, true
@@ -103,7 +108,7 @@ func (s *simulation) start(at *slot) error {
 	host := app.Host{
 		Config: &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return s.net.Dial(ctx, name, address)
-		}},
+		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return &leases{next, s.api, name, r.online} }},
 		Listen:    func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
 		ReadFile:  s.certificate.read,
 		Random:    rand.NewChaCha8([32]byte{byte(at.starts), byte(len(s.replicas)), byte(s.history.Seed)}),
@@ -141,6 +146,7 @@ func (s *simulation) kill(r *replica) {
 	s.note("%s is killed", r.name)
 	r.killed = true
 	s.net.Down(r.name)
+	r.offline()
 	r.stop()
 	s.oracle.Fault(down(r.name, true))
 	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint = false })
@@ -191,6 +197,20 @@ func (s *simulation) look(r *replica) {
 	if r.killed || r.leaving || r.slot.current != r || s.closing {
 		return
 	}
+	if !r.endpoint || r.frozen.Load() || time.Since(r.probed) >= probeEvery {
+		s.probe(r)
+	}
+	next := 5 * time.Second
+	if !r.endpoint {
+		next = time.Second
+	}
+	s.after(next, func() { s.look(r) })
+}
+
+// probeEvery is how often a replica that is ready is asked again. One that is frozen is found out sooner, without a request.
+const probeEvery = 20 * time.Second
+
+func (s *simulation) probe(r *replica) {
 	ready := make(chan bool, 1)
 	go func() { ready <- s.ready(r) }()
 	s.settle()
@@ -199,11 +219,7 @@ func (s *simulation) look(r *replica) {
 	default: // it does not answer now
 		r.endpoint = false
 	}
-	next := 5 * time.Second
-	if !r.endpoint {
-		next = time.Second
-	}
-	s.after(next, func() { s.look(r) })
+	r.probed = time.Now()
 }
 
 func (s *simulation) ready(r *replica) bool {

@@ -270,6 +270,7 @@ func (s *simulation) close() {
 	}
 	for _, r := range s.replicas {
 		s.net.Down(r.name)
+		r.offline()
 		r.client.CloseIdleConnections()
 		r.probe.CloseIdleConnections()
 	}
