@@ -148,13 +148,15 @@ func (s *Server) callMutating(q *request, h *hook, r *review) (object, error) {
 			"admission webhook %q attempted to modify the object, which is not supported for this operation", h.Config.Name))
 	}
 	before := r.forms(q.kind)
-	text, touched, err := patch.patch(before)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	next, err := touched.decode(before, text)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+	next, ok := patch.annotated(before)
+	if !ok {
+		text, touched, err := patch.patch(before)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		if next, err = touched.decode(before, text); err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
 	}
 	if newItem(q.kind, next, before).same(before) {
 		return nil, nil //nolint:nilnil // no change and no error

@@ -39,6 +39,10 @@ func decodeOperationsOf(body []byte) (applied, error) {
 
 // apply patches an object for a client.
 func (o operations) apply(_ *request, old *item) (object, error) {
+	if next, ok := o.annotated(old); ok {
+		setDefaults(next)
+		return next, nil
+	}
 	text, parts, err := o.patch(old)
 	if err != nil {
 		// A test that fails, or a path that is missing. The message of the API server does not say what is wrong.
