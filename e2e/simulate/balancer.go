@@ -66,7 +66,7 @@ func (s *simulation) pick() *replica {
 }
 
 func post(ctx context.Context, client *http.Client, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-	body, err := json.Marshal(review)
+	body, err := encodeReview(review)
 	if err != nil {
 		return nil, fmt.Errorf("encode the review: %w", err)
 	}
