@@ -131,7 +131,7 @@ func (s *Server) attempt(q *request, old *item, produce producer) (*item, error)
 	if err := validateUpdate(next, old); err != nil {
 		return nil, err
 	}
-	if err := s.validate(q, review{operation: admissionv1.Update, object: admitted, old: old}); err != nil {
+	if err := s.validate(q, review{operation: admissionv1.Update, object: admitted, old: old, form: next}); err != nil {
 		return nil, err
 	}
 	return s.replace(q, old, next, wanted)
