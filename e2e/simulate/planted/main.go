@@ -13,26 +13,49 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
 )
 
+// settings say how long each fault is hunted.
+type settings struct {
+	limit time.Duration
+	n     int
+	seed  uint64
+}
+
+// arguments are those of the hunter.
+func (o settings) arguments(out string) []string {
+	return []string{"-first", "-for", o.limit.String(), "-n", strconv.Itoa(o.n), "-seed", strconv.FormatUint(o.seed, 10), "-out", out}
+}
+
+// String says how much was hunted.
+func (o settings) String() string {
+	if o.n > 0 {
+		return strconv.Itoa(o.n) + " histories"
+	}
+	return o.limit.String()
+}
+
 func main() {
-	limit := flag.Duration("for", 5*time.Minute, "how long to hunt for each fault")
-	seed := flag.Uint64("seed", 1, "the first `seed`")
+	var o settings
+	flag.DurationVar(&o.limit, "for", 5*time.Minute, "how long to hunt for each fault, unless -n says how many histories")
+	flag.IntVar(&o.n, "n", 0, "how many histories to run for each fault; 0 goes by -for")
+	flag.Uint64Var(&o.seed, "seed", 1, "the first `seed`")
 	only := flag.String("only", "", "only the faults whose names match this `expression`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *only, *seed, *limit); err != nil {
+	if err := run(ctx, *only, o); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only string, seed uint64, limit time.Duration) error {
+func run(ctx context.Context, only string, o settings) error {
 	expression, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -47,7 +70,7 @@ func run(ctx context.Context, only string, seed uint64, limit time.Duration) err
 		if !expression.MatchString(fault.Name) {
 			continue
 		}
-		f, err := hunt(ctx, fault, seed, limit)
+		f, err := hunt(ctx, fault, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", fault.Name, err)
 		}
@@ -59,7 +82,7 @@ func run(ctx context.Context, only string, seed uint64, limit time.Duration) err
 		fmt.Printf(row, "found", fault.Name, f.law, f.seed, f.took)
 	}
 	if len(missed) > 0 {
-		return fmt.Errorf("%d faults are not found in %s each: %s", len(missed), limit, strings.Join(missed, ", "))
+		return fmt.Errorf("%d faults are not found in %s each: %s", len(missed), o, strings.Join(missed, ", "))
 	}
 	return nil
 }
@@ -74,7 +97,7 @@ type finding struct {
 }
 
 // hunt builds the hunter with a fault in it, and returns what it finds.
-func hunt(ctx context.Context, fault simulate.Planted, seed uint64, limit time.Duration) (finding, error) {
+func hunt(ctx context.Context, fault simulate.Planted, o settings) (finding, error) {
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
 		return finding{}, err
@@ -85,7 +108,7 @@ func hunt(ctx context.Context, fault simulate.Planted, seed uint64, limit time.D
 		return finding{}, err
 	}
 	started := time.Now()
-	cmd := exec.CommandContext(ctx, program, "-first", "-for", limit.String(), "-seed", fmt.Sprint(seed), "-out", dir)
+	cmd := exec.CommandContext(ctx, program, o.arguments(dir)...)
 	out, err := cmd.Output()
 	f := finding{took: time.Since(started).Round(time.Second)}
 	var exit *exec.ExitError
