@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -48,8 +49,13 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 	return append(all, s.validator()), nil
 }
 
-// configuration reads our webhook's configuration from the manifests, so that its conditions are what is simulated.
+// configuration returns our webhook's configuration in the manifests, so that its conditions are what is simulated.
 func configuration() (admissionregistrationv1.MutatingWebhook, error) {
+	read, err := readConfiguration()
+	return *read.DeepCopy(), err
+}
+
+var readConfiguration = sync.OnceValues(func() (admissionregistrationv1.MutatingWebhook, error) {
 	_, file, _, _ := runtime.Caller(0)
 	content, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "manifests", "base", "webhook.yaml"))
 	if err != nil {
@@ -60,7 +66,7 @@ func configuration() (admissionregistrationv1.MutatingWebhook, error) {
 		return admissionregistrationv1.MutatingWebhook{}, fmt.Errorf("decode the webhook's configuration: %w", err)
 	}
 	return all.Webhooks[0], nil
-}
+})
 
 const injected = "injector.example.com/"
 
@@ -70,8 +76,8 @@ func (s *simulation) checksummer() apiserver.Webhook {
 	return apiserver.Webhook{
 		Config: foreignConfig("z-checksum.example.com", admissionregistrationv1.IfNeededReinvocationPolicy),
 		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-			var o world.Object
-			if err := json.Unmarshal(review.Request.Object.Raw, &o); err != nil {
+			o, err := outline(review.Request.Object.Raw)
+			if err != nil {
 				return nil, err
 			}
 			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
@@ -114,8 +120,8 @@ func (s *simulation) injector(name, key string) apiserver.Webhook {
 	return apiserver.Webhook{
 		Config: foreignConfig(name, admissionregistrationv1.IfNeededReinvocationPolicy),
 		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-			var o world.Object
-			if err := json.Unmarshal(review.Request.Object.Raw, &o); err != nil {
+			o, err := outline(review.Request.Object.Raw)
+			if err != nil {
 				return nil, err
 			}
 			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}

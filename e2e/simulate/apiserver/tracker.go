@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -44,8 +45,10 @@ func (defaulter) Default(in runtime.Object) {
 	}
 }
 
+// schemas returns those of all kinds of Kubernetes. They never change, and take long to read.
+var schemas = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
 func newTracker(all []*kind) (*tracker, error) {
-	schemas := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	t := &tracker{managers: map[scope]*managedfields.FieldManager{}}
 	for _, k := range all {
 		if k.custom {
@@ -55,7 +58,7 @@ func newTracker(all []*kind) (*tracker, error) {
 			if sub != "" && !k.Status {
 				continue
 			}
-			m, err := managedfields.NewDefaultFieldManager(schemas, runtime.UnsafeObjectConvertor(scheme.Scheme), defaulter{}, scheme.Scheme,
+			m, err := managedfields.NewDefaultFieldManager(schemas(), runtime.UnsafeObjectConvertor(scheme.Scheme), defaulter{}, scheme.Scheme,
 				k.gvk, k.gvk.GroupVersion(), sub, reset(k, sub))
 			if err != nil {
 				return nil, fmt.Errorf("make the field manager of %s: %w", k.gr, err)
