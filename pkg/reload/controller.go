@@ -37,6 +37,7 @@ func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
 	defer l.writes.Leave(key)
+	l.memory.aging.Taken(key)
 	if l.store.WaitForSync(ctx) != nil {
 		return again(time.Second, priorityWorkload), nil // the context has ended
 	}

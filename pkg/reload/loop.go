@@ -180,7 +180,7 @@ func (l *loop) lead(ctx context.Context) error {
 	now := l.now()
 	l.leads.Store(&now)
 	l.addAll()
-	<-ctx.Done()
+	l.raise(ctx)
 	return nil
 }
 

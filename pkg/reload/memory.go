@@ -11,6 +11,7 @@ import (
 // it costs at most a repeated Event or an unsettled reload. It is safe for concurrent use.
 type memory struct {
 	contests *contests
+	aging    *aging
 
 	mu sync.Mutex
 	// notes has the workloads that there is something to remember of, which most of a cluster's are not.
@@ -45,7 +46,7 @@ type note struct {
 const behindAtMost = 15 * time.Second
 
 func newMemory() *memory {
-	return &memory{contests: newContests(), notes: map[Key]*note{}}
+	return &memory{contests: newContests(), aging: newAging(), notes: map[Key]*note{}}
 }
 
 // with calls f with the note of a workload, under the lock.

@@ -57,6 +57,7 @@ func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result
 	if news && s.object.Kept != nil {
 		l.warn(s, t.reason, t.text(), unreadRefs(t.err)...)
 	}
+	l.memory.aging.Queued(l.now().Add(after), s.key)
 	return again(after, priorityRetry)
 }
 

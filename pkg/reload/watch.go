@@ -97,6 +97,9 @@ func (l *loop) add(priority int, keys ...Key) {
 	if q == nil || l.leads.Load() == nil {
 		return
 	}
+	if priority < priorityConfig {
+		l.memory.aging.Queued(l.now(), keys...)
+	}
 	if pq, ok := q.TypedRateLimitingInterface.(priorityqueue.PriorityQueue[Key]); ok {
 		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
 		return

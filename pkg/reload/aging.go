@@ -1,0 +1,94 @@
+package reload
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// aging finds workloads that wait in the queue with a low priority for too long. The queue serves higher priorities first
+// however long the others wait, so that constant changes of configuration could put off adoptions, Events and retries for
+// ever. It is safe for concurrent use.
+type aging struct {
+	mu     sync.Mutex
+	queued map[Key]*list.Element
+	// order has the queued workloads as aged.
+	order *list.List
+}
+
+// aged is a workload that waits in the queue since a time, which may be in the future.
+type aged struct {
+	key   Key
+	since time.Time
+}
+
+const (
+	// agesAfter is how long a workload waits before its priority is raised.
+	agesAfter = 5 * time.Second
+	// raisedAtOnce is how many are raised each second: what is urgent must not wait for all that is not, as at the start of
+	// the process.
+	raisedAtOnce = 100
+)
+
+func newAging() *aging { return &aging{queued: map[Key]*list.Element{}, order: list.New()} }
+
+// Queued notes that workloads wait with a low priority, unless they do already.
+func (a *aging) Queued(since time.Time, keys ...Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range keys {
+		if _, ok := a.queued[key]; !ok {
+			a.queued[key] = a.order.PushBack(aged{key, since})
+		}
+	}
+}
+
+// Taken notes that a workload is taken from the queue.
+func (a *aging) Taken(key Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(key)
+}
+
+func (a *aging) remove(key Key) {
+	element, ok := a.queued[key]
+	if !ok {
+		return
+	}
+	a.order.Remove(element)
+	delete(a.queued, key)
+	if len(a.queued) == 0 {
+		a.queued = map[Key]*list.Element{} // a map keeps the memory of what is deleted
+	}
+}
+
+// Raise returns workloads that have waited for too long, and forgets them.
+func (a *aging) Raise(now time.Time) []Key {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var keys []Key
+	for element := a.order.Front(); element != nil && len(keys) < raisedAtOnce; element = element.Next() {
+		if waits := element.Value.(aged); now.Sub(waits.since) >= agesAfter {
+			keys = append(keys, waits.key)
+		}
+	}
+	for _, key := range keys {
+		a.remove(key)
+	}
+	return keys
+}
+
+// raise gives workloads that wait in the queue for too long the priority of a change of configuration, until the context ends.
+func (l *loop) raise(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			l.add(priorityConfig, l.memory.aging.Raise(l.now())...)
+		}
+	}
+}

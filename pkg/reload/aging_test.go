@@ -1,0 +1,72 @@
+package reload
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+func TestWhatWaitsForTooLongIsRaised(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a, web, pay := newAging(), Key{Name: "web"}, Key{Name: "pay"}
+	a.Queued(now.Add(time.Minute), Key{Name: "retried in a minute"})
+	a.Queued(now, web, pay)
+	a.Queued(now.Add(time.Second), web)
+	assert.Empty(t, a.Raise(now.Add(agesAfter-1)))
+	a.Taken(pay)
+	a.Taken(Key{Name: "never queued"})
+	assert.Equal(t, []Key{web}, a.Raise(now.Add(agesAfter)), "queued again, it has waited all the same")
+	assert.Empty(t, a.Raise(now.Add(agesAfter)), "it is raised once")
+	a.Queued(now, pay)
+	assert.Equal(t, []Key{pay}, a.Raise(now.Add(agesAfter)), "it waits again")
+}
+
+func TestFewAreRaisedAtOnce(t *testing.T) {
+	t.Parallel()
+	now, a := time.Now(), newAging()
+	for i := range 3 * raisedAtOnce {
+		a.Queued(now, Key{Name: strconv.Itoa(i)})
+	}
+	first := a.Raise(now.Add(agesAfter))
+	require.Len(t, first, raisedAtOnce)
+	assert.Equal(t, Key{Name: "0"}, first[0], "the oldest ones")
+	assert.Len(t, a.Raise(now.Add(agesAfter)), raisedAtOnce)
+}
+
+// One worker treats config changes without end.
+func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &loop{now: time.Now, memory: newMemory()}
+		pq := priorityqueue.New[Key]("test")
+		defer pq.ShutDown()
+		l.queue.Store(&queue{pq})
+		now := time.Now()
+		l.leads.Store(&now)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go l.raise(ctx)
+		adopted, busy := Key{Name: "adopted"}, Key{Name: "busy"}
+		l.add(priorityWorkload, adopted)
+		l.add(priorityConfig, busy)
+		for {
+			key, _ := pq.Get()
+			l.memory.aging.Taken(key)
+			if key == adopted {
+				break
+			}
+			require.Less(t, time.Since(now), time.Minute, "it starves")
+			l.add(priorityConfig, Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
+			<-time.After(100 * time.Millisecond)
+			pq.Done(key)
+		}
+		assert.GreaterOrEqual(t, time.Since(now), agesAfter, "what is urgent comes first")
+	})
+}
