@@ -1,12 +1,15 @@
 package webhook_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
@@ -15,6 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
 // deployment is a workload as a test needs it.
@@ -72,6 +76,14 @@ func (d deployment) after(t testing.TB, body []byte, response *admissionv1.Admis
 	return d
 }
 
+// patiently makes the deadline one that no slow machine reaches.
+func patiently(o *webhook.Options) { o.Deadline = time.Hour }
+
+// ask is post by a caller without a timeout of its own.
+func ask(handler http.Handler, body []byte) *httptest.ResponseRecorder {
+	return send(handler, "10.0.0.1", bytes.NewReader(body))
+}
+
 func updating(t testing.TB, old, current deployment) []byte {
 	t.Helper()
 	return []byte(review(fmt.Sprintf(`"operation":"UPDATE","object":%s,"oldObject":%s`, current.raw(t), old.raw(t))))
@@ -85,7 +97,7 @@ func stamped(t testing.TB, s setup) deployment {
 		onTemplate: map[string]string{}, image: "cart:1", replicas: 1, generation: "3",
 	}
 	body := []byte(review(fmt.Sprintf(`"operation":"CREATE","object":%s`, d.raw(t))))
-	d = d.after(t, body, responseOf(t, post(s.handler, body)))
+	d = d.after(t, body, responseOf(t, ask(s.handler, body)))
 	require.Contains(t, d.onWorkload, testKeys(t).ConfigRecord)
 	require.Contains(t, d.onTemplate, testKeys(t).ConfigHash)
 	return d
@@ -105,7 +117,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 		"zero":                    {dummy: "live@0", stale: true},
 		"beyond 64 bits":          {dummy: "live@99999999999999999999", stale: true},
 		"largest":                 {dummy: "live@9223372036854775807", stale: true},
-		"huge":                    {dummy: "live@" + strings.Repeat("9", 200<<10), stale: true},
+		"huge":                    {dummy: "live@" + strings.Repeat("9", 40<<10), stale: true},
 		"leading zero":            {dummy: "live@03", stale: true},
 		"plus":                    {dummy: "live@+3", stale: true},
 		"white space":             {dummy: "live@3 ", stale: true},
@@ -117,16 +129,16 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 		"unbound":                 {dummy: "live", conflict: true},
 		"empty":                   {dummy: "", conflict: true},
 		"control characters":      {dummy: "\x00\x1b[31m", conflict: true},
-		"200 KiB":                 {dummy: strings.Repeat("a", 200<<10), conflict: true},
+		"40 KiB":                  {dummy: strings.Repeat("a", 40<<10), conflict: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHandler(t, newWorld(t), nil, logr.Discard())
+			s := newHandler(t, newWorld(t), patiently, logr.Discard())
 			old := stamped(t, s)
 			asking := old.with(func(d *deployment) { d.onWorkload[testKeys(t).ConfigHash] = tt.dummy })
 			body := updating(t, old, asking)
-			response := responseOf(t, post(s.handler, body))
+			response := responseOf(t, ask(s.handler, body))
 			if tt.conflict {
 				require.False(t, response.Allowed)
 				assert.EqualValues(t, http.StatusConflict, response.Result.Code)
@@ -146,11 +158,11 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 func TestImpossibleGenerations(t *testing.T) {
 	t.Parallel()
 	for _, generation := range []string{"null", "-1", `"3"`, "1e30", "99999999999999999999", "3.5", "{}", "[]", "true"} {
-		s := newHandler(t, newWorld(t), nil, logr.Discard())
+		s := newHandler(t, newWorld(t), patiently, logr.Discard())
 		old := stamped(t, s).with(func(d *deployment) { d.generation = generation })
 		asking := old.with(func(d *deployment) { d.onWorkload[testKeys(t).ConfigHash] = "live@3" })
 		body := updating(t, old, asking)
-		stored := asking.after(t, body, responseOf(t, post(s.handler, body)))
+		stored := asking.after(t, body, responseOf(t, ask(s.handler, body)))
 		assert.Equal(t, old, stored, "generation %s", generation)
 	}
 }
@@ -180,10 +192,10 @@ func handwritings(t testing.TB, d deployment) map[string]handwriting {
 	const entry = "0123456789abcdef"
 	all := map[string]handwriting{}
 	for name, text := range map[string]string{
-		"empty": "", "noise": "\x00\x1b", "huge": "v" + strings.Repeat("1", 200<<10), "old version": "v0:HASH:KEY:configmap/app=-",
+		"empty": "", "noise": "\x00\x1b", "huge": "v" + strings.Repeat("1", 40<<10), "old version": "v0:HASH:KEY:configmap/app=-",
 		"nothing else": "v1", "no items": "v1:HASH:KEY", "empty key": "v1:HASH::configmap/app=-", "nothing known": "v1:HASH::",
 		"hash of no hash": "v1:-:KEY:configmap/app=-", "other hash": "v1:abc:KEY:configmap/app=0123456789abcdef@1", "hash": "v1:a-b:KEY:configmap/app=-",
-		"huge hash": "v1:" + strings.Repeat("a", 30<<10) + "::", "key id": "v1:HASH:1C9E04AB:configmap/app=-", "lost key": "v1:HASH:00000000:configmap/app=" + entry,
+		"huge hash": "v1:" + strings.Repeat("a", 26<<10) + "::", "key id": "v1:HASH:1C9E04AB:configmap/app=-", "lost key": "v1:HASH:00000000:configmap/app=" + entry,
 		"kind": "v1:HASH:KEY:widget/app=-", "name": "v1:HASH:KEY:configmap/..=-", "other objects": "v1:HASH:KEY:secret/x=" + entry,
 		"entry": "v1:HASH:KEY:configmap/app=xyz", "other entries": "v1:HASH:KEY:configmap/app=" + entry + ",secret/db=" + entry,
 		"resourceVersion": "v1:HASH:KEY:configmap/app=" + entry + "@-1", "twice": "v1:HASH:KEY:configmap/app=-,configmap/app=-",
@@ -197,15 +209,15 @@ func handwritings(t testing.TB, d deployment) map[string]handwriting {
 	}
 	for name, text := range map[string]string{
 		"empty": "", "noise": "\x00\x1b", "short": hash[:63], "long": hash + "0", "capitals": strings.ToUpper(hash), "other": strings.Repeat("0", 64),
-		"other key": "00000000" + hash[8:], "huge": strings.Repeat("a", 200<<10), "a request": "live@3",
+		"other key": "00000000" + hash[8:], "huge": strings.Repeat("a", 40<<10), "a request": "live@3",
 	} {
 		all["hash: "+name] = handwriting{key: keys.ConfigHash, onTemplate: true, value: text}
 	}
-	for name, text := range map[string]string{"empty": "", "noise": "\x00", "negative": "-1", "huge": strings.Repeat("9", 200<<10)} {
+	for name, text := range map[string]string{"empty": "", "noise": "\x00", "negative": "-1", "huge": strings.Repeat("9", 40<<10)} {
 		all["restart: "+name] = handwriting{key: keys.ConfigRestart, onTemplate: true, value: text}
 	}
 	for name, text := range map[string]string{
-		"empty": "", "null": "null", "number": "7", "list": "[[]]", "deep": strings.Repeat(`{"before":[`, 10_000), "huge": `{"time":"` + strings.Repeat(" ", 200<<10) + `"}`,
+		"empty": "", "null": "null", "number": "7", "list": "[[]]", "deep": strings.Repeat(`{"before":[`, 10_000), "huge": `{"time":"` + strings.Repeat(" ", 40<<10) + `"}`,
 		"far future": `{"time":"9999-12-31T23:59:59Z","hash":"HASH","cause":"release"}`, "far past": `{"time":"0001-01-01T00:00:00Z","hash":"HASH","cause":"release"}`,
 		"no such time": `{"time":"2026-02-30T25:61:61Z","hash":"HASH"}`, "huge numbers": `{"time":"2026-01-01T00:00:00Z","hash":"HASH","generation":1e400,"more":1e400}`,
 		"negative numbers": `{"time":"2026-01-01T00:00:00Z","hash":"HASH","generation":-9223372036854775808,"more":-1}`,
@@ -219,12 +231,12 @@ func handwritings(t testing.TB, d deployment) map[string]handwriting {
 // What a user writes into a mark is taken back.
 func TestHandwrittenMarksAreTakenBack(t *testing.T) {
 	t.Parallel()
-	s := newHandler(t, newWorld(t), nil, logr.Discard())
+	s := newHandler(t, newWorld(t), patiently, logr.Discard())
 	old := stamped(t, s)
 	for name, written := range handwritings(t, old) {
 		edited := old.with(written.on)
 		body := updating(t, old, edited)
-		response := responseOf(t, post(s.handler, body))
+		response := responseOf(t, ask(s.handler, body))
 		assert.Equal(t, old, edited.after(t, body, response), name)
 		for _, warning := range response.Warnings {
 			assert.Less(t, len(warning), 1024, name)
@@ -241,7 +253,7 @@ func TestHandwrittenMarksThatAreStoredAreHarmless(t *testing.T) {
 	for name, release := range map[string]bool{"Scale": false, "Release": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHandler(t, newWorld(t), nil, logr.Discard())
+			s := newHandler(t, newWorld(t), patiently, logr.Discard())
 			good := stamped(t, s)
 			for name, written := range handwritings(t, good) {
 				old := good.with(written.on)
@@ -252,7 +264,7 @@ func TestHandwrittenMarksThatAreStoredAreHarmless(t *testing.T) {
 					}
 				})
 				body := updating(t, old, edited)
-				stored := edited.after(t, body, responseOf(t, post(s.handler, body)))
+				stored := edited.after(t, body, responseOf(t, ask(s.handler, body)))
 				if !release {
 					assert.Equal(t, old.onTemplate, stored.onTemplate, name)
 				}
@@ -269,16 +281,16 @@ func TestHandwrittenMarksThatAreStoredAreHarmless(t *testing.T) {
 // A Record of a newer version is neither judged nor replaced, whoever wrote it.
 func TestHandwrittenNewerRecordStaysWhereItIsStored(t *testing.T) {
 	t.Parallel()
-	s := newHandler(t, newWorld(t), nil, logr.Discard())
+	s := newHandler(t, newWorld(t), patiently, logr.Discard())
 	good := stamped(t, s)
-	for _, text := range []string{"v2:", "v999999:x", "v2:" + strings.Repeat("x", 200<<10)} {
+	for _, text := range []string{"v2:", "v999999:x", "v2:" + strings.Repeat("x", 40<<10)} {
 		newer := func(d *deployment) { d.onWorkload[testKeys(t).ConfigRecord] = text }
 		body := updating(t, good, good.with(newer))
-		assert.Equal(t, good, good.with(newer).after(t, body, responseOf(t, post(s.handler, body))), "an edit is taken back")
+		assert.Equal(t, good, good.with(newer).after(t, body, responseOf(t, ask(s.handler, body))), "an edit is taken back")
 
 		old := good.with(newer)
 		released := old.with(func(d *deployment) { d.image = "cart:2" })
 		body = updating(t, old, released)
-		assert.Equal(t, released, released.after(t, body, responseOf(t, post(s.handler, body))))
+		assert.Equal(t, released, released.after(t, body, responseOf(t, ask(s.handler, body))))
 	}
 }

@@ -163,6 +163,38 @@ func TestSlowLargeBodiesHoldUpTheirCallerOnly(t *testing.T) {
 	})
 }
 
+// What a large body counts is given back with the answer, and is its length where that is known.
+func TestLargeBodiesCountTheirLength(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newHandler(t, newWorld(t), nil, logr.Discard())
+		for range 2 {
+			unknown := io.MultiReader(bytes.NewReader(large("shop", 600<<10)))
+			assert.Equal(t, http.StatusOK, send(s.handler, "10.0.0.1", unknown).Code)
+		}
+		stop := make(chan struct{})
+		var running sync.WaitGroup
+		begun := make([]*source, 5)
+		for i := range begun {
+			begun[i] = &source{most: 2 << 20, then: func() error { <-stop; return io.ErrUnexpectedEOF }}
+			r := httptest.NewRequest(http.MethodPost, webhook.Path, begun[i])
+			r.Header.Set("Content-Type", "application/json")
+			r.ContentLength = 3 << 20
+			running.Go(func() { s.handler.ServeHTTP(httptest.NewRecorder(), r) })
+		}
+		synctest.Wait()
+		readOn := 0
+		for _, b := range begun {
+			if b.sent == b.most {
+				readOn++
+			}
+		}
+		assert.Equal(t, 3, readOn, "10.5 MiB of 3 MiB each")
+		close(stop)
+		running.Wait()
+	})
+}
+
 func TestBodiesThatEndBadly(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("connection reset")
@@ -183,7 +215,7 @@ func TestBodiesThatEndBadly(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHandler(t, newWorld(t), nil, logr.Discard())
+			s := newHandler(t, newWorld(t), patiently, logr.Discard())
 			recorder := send(s.handler, "10.0.0.1", tt.body)
 			assert.Equal(t, tt.status, recorder.Code)
 			text := recorder.Body.String()

@@ -254,6 +254,38 @@ func TestWorkHeavierThanAShareCountsAsAShare(t *testing.T) {
 	})
 }
 
+// Within a tenant light work does not overtake heavy work either.
+func TestOrderWithinATenantIsThatOfArrival(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := fairlimit.New(8, 4)
+		release := acquire(t, l, "a", 2)
+		heavy := work(t.Context(), l, "a", 3, time.Second)
+		light := work(t.Context(), l, "a", 1, 2*time.Second)
+		assert.Equal(t, 2, l.Waiting(), "the light one would fit")
+		release()
+		assert.True(t, (<-heavy).Before(<-light))
+	})
+}
+
+// A caller may go at the moment at which its work is granted: then the work counts as done.
+func TestGrantToACallerThatGoesIsTakenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := fairlimit.New(1, 1)
+		for range 100 { // which of the two the caller sees first is drawn
+			release := acquire(t, l, "a", 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := work(ctx, l, "a", 1, 0)
+			release()
+			cancel()
+			<-gone
+		}
+		acquire(t, l, "a", 1)()
+		assert.Zero(t, l.Tenants(), "a tenant without work is forgotten")
+	})
+}
+
 // Grants and departures at the same time must not lose weight: afterwards all of it can be had again.
 func TestRacingDeparturesLoseNothing(t *testing.T) {
 	t.Parallel()

@@ -217,3 +217,20 @@ func TestWaitingReadEndsWithItsLastCaller(t *testing.T) {
 		assert.Equal(t, 1, value)
 	})
 }
+
+// A read that its only caller has left while it was next is not handed to those who come then.
+func TestCallerAfterADepartureHasARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		go func() { _, _ = r.do(t.Context()) }()
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		_, err := r.do(impatient)
+		require.ErrorIs(t, err, share.ErrWaiting)
+		value, err := r.do(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 2, value)
+	})
+}
