@@ -23,8 +23,11 @@ func finale(r *rand.Rand, c history.Catalogue, steps []history.Step) []history.S
 	steps = slices.Clone(steps[:len(steps)-1-changes])
 	resource := pick(r, "configmaps", "configmaps", "secrets")
 	steps = append(steps, blindness(r, resource))
-	for range changes {
-		do := pick(r, act.DeleteConfig, act.DeleteConfig, act.CreateConfig, act.RecreateConfigChanged, editConfig)
+	for n := range changes {
+		do := pick(r, act.DeleteConfig, act.CreateConfig, act.RecreateConfigChanged, editConfig)
+		if n == 0 && r.IntN(4) > 0 { // the state that is observed least: there is nothing left to list
+			do = act.DeleteConfig
+		}
 		steps = append(steps, drawOn(r, c, do, resource, steps))
 	}
 	return steps
@@ -33,7 +36,7 @@ func finale(r *rand.Rand, c history.Catalogue, steps []history.Step) []history.S
 // blindness draws a fault that hides changes of a resource for some seconds. It begins when all may have settled.
 func blindness(r *rand.Rand, resource string) history.Step {
 	step := history.Step{
-		Do: pick(r, "fold-watches", "fold-watches", "fold-watches", "hold-watches", "lag", "kill"),
+		Do: pick(r, "fold-watches", "fold-watches", "fold-watches", "fold-watches", "hold-watches", "lag", "kill"),
 		On: resource, Wait: history.Duration(5 * time.Second), With: map[string]string{"for": "8s"},
 	}
 	if step.Do == "lag" || step.Do == "kill" {
@@ -57,12 +60,12 @@ func drawOn(r *rand.Rand, c history.Catalogue, do, resource string, before []his
 	return step
 }
 
-// mayExist reports whether a history has not deleted a config object last.
+// mayExist reports whether a history has not deleted a config object last; one that workloads list does not exist at first.
 func mayExist(steps []history.Step, on string) bool {
 	for _, step := range slices.Backward(steps) {
 		if step.On == on && (step.Do == act.DeleteConfig || step.Do == act.CreateConfig) {
 			return step.Do == act.CreateConfig
 		}
 	}
-	return true
+	return on != act.LateConfig
 }

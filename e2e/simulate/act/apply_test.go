@@ -52,9 +52,9 @@ func TestApplyOfTheSameManifestSendsNoPatch(t *testing.T) {
 func TestApplyCreatesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
-	require.NoError(t, f.do("apply-config", lateConfig, "key", "greeting", "value", "x"))
+	require.NoError(t, f.do("apply-config", LateConfig, "key", "greeting", "value", "x"))
 	assert.Equal(t, []string{"GET", "POST"}, f.methods())
-	assert.Equal(t, world.Object{"greeting": "x"}, f.get(lateConfig)["data"])
+	assert.Equal(t, world.Object{"greeting": "x"}, f.get(LateConfig)["data"])
 }
 
 func TestAppliedSecretHasItsTextInTheAnnotation(t *testing.T) {

@@ -97,7 +97,7 @@ func isConfigRef(value string) error {
 func drawConfigOf(r *rand.Rand, on world.Key) string {
 	p, err := planOf(on)
 	if err != nil {
-		return lateConfig
+		return LateConfig
 	}
 	all := append(append([]source{}, p.envFrom...), p.volumes...)
 	s := all[r.IntN(len(all))]

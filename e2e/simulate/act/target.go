@@ -29,7 +29,7 @@ func onConfig(resources ...world.Resource) target {
 		}
 	}
 	if slices.Contains(resources, world.ConfigMaps) {
-		choices = append(choices, lateConfig, lateConfig)
+		choices = append(choices, LateConfig, LateConfig)
 	}
 	return target{
 		parse: func(on string) (world.Key, error) { return parseConfig(on, resources) },
@@ -37,15 +37,15 @@ func onConfig(resources ...world.Resource) target {
 	}
 }
 
-// lateConfig is listed by workloads and does not exist at first.
-const lateConfig = "configmaps/shop/late"
+// LateConfig is listed by workloads and does not exist at first.
+const LateConfig = "configmaps/shop/late"
 
 // onAbsentConfig prefers config objects that do not exist: the late one, and those that were deleted before.
 func onAbsentConfig() target {
 	absent := onConfig(configResources()...)
 	drawAny := absent.draw
 	absent.draw = func(r *rand.Rand, before []history.Step) string {
-		gone := []string{lateConfig}
+		gone := []string{LateConfig}
 		for _, s := range before {
 			switch s.Do {
 			case DeleteConfig:

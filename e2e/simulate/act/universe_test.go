@@ -20,7 +20,7 @@ func TestSetupCreatesTheUniverse(t *testing.T) {
 		assert.NotNil(t, f.get(key.String()), key)
 	}
 	assert.Nil(t, f.get("deployments/bank/web"))
-	assert.Nil(t, f.get(lateConfig))
+	assert.Nil(t, f.get(LateConfig))
 	assert.Equal(t, "bank", at(f.get("namespaces/bank"), "metadata", "labels")["team"])
 }
 
