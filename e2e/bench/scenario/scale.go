@@ -48,9 +48,9 @@ func scale(ctx context.Context, w *world) ([]figure.Figure, error) {
 	}
 	what := fmt.Sprintf("%d workloads, %d config objects: ", w.Deployments, 2*w.Deployments)
 	return []figure.Figure{
-		{Name: what + "resident", Unit: figure.Megabytes, Value: loaded, Budget: figure.AtMost(250), Note: "after all of them were created"},
-		{Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Budget: figure.AtMost(250)},
-		{Name: what + "ready", Unit: figure.Seconds, Value: start.ready.Seconds(), Budget: figure.AtMost(15), Note: "probe and caches"},
+		{Name: what + "resident", Unit: figure.Megabytes, Value: loaded, Budget: figure.AtMost(150), Note: "after all of them were created"},
+		{Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Budget: figure.AtMost(150)},
+		{Name: what + "ready", Unit: figure.Seconds, Value: start.ready.Seconds(), Budget: figure.AtMost(5), Note: "probe and caches"},
 		{
 			Name: what + "caught up", Unit: figure.Seconds, Value: start.caughtUp.Seconds(), Budget: figure.AtMost(15),
 			Note: "from the start of the process until the change it missed is a new template",

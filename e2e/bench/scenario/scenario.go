@@ -20,6 +20,8 @@ type Sizes struct {
 	Samples, Block int
 	// Workloads depend on the one ConfigMap of the fan-out, which is changed Rounds times.
 	Workloads, Rounds int
+	// WideWorkloads and WideRounds are those of the wide fan-out.
+	WideWorkloads, WideRounds int
 	// Reloads are counted request by request.
 	Reloads int
 	// Bursts, Edits, Releases, Applies and Changes are repetitions of what must restart a workload once, or not at all.
@@ -28,6 +30,8 @@ type Sizes struct {
 	Secrets, Small, Large int
 	// Deployments is the number of workloads of a big cluster; it has as many ConfigMaps, and as many Secrets.
 	Deployments int
+	// Huge is the number of workloads of the largest cluster, HugeChanges that of the changes that are timed there.
+	Huge, HugeChanges int
 	// Looks is how often the resident memory is looked at for one figure, their median.
 	Looks int
 	// Rate is that of admission reviews a second, for the time Load, so many times.
@@ -46,10 +50,12 @@ func Full() Sizes {
 	return Sizes{
 		Samples: 400, Block: 10,
 		Workloads: 300, Rounds: 15,
+		WideWorkloads: 3000, WideRounds: 2,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 20, Deployments: 10_000,
+		Huge: 100_000, HugeChanges: 20,
 		Rate: 200, Load: 5 * time.Second, Loads: 5,
 		Objects: 20_000, Syncs: 7,
 		BenchTime: "500ms", BenchTimes: 5,
@@ -61,10 +67,12 @@ func Quick() Sizes {
 	return Sizes{
 		Samples: 6, Block: 3,
 		Workloads: 8, Rounds: 2,
+		WideWorkloads: 16, WideRounds: 1,
 		Reloads: 4,
 		Bursts:  1, Edits: 5, Releases: 3, Applies: 3, Changes: 4,
 		Secrets: 20, Small: 1 << 10, Large: 20_000,
 		Looks: 2, Deployments: 20,
+		Huge: 2000, HugeChanges: 2,
 		Rate: 50, Load: time.Second, Loads: 1,
 		Objects: 50, Syncs: 2,
 		BenchTime: "100x", BenchTimes: 1,
@@ -94,11 +102,13 @@ func scenarios() []scenario {
 		{"latency", bare, latency},
 		{"fan-out", bare, fanOut},
 		{"admission", bare, admission},
+		{"fan-out-wide", bare, wideFanOut},
 		{"requests", complete, requests},
 		{"sharing", complete, sharing},
 		{"burst", complete, burst},
 		{"memory", bulk, memory},
 		{"scale", bulk, scale},
+		{"huge", empty, huge},
 		{"watch-sync", empty, watchSync},
 		{"watch-events", empty, watchEvents},
 	}

@@ -1,0 +1,226 @@
+// Package model is an API server full of workloads that were adopted before, for a cluster that is too large to be created
+// in etcd: the model that the simulator has, served on loopback.
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+const (
+	// Probes are the workloads whose configuration has changed while pod-reloader was down; they are spread over all.
+	Probes = 10
+	// inNamespace is how many workloads a namespace has.
+	inNamespace = 500
+	// Home is the namespace of pod-reloader.
+	Home   = "pod-reloader"
+	prefix = "pod-reloader.cs.sap.com/"
+	// unchanged is the value of all configuration.
+	unchanged = "0"
+)
+
+// Model is such an API server.
+type Model struct {
+	server    *apiserver.Server
+	http      *http.Server
+	address   string
+	workloads int
+	ring      digest.Ring
+	// stamped counts the writes of workloads; reloads has one for each.
+	stamped atomic.Int64
+	reloads chan struct{}
+}
+
+// Start fills a Model with workloads, each with a ConfigMap and a Secret of its own, and serves it.
+func Start(ctx context.Context, workloads int) (*Model, error) {
+	m := &Model{workloads: workloads, reloads: make(chan struct{}, 1000)}
+	var err error
+	if m.server, err = apiserver.New(apiserver.Options{OnCommit: m.committed}); err != nil {
+		return nil, fmt.Errorf("make a model of an API server: %w", err)
+	}
+	if err := m.fill(); err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	m.address = listener.Addr().String()
+	m.http = &http.Server{Handler: m.server, ReadHeaderTimeout: time.Minute}
+	go func() { _ = m.http.Serve(listener) }()
+	return m, nil
+}
+
+// Address is where it listens.
+func (m *Model) Address() string { return m.address }
+
+// Stamped counts the writes of workloads.
+func (m *Model) Stamped() int { return int(m.stamped.Load()) }
+
+// Stop ends it.
+func (m *Model) Stop() error {
+	m.server.Stop()
+	return m.http.Close()
+}
+
+// committed is called for each stored change.
+func (m *Model) committed(c world.Commit) {
+	if c.Call == nil || c.Key.Resource != world.Deployments {
+		return
+	}
+	m.stamped.Add(1)
+	m.reloads <- struct{}{}
+}
+
+// Await waits for one more reload.
+func (m *Model) Await(ctx context.Context) error {
+	const patience = 3 * time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-m.reloads:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("await a reload: %w", ctx.Err())
+	}
+}
+
+// fill stores the cluster: the digest key, and a ConfigMap and a Secret for each workload.
+func (m *Model) fill() error {
+	key := bytes.Repeat([]byte("k"), 32)
+	var err error
+	if m.ring, err = digest.NewRing(map[string][]byte{"key": key}); err != nil {
+		return fmt.Errorf("make a digest key: %w", err)
+	}
+	err = m.store(world.Secrets, Home, "pod-reloader-digest-key", world.Object{
+		"data": map[string]any{"key": base64.StdEncoding.EncodeToString(key)},
+	})
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for from := 0; from < m.workloads; from += inNamespace {
+		group.Go(func() error { return m.fillNamespace(from, min(from+inNamespace, m.workloads)) })
+	}
+	return group.Wait()
+}
+
+func (m *Model) fillNamespace(from, to int) error {
+	for n := from; n < to; n++ {
+		err := errors.Join(
+			m.store(world.ConfigMaps, namespaceOf(n), named("config", n), configMapObject(unchanged)),
+			m.store(world.Secrets, namespaceOf(n), named("secret", n), world.Object{"data": map[string]any{"key": "MA=="}}),
+			m.deploy(n),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func namespaceOf(n int) string { return named("team", n/inNamespace) }
+
+func (m *Model) store(resource world.Resource, namespace, name string, o world.Object) error {
+	if _, err := m.server.Store(world.Key{Resource: resource, Namespace: namespace, Name: name}, o); err != nil {
+		return fmt.Errorf("store %s %s/%s: %w", resource.Plural, namespace, name, err)
+	}
+	return nil
+}
+
+func configMapObject(value string) world.Object {
+	return world.Object{"data": map[string]any{"key": value}}
+}
+
+// Change gives the ConfigMap of some workload other content.
+func (m *Model) Change(round int) error {
+	n := m.workloads - 1 - round*(m.workloads/100)%m.workloads
+	return m.store(world.ConfigMaps, namespaceOf(n), named("config", n), configMapObject(fmt.Sprint("changed-", round)))
+}
+
+// deploy stores a workload with the Record of its configuration; that of a probe is of an earlier content.
+func (m *Model) deploy(n int) error {
+	config, secret := named("config", n), named("secret", n)
+	value := unchanged
+	if n%(m.workloads/Probes) == 0 {
+		value = "an earlier content"
+	}
+	text, err := m.record(n, value)
+	if err != nil {
+		return err
+	}
+	var variables []any
+	for i := range 20 {
+		variables = append(variables, map[string]any{"name": named("VARIABLE", i), "value": "a literal value " + named("web", n)})
+	}
+	return m.store(world.Deployments, namespaceOf(n), named("web", n), world.Object{
+		"metadata": map[string]any{
+			"labels": map[string]any{"app.kubernetes.io/name": named("web", n), "app.kubernetes.io/managed-by": "Helm"},
+			"annotations": map[string]any{
+				prefix + "configmaps": config, prefix + "secrets": secret, prefix + "config-record": text, "deployment.kubernetes.io/revision": "3",
+			},
+		},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"app": named("web", n)}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"app": named("web", n)}},
+				"spec": map[string]any{"containers": []any{map[string]any{
+					"name": "main", "image": "example.com/app:1", "env": variables,
+					"envFrom": []any{
+						map[string]any{"configMapRef": map[string]any{"name": config}},
+						map[string]any{"secretRef": map[string]any{"name": secret}},
+					},
+				}}},
+			},
+		},
+	})
+}
+
+// record is the text of the Record of a workload that was adopted when the ConfigMap had a value.
+func (m *Model) record(n int, value string) (string, error) {
+	key, _ := m.ring.Newest()
+	items := map[reference.Ref]record.Item{}
+	add := func(resource world.Resource, ref reference.Ref, content digest.Content) {
+		stored, _ := m.server.Get(world.Key{Resource: resource, Namespace: namespaceOf(n), Name: ref.Name})
+		version := "1"
+		if value == unchanged {
+			version, _, _ = unstructured.NestedString(stored, "metadata", "resourceVersion")
+		}
+		items[ref], _ = record.ItemOf(key.ID, digest.StateOf(content, "", version, m.ring))
+	}
+	config := metav1.ObjectMeta{Namespace: namespaceOf(n), Name: named("config", n)}
+	secret := metav1.ObjectMeta{Namespace: namespaceOf(n), Name: named("secret", n)}
+	add(world.ConfigMaps, reference.Ref{Kind: reference.ConfigMap, Name: config.Name},
+		digest.OfConfigMap(&corev1.ConfigMap{ObjectMeta: config, Data: map[string]string{"key": value}}))
+	add(world.Secrets, reference.Ref{Kind: reference.Secret, Name: secret.Name},
+		digest.OfSecret(&corev1.Secret{ObjectMeta: secret, Data: map[string][]byte{"key": []byte(unchanged)}}))
+	text, fits := record.New("", key.ID, items).Text(record.MaxSize)
+	if !fits {
+		return "", errors.New("the Record does not fit")
+	}
+	return text, nil
+}
+
+// named is prefix-n.
+func named(prefix string, n int) string { return prefix + "-" + strconv.Itoa(n) }

@@ -1,0 +1,67 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
+	"github.com/pod-reloader/pod-reloader/e2e/installation"
+)
+
+// beside is pod-reloader beside a model.
+type beside struct {
+	command *exec.Cmd
+	began   time.Time
+	log     string
+}
+
+// startBeside starts pod-reloader.
+func (w *world) startBeside(ctx context.Context, m *model.Model, workloads int) (*beside, error) {
+	path, err := installation.Build(ctx, ".")
+	if err != nil {
+		return nil, err
+	}
+	directory, err := w.temporary(numbered("model", workloads))
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(directory, "kubeconfig")
+	content := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: model\n"+
+		"clusters: [{name: model, cluster: {server: \"http://%s\"}}]\n"+
+		"contexts: [{name: model, context: {cluster: model, user: model}}]\nusers: [{name: model, user: {}}]\n", m.Address())
+	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
+		return nil, fmt.Errorf("write a kubeconfig: %w", err)
+	}
+	b := &beside{log: filepath.Join(directory, "log"), command: exec.CommandContext(ctx, path,
+		"--kubeconfig="+kubeconfig, "--namespace="+model.Home, "--webhook=false", "--settle=0s", "--refractory=0s",
+		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")}
+	log, err := os.Create(b.log)
+	if err != nil {
+		return nil, fmt.Errorf("create a log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	b.command.Stdout, b.command.Stderr = log, log
+	b.began = time.Now()
+	if err := b.command.Start(); err != nil {
+		return nil, fmt.Errorf("start pod-reloader: %w", err)
+	}
+	return b, nil
+}
+
+// end ends pod-reloader at once: nothing is asked of it any more.
+func (b *beside) end() {
+	_ = b.command.Process.Kill()
+	_ = b.command.Wait()
+}
+
+// said is the end of its log.
+func (b *beside) said() string {
+	content, _ := os.ReadFile(b.log)
+	lines := strings.Split(string(content), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}

@@ -1,0 +1,97 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
+	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
+)
+
+// huge: a start on a cluster of the largest size, and what one change costs there. The API server is the model that the
+// simulator has, on loopback, since etcd would take half an hour to fill; pod-reloader stamps by itself (--webhook=false).
+func huge(ctx context.Context, w *world) ([]figure.Figure, error) {
+	small, err := w.inModel(ctx, w.Huge/100)
+	if err != nil {
+		return nil, err
+	}
+	large, err := w.inModel(ctx, w.Huge)
+	if err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("%d workloads, %d config objects, simulated API server: ", w.Huge, 2*w.Huge)
+	return []figure.Figure{
+		{Name: what + "resident after start", Unit: figure.Megabytes, Value: large.resident, Budget: figure.AtMost(1000)},
+		{
+			Name: what + "caught up", Unit: figure.Seconds, Value: large.caughtUp.Seconds(), Budget: figure.AtMost(60),
+			Note: fmt.Sprintf("from the start of the process until %d changes that it missed are new templates", model.Probes),
+		},
+		{
+			Name: what + "one change to new template", Unit: figure.Milliseconds,
+			Value: milliseconds(sample.Median(large.latencies)), Floor: milliseconds(sample.Median(small.latencies)),
+			Budget: figure.Times(3), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), w.Huge/100),
+		},
+		{Name: "missed or doubled", Value: float64(small.off + large.off), Budget: figure.Exactly(0)},
+	}, nil
+}
+
+// modelled is what was found on a model of an API server.
+type modelled struct {
+	// resident is in megabytes.
+	resident  float64
+	caughtUp  time.Duration
+	latencies []time.Duration
+	// off is how many writes were too few or too many.
+	off int
+}
+
+// inModel starts pod-reloader beside so many workloads.
+func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err error) {
+	began := time.Now()
+	m, err := model.Start(ctx, workloads)
+	if err != nil {
+		return modelled{}, err
+	}
+	defer func() { err = errors.Join(err, m.Stop()) }()
+	w.say("%d workloads and their configuration stored in %s", workloads, time.Since(began).Round(time.Second))
+	process, err := w.startBeside(ctx, m, workloads)
+	if err != nil {
+		return modelled{}, err
+	}
+	defer process.end()
+	for range model.Probes {
+		if err := m.Await(ctx); err != nil {
+			return modelled{}, fmt.Errorf("start beside %d workloads: %w\n%s", workloads, err, process.said())
+		}
+	}
+	found.caughtUp = time.Since(process.began)
+	var resident []int64
+	for range w.Looks {
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return modelled{}, err
+		}
+		bytes, err := processMemory(process.command.Process.Pid, "VmRSS")
+		if err != nil {
+			return modelled{}, err
+		}
+		resident = append(resident, bytes)
+	}
+	found.resident = megabytes(sample.Median(resident))
+	for round := range w.HugeChanges {
+		changed := time.Now()
+		if err := m.Change(round); err != nil {
+			return modelled{}, err
+		}
+		if err := m.Await(ctx); err != nil {
+			return modelled{}, err
+		}
+		found.latencies = append(found.latencies, time.Since(changed))
+	}
+	written := m.Stamped()
+	found.off = max(written-model.Probes-w.HugeChanges, model.Probes+w.HugeChanges-written)
+	w.say("%d workloads: resident %.1f MB, caught up in %s", workloads, found.resident, found.caughtUp.Round(time.Millisecond))
+	return found, nil
+}
