@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,8 +33,13 @@ func TestCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var requests, bodies []string
+			var (
+				mu               sync.Mutex
+				requests, bodies []string
+			)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
 				requests = append(requests, r.Method+" "+r.URL.String())
 				body, err := io.ReadAll(r.Body)
 				assert.NoError(t, err)
@@ -51,6 +57,8 @@ func TestCount(t *testing.T) {
 			err = client.Count(t.Context(), &eventsv1.Event{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, EventTime: metav1.NewMicroTime(at),
 			})
+			mu.Lock()
+			defer mu.Unlock()
 			const events = "/apis/events.k8s.io/v1/namespaces/shop/events"
 			assert.Equal(t, "GET "+events+"?fieldSelector=metadata.name%3Da&limit=1", requests[0])
 			if tc.want == "" {

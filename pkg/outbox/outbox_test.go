@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,16 +44,17 @@ func (a *api) Create(ctx context.Context, event *eventsv1.Event) error {
 	a.order = append(a.order, event.Name)
 	a.flying++
 	a.most = max(a.most, a.flying)
+	answer := a.answer
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.flying--
 	}()
-	if a.answer == nil {
+	if answer == nil {
 		return nil
 	}
-	return a.answer(ctx, event, attempt)
+	return answer(ctx, event, attempt)
 }
 
 func (a *api) Count(_ context.Context, event *eventsv1.Event) error {
@@ -63,6 +65,33 @@ func (a *api) Count(_ context.Context, event *eventsv1.Event) error {
 		return apierrors.NewConflict(resource, event.Name, errors.New("it has just gone"))
 	}
 	return nil
+}
+
+// tries is how often an Event was written.
+func (a *api) tries(name string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.attempts[name]
+}
+
+// load is how many requests are under way, and were at most.
+func (a *api) load() (now, most int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.flying, a.most
+}
+
+// answers changes the answer.
+func (a *api) answers(answer func(ctx context.Context, event *eventsv1.Event, attempt int) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answer = answer
+}
+
+func (a *api) repeated() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.counted)
 }
 
 func (a *api) created() []string {
@@ -93,10 +122,12 @@ func (r *results) of(m Message) Message {
 	return m
 }
 
-func (r *results) get(name string) Outcome {
+func (r *results) get(name string) Outcome { return r.result(name).Outcome }
+
+func (r *results) result(name string) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.all[name].Outcome
+	return r.all[name]
 }
 
 func message(namespace, name string) Message {
@@ -139,26 +170,26 @@ func TestFailedEventIsWrittenAgain(t *testing.T) {
 	}}
 	run(t, a, func(t *testing.T, o *Outbox) {
 		t.Helper()
-		r, failed := &results{}, 0
+		r, failed := &results{}, atomic.Int32{}
 		m := r.of(message("shop", "a"))
-		m.Failed = func(error) { failed++ }
+		m.Failed = func(error) { failed.Add(1) }
 		o.Put(m)
 		synctest.Wait()
-		assert.Equal(t, 1, a.attempts["a"])
+		assert.Equal(t, 1, a.tries("a"))
 		assert.Equal(t, 1, o.Waiting())
 		pass(time.Second - 1)
-		assert.Equal(t, 1, a.attempts["a"], "not at once")
+		assert.Equal(t, 1, a.tries("a"), "not at once")
 		pass(1)
-		assert.Equal(t, 2, a.attempts["a"])
+		assert.Equal(t, 2, a.tries("a"))
 		pass(2 * time.Second)
-		assert.Equal(t, 3, a.attempts["a"], "later each time")
+		assert.Equal(t, 3, a.tries("a"), "later each time")
 		pass(4 * time.Second)
 		assert.Equal(t, Created, r.get("a"))
-		assert.Equal(t, 3, failed)
-		assert.True(t, r.all["a"].Unclear, "a failed attempt may have stored it")
+		assert.EqualValues(t, 3, failed.Load())
+		assert.True(t, r.result("a").Unclear, "a failed attempt may have stored it")
 		assert.Zero(t, o.Waiting())
 		pass(time.Hour)
-		assert.Equal(t, 4, a.attempts["a"], "it is done")
+		assert.Equal(t, 4, a.tries("a"), "it is done")
 		assert.Empty(t, o.lanes)
 		assert.Empty(t, o.subjects)
 	})
@@ -174,10 +205,10 @@ func TestAttemptsEndWithTheLifeOfAMessage(t *testing.T) {
 		r := &results{}
 		o.Put(r.of(message("shop", "a")))
 		pass(30 * time.Minute)
-		assert.InDelta(t, 35, a.attempts["a"], 1, "the longest wait is a minute")
+		assert.InDelta(t, 35, a.tries("a"), 1, "the longest wait is a minute")
 		pass(31 * time.Minute)
 		assert.Equal(t, Dropped, r.get("a"))
-		assert.False(t, r.all["a"].Unclear, "each attempt was refused")
+		assert.False(t, r.result("a").Unclear, "each attempt was refused")
 		assert.Zero(t, o.Waiting())
 	})
 }
@@ -228,8 +259,8 @@ func TestLostAnswerIsUnclear(t *testing.T) {
 		m.Repeat = true
 		o.Put(m)
 		pass(time.Minute)
-		assert.Equal(t, Result{Outcome: Exists, Unclear: true}, r.all["a"])
-		assert.Empty(t, a.counted, "it is this one")
+		assert.Equal(t, Result{Outcome: Exists, Unclear: true}, r.result("a"))
+		assert.Empty(t, a.repeated(), "it is this one")
 	})
 }
 
@@ -246,7 +277,7 @@ func TestRepeatedEventIsCounted(t *testing.T) {
 		o.Put(m)
 		o.Put(r.of(message("shop", "b")))
 		pass(time.Minute)
-		assert.Equal(t, []string{"gone", "gone"}, a.counted, "a failure is tried again; what is not repeated is not counted")
+		assert.Equal(t, []string{"gone", "gone"}, a.repeated(), "a failure is tried again; what is not repeated is not counted")
 		assert.Equal(t, Exists, r.get("gone"))
 		assert.Equal(t, Exists, r.get("b"))
 	})
@@ -281,7 +312,8 @@ func TestNamespaceThatHangsHoldsUpItselfOnly(t *testing.T) {
 		assert.Len(t, written, 4)
 		assert.Subset(t, written, []string{"h4", "h5", "h6"}, "new Events come before those that have failed")
 		assert.Subset(t, []string{"h0", "h1"}, written[:1], "but these have their share")
-		assert.LessOrEqual(t, a.most, 3)
+		_, most := a.load()
+		assert.LessOrEqual(t, most, 3)
 	})
 }
 
@@ -291,15 +323,17 @@ func TestEventsUnderWayAreBounded(t *testing.T) {
 	run(t, a, func(t *testing.T, o *Outbox) {
 		t.Helper()
 		answer := make(chan struct{})
-		a.answer = func(context.Context, *eventsv1.Event, int) error { <-answer; return nil }
+		a.answers(func(context.Context, *eventsv1.Event, int) error { <-answer; return nil })
 		for n := range 100 {
 			o.Put(message(fmt.Sprint("n", n%25), fmt.Sprint("e", n)))
 		}
 		synctest.Wait()
-		assert.Equal(t, underWay, a.flying)
+		now, _ := a.load()
+		assert.Equal(t, underWay, now)
 		close(answer)
 		pass(0)
-		assert.Equal(t, underWay, a.most)
+		_, most := a.load()
+		assert.Equal(t, underWay, most)
 		assert.Zero(t, o.Waiting())
 		assert.Empty(t, o.lanes)
 	})
@@ -372,7 +406,7 @@ func TestMessagesOfOneSubjectAreBounded(t *testing.T) {
 		put(perSubject)
 		assert.Equal(t, Dropped, r.get("0"), "the oldest goes")
 		assert.Equal(t, perSubject+1, o.Waiting(), "a Warning does not count")
-		a.answer = nil
+		a.answers(nil)
 		pass(2 * time.Minute)
 		assert.Equal(t, Dropped, r.get("0"))
 		for n := range perSubject {
