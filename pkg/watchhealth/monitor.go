@@ -1,0 +1,187 @@
+package watchhealth
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Reason says how a watch fails. The values are labels of a metric.
+type Reason string
+
+// The reasons.
+const (
+	// Refused is an answer of 401 or 403.
+	Refused Reason = "refused"
+	// Failed is any other error in place of an answer.
+	Failed Reason = "failed"
+	// NoAnswer means that the API server took the request and did not answer in time.
+	NoAnswer Reason = "no-answer"
+	// Silent means that a watch was opened and then delivered nothing, not even a bookmark.
+	Silent Reason = "silent"
+	// Incomplete means that a list was cut off, or that it could not be used.
+	Incomplete Reason = "incomplete"
+)
+
+// Status is the state of one watch.
+type Status struct {
+	Watch
+
+	// Since is when the watch began to fail; zero if it works.
+	Since  time.Time
+	Reason Reason
+	// Detail is a sentence fragment that explains the Reason.
+	Detail string
+}
+
+// Healthy reports whether the watch works.
+func (s Status) Healthy() bool { return s.Since.IsZero() }
+
+// Failure is counted.
+type Failure struct {
+	Resource string
+	Reason   Reason
+}
+
+// forget is how long after the last request a watch is no longer reported: its client has given it up. Reflectors retry
+// within about a minute.
+const forget = 5 * time.Minute
+
+// state is what is known of one watch.
+type state struct {
+	Status
+
+	// busy counts the requests that are under way, used is when the last one began or ended.
+	busy int
+	used time.Time
+	// listed is set between a complete list and the watch that follows it.
+	listed bool
+}
+
+// Monitor keeps the state of all lists and watches that go through its transport. The zero value is ready to use. It is safe
+// for concurrent use.
+type Monitor struct {
+	mu      sync.Mutex
+	watches map[Watch]*state
+	counts  map[Failure]uint64
+}
+
+// Statuses returns all watches, sorted.
+func (m *Monitor) Statuses() []Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]Status, 0, len(m.watches))
+	for watch, s := range m.watches {
+		if s.busy == 0 && time.Since(s.used) > forget {
+			delete(m.watches, watch)
+			continue
+		}
+		all = append(all, s.Status)
+	}
+	slices.SortFunc(all, func(a, b Status) int { return a.compare(b.Watch) })
+	return all
+}
+
+// Failing reports whether the watch that covers a namespace fails: its own, or that of all namespaces.
+func (m *Monitor) Failing(resource, namespace string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, watch := range []Watch{{resource, namespace}, {resource, ""}} {
+		if s := m.watches[watch]; s != nil && !s.Healthy() {
+			return true
+		}
+	}
+	return false
+}
+
+// Failures returns how often each resource failed for each reason.
+func (m *Monitor) Failures() map[Failure]uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.counts)
+}
+
+// with calls f with the state of a watch, under the lock.
+func (m *Monitor) with(about Watch, f func(*state)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.watches[about]
+	if !ok {
+		if m.watches == nil {
+			m.watches = map[Watch]*state{}
+			m.counts = map[Failure]uint64{}
+		}
+		s = &state{Status: Status{Watch: about}}
+		m.watches[about] = s
+	}
+	s.used = time.Now()
+	f(s)
+}
+
+// follows reports whether a request belongs to a watch. A list that nothing follows is not reported when it fails: whoever
+// asked for it has the error.
+func (m *Monitor) follows(q request) bool {
+	if q.watch || q.fromCache {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.watches[q.about] != nil
+}
+
+// begin takes note of a request.
+func (m *Monitor) begin(q request) {
+	m.with(q.about, func(s *state) {
+		s.busy++
+		if q.page || q.streaming {
+			return
+		}
+		if s.listed && !q.watch {
+			m.fail(s, Incomplete, "its lists are answered, but cannot be used", s.used)
+		}
+		s.listed = false
+	})
+}
+
+// end takes note that a request is over.
+func (m *Monitor) end(q request) {
+	m.with(q.about, func(s *state) { s.busy-- })
+}
+
+// failed takes note of a failure that began at some time.
+func (m *Monitor) failed(q request, reason Reason, detail string, since time.Time) {
+	m.with(q.about, func(s *state) { m.fail(s, reason, detail, since) })
+}
+
+func (m *Monitor) fail(s *state, reason Reason, detail string, since time.Time) {
+	if s.Healthy() {
+		s.Since = since
+	}
+	s.Reason, s.Detail = reason, detail
+	m.counts[Failure{s.Resource, reason}]++
+}
+
+// opened takes note of a watch that the API server has accepted. One that was silent before has to say something first.
+func (m *Monitor) opened(q request) {
+	m.with(q.about, func(s *state) {
+		if s.Reason != Silent {
+			s.Status = Status{Watch: q.about}
+		}
+	})
+}
+
+// delivered takes note of the first bytes of a watch.
+func (m *Monitor) delivered(q request) {
+	m.with(q.about, func(s *state) { s.Status = Status{Watch: q.about} })
+}
+
+// listed takes note of a complete list.
+func (m *Monitor) listed(q request) {
+	m.with(q.about, func(s *state) { s.listed = true })
+}
+
+// unserved takes note that the API server does not have the resource: there is nothing to see.
+func (m *Monitor) unserved(q request) {
+	m.with(q.about, func(s *state) { s.Status = Status{Watch: q.about} })
+}

@@ -1,0 +1,98 @@
+package watchhealth
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// Watch names what a list or a watch is about.
+type Watch struct {
+	// Resource is written as in the rule of a Role: "secrets", "deployments.apps"; with the name of the object where only that
+	// is watched: "secrets/pod-reloader-digest-key".
+	Resource string
+	// Namespace is empty for all namespaces, and for a resource that has none.
+	Namespace string
+}
+
+// String is for messages.
+func (w Watch) String() string {
+	if w.Namespace == "" {
+		return w.Resource
+	}
+	return w.Resource + " in namespace " + w.Namespace
+}
+
+// compare sorts.
+func (w Watch) compare(other Watch) int {
+	return cmp.Or(cmp.Compare(w.Resource, other.Resource), cmp.Compare(w.Namespace, other.Namespace))
+}
+
+// request is a list or a watch.
+type request struct {
+	about Watch
+	watch bool
+	// streaming watches ask for the present state as initial events, which older API servers do not have.
+	streaming bool
+	// fromCache marks the list of a reflector, page the later pages of one.
+	fromCache, page bool
+}
+
+// parse reads a request; false if it is neither a list nor a watch.
+func parse(r *http.Request) (request, bool) {
+	about, ok := collection(r.URL.Path)
+	if r.Method != http.MethodGet || !ok {
+		return request{}, false
+	}
+	query := r.URL.Query()
+	if name := oneName(query); name != "" {
+		about.Resource += "/" + name
+	}
+	watch := query.Get("watch")
+	return request{
+		about:     about,
+		watch:     watch == "true" || watch == "1",
+		streaming: query.Get("sendInitialEvents") == "true",
+		fromCache: query.Has("resourceVersion"),
+		page:      query.Has("continue"),
+	}, true
+}
+
+// collection reads a path like /apis/apps/v1/namespaces/shop/deployments. The address of the API server may have a path of
+// its own in front of it.
+func collection(path string) (Watch, bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var group string
+	for len(parts) > 0 && parts[0] != "api" && parts[0] != "apis" {
+		parts = parts[1:]
+	}
+	switch {
+	case len(parts) > 2 && parts[0] == "api": // api, version
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis": // apis, group, version
+		group, parts = "."+parts[1], parts[3:]
+	default:
+		return Watch{}, false
+	}
+	switch {
+	case len(parts) == 1:
+		return Watch{Resource: parts[0] + group}, true
+	case len(parts) == 3 && parts[0] == "namespaces":
+		return Watch{Resource: parts[2] + group, Namespace: parts[1]}, true
+	default:
+		return Watch{}, false
+	}
+}
+
+// oneName returns the name of the one object that a list or watch is limited to.
+func oneName(query url.Values) string {
+	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
+}

@@ -1,0 +1,206 @@
+package watchhealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// watchAnswer is how long a watch may wait for the header of its response, which the API server sends at once.
+	watchAnswer = 30 * time.Second
+	// answer is the same for all other requests. The API server ends those after 60 s by itself.
+	answer = 70 * time.Second
+	// watchSilence is how long a watch may deliver nothing. The API server sends a bookmark about every minute.
+	watchSilence = 2 * time.Minute
+	// silence is how long the body of another response may pause.
+	silence = time.Minute
+)
+
+// timeout is the error of a request that was given up. It is no network error: client-go would retry those at once.
+type timeout struct {
+	what  string
+	after time.Duration
+}
+
+func (t timeout) Error() string { return fmt.Sprintf("%s within %s", t.what, t.after) }
+
+// Wrap is for rest.Config.Wrap.
+func (m *Monitor) Wrap(next http.RoundTripper) http.RoundTripper {
+	return &transport{monitor: m, next: next}
+}
+
+type transport struct {
+	monitor *Monitor
+	next    http.RoundTripper
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip sends a request and bounds the wait for its answer.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	e := &exchange{monitor: t.monitor, caller: r.Context(), cancel: cancel, began: time.Now()}
+	e.request, e.followed = parse(r)
+	e.followed = e.followed && t.monitor.follows(e.request)
+	if e.followed {
+		t.monitor.begin(e.request)
+	}
+	limit := answer
+	if e.request.watch {
+		limit = watchAnswer
+	}
+	giveUp := time.AfterFunc(limit, func() { cancel(timeout{"the API server did not answer", limit}) })
+	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	if !giveUp.Stop() && err == nil {
+		_ = response.Body.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		err = e.fail(ctx, err)
+		e.done()
+		return nil, err
+	}
+	e.answered(response.StatusCode)
+	response.Body = newBody(ctx, e, response.Body, response.StatusCode)
+	return response, nil
+}
+
+// exchange is one request with its response.
+type exchange struct {
+	monitor  *Monitor
+	request  request
+	followed bool
+	caller   context.Context //nolint:containedctx // a response body has no context of its own
+	cancel   context.CancelCauseFunc
+	began    time.Time
+	once     sync.Once
+}
+
+// fail takes note of an error in place of an answer, and returns the one that the caller gets.
+func (e *exchange) fail(ctx context.Context, err error) error {
+	reason := Failed
+	if cause := (timeout{}); errors.As(context.Cause(ctx), &cause) {
+		reason, err = NoAnswer, cause
+	}
+	if e.followed && e.caller.Err() == nil {
+		e.monitor.failed(e.request, reason, err.Error(), e.began)
+	}
+	return err
+}
+
+// answered takes note of the status of an answer.
+func (e *exchange) answered(status int) {
+	switch {
+	case !e.followed, status == http.StatusGone:
+	case status == http.StatusNotFound:
+		e.monitor.unserved(e.request)
+	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):
+		// The API server has no streaming lists; the client lists instead.
+	case status == http.StatusUnauthorized:
+		e.monitor.failed(e.request, Refused, "the API server does not accept the credentials (401)", e.began)
+	case status == http.StatusForbidden:
+		e.monitor.failed(e.request, Refused, "it is forbidden (403): grant get, list and watch", e.began)
+	case status >= http.StatusBadRequest:
+		e.monitor.failed(e.request, Failed, fmt.Sprintf("the API server answers %d %s", status, http.StatusText(status)), e.began)
+	case e.request.watch:
+		e.monitor.opened(e.request)
+	}
+}
+
+// done releases what belongs to the request.
+func (e *exchange) done() {
+	e.once.Do(func() {
+		e.cancel(nil)
+		if e.followed {
+			e.monitor.end(e.request)
+		}
+	})
+}
+
+// body is the body of a response that does not wait for its bytes for ever.
+type body struct {
+	io.ReadCloser
+	exchange *exchange
+	ctx      context.Context //nolint:containedctx // as above
+	limit    time.Duration
+	timer    *time.Timer
+	success  bool
+	// last is when bytes came last; any is set once there were some. Only Read has them.
+	last time.Time
+	any  bool
+	// ended is set once the end was seen.
+	ended atomic.Bool
+}
+
+func newBody(ctx context.Context, e *exchange, next io.ReadCloser, status int) *body {
+	b := &body{ReadCloser: next, exchange: e, ctx: ctx, limit: silence, last: time.Now(), success: status == http.StatusOK}
+	if e.request.watch {
+		b.limit = watchSilence
+	}
+	b.timer = time.AfterFunc(b.limit, func() { e.cancel(timeout{"the API server sent nothing", b.limit}) })
+	b.timer.Stop()
+	return b
+}
+
+// Read waits for bytes, but not for ever. The time in which nothing is asked for does not count.
+func (b *body) Read(p []byte) (int, error) {
+	b.timer.Reset(b.limit)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	if n > 0 {
+		b.last = time.Now()
+		if !b.any && b.watches() {
+			b.exchange.monitor.delivered(b.exchange.request)
+		}
+		b.any = true
+	}
+	if err != nil {
+		err = b.over(err)
+	}
+	return n, err
+}
+
+// watches reports whether this is a watch that was opened.
+func (b *body) watches() bool { return b.exchange.followed && b.exchange.request.watch && b.success }
+
+// over takes note of the end of a body, and returns the error that the caller gets.
+func (b *body) over(err error) error {
+	if b.ended.Swap(true) {
+		return err
+	}
+	var silent timeout
+	cut := errors.As(context.Cause(b.ctx), &silent)
+	switch {
+	case !b.exchange.followed || !b.success || b.exchange.caller.Err() != nil:
+	case b.exchange.request.watch && cut:
+		b.exchange.monitor.failed(b.exchange.request, Silent, silent.Error()+", not even a bookmark", b.last)
+		return io.EOF // the reflector goes on with a new watch from here
+	case b.exchange.request.watch:
+	case errors.Is(err, io.EOF):
+		b.exchange.monitor.listed(b.exchange.request)
+	default:
+		b.exchange.monitor.failed(b.exchange.request, Incomplete, "its list was cut off", b.exchange.began)
+	}
+	if cut {
+		return silent
+	}
+	return err
+}
+
+// Close ends the exchange. A list of which the client does not want the rest is one that it could not use, if it lists again.
+func (b *body) Close() error {
+	b.timer.Stop()
+	if e := b.exchange; !b.ended.Load() && e.followed && b.success && !e.request.watch && e.caller.Err() == nil {
+		e.monitor.listed(e.request)
+	}
+	err := b.ReadCloser.Close()
+	b.exchange.done()
+	return err
+}

@@ -1,0 +1,375 @@
+package watchhealth_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+)
+
+const (
+	list      = "/api/v1/secrets?resourceVersion=0"
+	watch     = "/api/v1/secrets?watch=true"
+	streaming = watch + "&sendInitialEvents=true"
+	single    = "/api/v1/namespaces/shop/secrets/db"
+)
+
+var (
+	secrets   = watchhealth.Watch{Resource: "secrets"}
+	errBroken = errors.New("connection reset by peer")
+)
+
+// server answers requests as a test says.
+type server func(r *http.Request) (*http.Response, error)
+
+func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+
+// status answers with a status and a body that ends.
+func status(code int) server { return content(code, strings.NewReader("content")) }
+
+func content(code int, body io.Reader) server {
+	return func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: code, Body: io.NopCloser(body)}, nil
+	}
+}
+
+// hang takes a request and never answers.
+func hang(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// stream answers at once and then sends what comes out of a channel, until the request ends.
+func stream(chunks <-chan string) server {
+	return func(r *http.Request) (*http.Response, error) {
+		here, there := io.Pipe()
+		go func() {
+			for {
+				select {
+				case chunk := <-chunks:
+					_, _ = io.WriteString(there, chunk)
+				case <-r.Context().Done():
+					_ = there.CloseWithError(r.Context().Err())
+					return
+				}
+			}
+		}()
+		return &http.Response{StatusCode: http.StatusOK, Body: here}, nil
+	}
+}
+
+// client sends requests through a Monitor.
+type client struct {
+	t       *testing.T
+	monitor *watchhealth.Monitor
+}
+
+func newClient(t *testing.T) client {
+	t.Helper()
+	return client{t: t, monitor: &watchhealth.Monitor{}}
+}
+
+func (c client) send(ctx context.Context, url string, s server) (*http.Response, error) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api"+url, http.NoBody)
+	require.NoError(c.t, err)
+	return c.monitor.Wrap(s).RoundTrip(r)
+}
+
+// do sends a request and reads the response to its end.
+func (c client) do(url string, s server) error {
+	c.t.Helper()
+	response, err := c.send(c.t.Context(), url, s)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return errors.Join(err, response.Body.Close())
+}
+
+// status returns that of the watch of Secrets.
+func (c client) status() watchhealth.Status {
+	c.t.Helper()
+	all := c.monitor.Statuses()
+	require.Len(c.t, all, 1)
+	require.Equal(c.t, secrets, all[0].Watch)
+	return all[0]
+}
+
+func TestAnswersDecideTheHealthOfAWatch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		url    string
+		server server
+		want   watchhealth.Reason // empty: healthy
+	}{
+		"watch opened":                   {watch, status(200), ""},
+		"list":                           {list, status(200), ""},
+		"watch forbidden":                {watch, status(403), watchhealth.Refused},
+		"list forbidden":                 {list, status(403), watchhealth.Refused},
+		"streaming list forbidden":       {streaming, status(403), watchhealth.Refused},
+		"credentials expired":            {watch, status(401), watchhealth.Refused},
+		"server error":                   {list, status(500), watchhealth.Failed},
+		"version too old":                {watch, status(410), ""},
+		"resource not served":            {list, status(404), ""},
+		"streaming lists are not served": {streaming, status(422), ""},
+		"malformed watch":                {watch, status(422), watchhealth.Failed},
+		"broken connection":              {watch, func(*http.Request) (*http.Response, error) { return nil, errBroken }, watchhealth.Failed},
+		"no answer":                      {watch, hang, watchhealth.NoAnswer},
+		"list without answer":            {list, hang, watchhealth.NoAnswer},
+		"list that is cut":               {list, content(200, io.MultiReader(strings.NewReader("half"), broken{})), watchhealth.Incomplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t)
+				began := time.Now()
+				err := client.do(c.url, c.server)
+				got := client.status()
+				assert.Equal(t, c.want, got.Reason)
+				assert.Equal(t, c.want == "", got.Healthy())
+				assert.Equal(t, c.want != "", client.monitor.Failing("secrets", "shop"))
+				if c.want == "" {
+					assert.Empty(t, client.monitor.Failures())
+					return
+				}
+				assert.Equal(t, began, got.Since, "it fails since it was asked for")
+				assert.NotEmpty(t, got.Detail)
+				assert.Equal(t, map[watchhealth.Failure]uint64{{Resource: "secrets", Reason: c.want}: 1}, client.monitor.Failures())
+				if c.want == watchhealth.NoAnswer {
+					assert.ErrorContains(t, err, "did not answer within")
+				}
+			})
+		})
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestRequestsAreGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		url    string
+		server server
+		after  time.Duration
+	}{
+		"watch without answer":    {watch, hang, 30 * time.Second},
+		"list without answer":     {list, hang, 70 * time.Second},
+		"read without answer":     {single, hang, 70 * time.Second},
+		"list that stops":         {list, stream(nil), time.Minute},
+		"read that stops":         {single, stream(nil), time.Minute},
+		"watch that says nothing": {watch, stream(nil), 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				_ = newClient(t).do(c.url, c.server)
+				assert.Equal(t, c.after, time.Since(began))
+			})
+		})
+	}
+}
+
+func TestSilentWatchEndsLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		began := time.Now()
+		require.NoError(t, client.do(watch, stream(nil)), "the reflector opens the next one where this one was")
+		got := client.status()
+		assert.Equal(t, watchhealth.Silent, got.Reason)
+		assert.Equal(t, began, got.Since)
+	})
+}
+
+func TestSilentWatchIsHealthyOnceItDelivers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(watch, stream(nil)))
+		chunks := make(chan string)
+		response, err := client.send(t.Context(), watch, stream(chunks))
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, response.Body.Close()) }()
+		assert.False(t, client.status().Healthy(), "it was opened before, too")
+		go func() { _, _ = io.Copy(io.Discard, response.Body) }()
+		chunks <- "bookmark"
+		synctest.Wait()
+		assert.True(t, client.status().Healthy())
+	})
+}
+
+func TestWatchThatDeliversBookmarksGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		chunks := make(chan string)
+		response, err := client.send(ctx, watch, stream(chunks))
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, response.Body.Close()) }()
+		var ended atomic.Bool
+		go func() {
+			_, _ = io.Copy(io.Discard, response.Body)
+			ended.Store(true)
+		}()
+		for range 10 {
+			<-time.After(119 * time.Second)
+			chunks <- "bookmark"
+		}
+		synctest.Wait()
+		assert.False(t, ended.Load())
+		assert.True(t, client.status().Healthy())
+		cancel()
+		synctest.Wait()
+		assert.True(t, ended.Load())
+		assert.True(t, client.status().Healthy(), "its client has ended it")
+	})
+}
+
+// A client that is busy reads nothing for a while. The API server is not to blame.
+func TestSlowReaderIsNotSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		response, err := client.send(t.Context(), list, status(200))
+		require.NoError(t, err)
+		<-time.After(time.Hour)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.True(t, client.status().Healthy())
+	})
+}
+
+func TestListAloneDoesNotHealAWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(watch, status(403)))
+		since := client.status().Since
+		<-time.After(time.Minute)
+		require.NoError(t, client.do(list, status(200)))
+		assert.Equal(t, since, client.status().Since, "list is allowed, watch is not")
+		require.NoError(t, client.do(watch, status(403)))
+		assert.Equal(t, since, client.status().Since)
+		require.NoError(t, client.do(watch, status(200)))
+		assert.True(t, client.status().Healthy())
+	})
+}
+
+func TestListsThatNoWatchFollowsAreUnusable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(list, status(200)))
+		require.NoError(t, client.do(list+"&continue=x", status(200)))
+		require.NoError(t, client.do(streaming, status(422)))
+		assert.True(t, client.status().Healthy(), "pages and the attempt at a streaming list are no second list")
+		require.NoError(t, client.do(list, status(200)))
+		assert.Equal(t, watchhealth.Incomplete, client.status().Reason)
+		require.NoError(t, client.do(watch, status(200)))
+		require.NoError(t, client.do(list, status(200)))
+		assert.True(t, client.status().Healthy(), "a watch was opened in between")
+
+		response, err := client.send(t.Context(), list, status(200))
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, watchhealth.Incomplete, client.status().Reason)
+	})
+}
+
+func TestListOfWhichTheRestIsNotReadIsUnusable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		for range 2 {
+			response, err := client.send(t.Context(), list, status(200))
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+		}
+		assert.Equal(t, watchhealth.Incomplete, client.status().Reason)
+	})
+}
+
+func TestOnlyWatchesAreReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(single, status(403)))
+		require.NoError(t, client.do("/api/v1/events", status(403)))
+		assert.Empty(t, client.monitor.Statuses(), "whoever asked for a list of its own has the error")
+		require.NoError(t, client.do("/api/v1/events?watch=true", status(200)))
+		require.NoError(t, client.do("/api/v1/events", status(403)))
+		assert.False(t, client.monitor.Statuses()[0].Healthy())
+	})
+}
+
+func TestCallerThatLeavesIsNoFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := client.send(ctx, watch, hang) //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.True(t, client.status().Healthy())
+	})
+}
+
+func TestWatchOfANamespaceFailsForThatNamespace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do("/api/v1/namespaces/shop/secrets?watch=true", status(403)))
+		assert.True(t, client.monitor.Failing("secrets", "shop"))
+		assert.False(t, client.monitor.Failing("secrets", "bank"))
+		assert.False(t, client.monitor.Failing("configmaps", "shop"))
+	})
+}
+
+func TestWatchThatWasGivenUpIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(watch, status(403)))
+		<-time.After(4 * time.Minute)
+		assert.Len(t, client.monitor.Statuses(), 1, "reflectors retry within a minute or two")
+		response, err := client.send(t.Context(), watch, status(200))
+		require.NoError(t, err)
+		<-time.After(time.Hour)
+		assert.Len(t, client.monitor.Statuses(), 1, "it is open")
+		require.NoError(t, response.Body.Close())
+		<-time.After(6 * time.Minute)
+		assert.Empty(t, client.monitor.Statuses())
+	})
+}
+
+func TestStatusesAreSorted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		for _, url := range []string{"/apis/apps/v1/deployments", "/api/v1/namespaces/b/secrets", "/api/v1/namespaces/a/secrets", "/api/v1/configmaps"} {
+			require.NoError(t, client.do(url+"?watch=true", status(200)))
+		}
+		var names []string
+		for _, s := range client.monitor.Statuses() {
+			names = append(names, s.String())
+		}
+		assert.Equal(t, []string{"configmaps", "deployments.apps", "secrets in namespace a", "secrets in namespace b"}, names)
+	})
+}
