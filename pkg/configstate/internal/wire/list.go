@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ type List struct {
 // ReadList reads a PartialObjectMetadataList to its end, one item at a time: what it takes is the memory of its largest
 // item, however long the list is.
 func ReadList(r io.Reader, keep Keep) (List, error) {
-	l := listReader{stream: stream{r: r, left: 1 << 62}, keep: keep}
+	l := listReader{stream: stream{r: r, left: unbounded}, keep: keep}
 	if err := l.read(); err != nil {
 		return List{}, fmt.Errorf("read a list of metadata: %w", err)
 	}
@@ -44,17 +45,16 @@ func (l *listReader) read() error {
 		return errors.New("the response is not protobuf, as was asked for")
 	}
 	found := false
-	err = l.each(func(number int, length int64) error {
+	err = l.fields(func(number int, length int64) error {
 		if number != 2 { // all of Unknown but raw
 			return l.step(length)
 		}
 		found = true
-		outer := l.left
 		l.left = length
-		if err := l.each(l.field); err != nil {
+		if err := l.fields(l.field); err != nil {
 			return err
 		}
-		l.left = outer - length
+		l.left = unbounded
 		return nil
 	})
 	if err == nil && !found {
@@ -86,18 +86,22 @@ func (l *listReader) field(number int, length int64) error {
 	return nil
 }
 
+// unbounded is the length of the outermost message, which has none but that of the response.
+const unbounded = -1
+
 // stream reads the fields of a message that is not in memory as a whole.
 type stream struct {
 	r    io.Reader
-	left int64 // bytes of the current message
+	left int64 // bytes of the current message, or unbounded
 }
 
-// each calls visit with the number and length of every length-delimited field; visit must consume the field.
-func (s *stream) each(visit func(number int, length int64) error) error {
-	for s.left > 0 {
+// fields calls visit with the number and length of every length-delimited field; visit must consume the field. Only an
+// unbounded message may end with the response: in any other the rest is missing, however long it was said to be.
+func (s *stream) fields(visit func(number int, length int64) error) error {
+	for s.left != 0 {
 		tag, err := s.varint()
-		if errors.Is(err, io.EOF) && s.left > largest {
-			return nil // the outermost message has no length but that of the response
+		if errors.Is(err, io.EOF) && s.left == unbounded {
+			return nil
 		}
 		if err != nil {
 			return noEOF(err)
@@ -110,7 +114,7 @@ func (s *stream) each(visit func(number int, length int64) error) error {
 		if err != nil {
 			return noEOF(err)
 		}
-		if length > uint64(s.left) {
+		if s.left != unbounded && length > uint64(s.left) || length > math.MaxInt64 {
 			return errTruncated
 		}
 		if err := visit(int(number), int64(length)); err != nil {
@@ -131,7 +135,9 @@ func (s *stream) varint() (uint64, error) {
 			}
 			return 0, err
 		}
-		s.left--
+		if err := s.consume(1); err != nil {
+			return 0, err
+		}
 		value |= uint64(one[0]&0x7f) << shift
 		if one[0] < 0x80 {
 			return value, nil
@@ -142,13 +148,29 @@ func (s *stream) varint() (uint64, error) {
 
 // take reads the bytes of a field.
 func (s *stream) take(buffer *Buffer, length int64) ([]byte, error) {
-	s.left -= length
+	if err := s.consume(length); err != nil {
+		return nil, err
+	}
 	return buffer.Fill(s.r, int(min(length, largest+1)))
 }
 
 // step passes over the bytes of a field.
 func (s *stream) step(length int64) error {
-	s.left -= length
+	if err := s.consume(length); err != nil {
+		return err
+	}
 	_, err := io.CopyN(io.Discard, s.r, length)
 	return noEOF(err)
+}
+
+// consume counts bytes of the current message.
+func (s *stream) consume(n int64) error {
+	if s.left == unbounded {
+		return nil
+	}
+	if n > s.left {
+		return errTruncated
+	}
+	s.left -= n
+	return nil
 }

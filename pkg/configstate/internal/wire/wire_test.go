@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -196,6 +197,45 @@ func TestTruncated(t *testing.T) {
 		_, err := wire.ReadEvent(bytes.NewReader(event[:n+1]), &wire.Buffer{}, ours)
 		require.Error(t, err, "%d of %d bytes of an event", n+1, len(event))
 		assert.NotEqual(t, io.EOF, err)
+	}
+}
+
+// TestListThatEndsEarlyIsAnError cuts a list where an item ends: what is there is well-formed, but for the length of the whole.
+func TestListThatEndsEarlyIsAnError(t *testing.T) {
+	t.Parallel()
+	item, err := (&metav1.PartialObjectMetadata{ObjectMeta: metadata("a")}).Marshal()
+	require.NoError(t, err)
+	items := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), item)
+	for name, missing := range map[string]int{"nothing is missing": 0, "one byte": 1, "an item": len(items), "a large rest": 17 << 20, "a huge rest": 1 << 40} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := protowire.AppendTag([]byte("k8s\x00"), 2, protowire.BytesType)
+			body = append(protowire.AppendVarint(body, uint64(len(items)+missing)), items...)
+			list, err := wire.ReadList(bytes.NewReader(body), ours)
+			if missing == 0 {
+				require.NoError(t, err)
+				assert.Len(t, list.Items, 1)
+				return
+			}
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		})
+	}
+}
+
+// TestFieldsStayWithinTheList has an item that is longer than the list it is in.
+func TestFieldsStayWithinTheList(t *testing.T) {
+	t.Parallel()
+	for name, inner := range map[string][]byte{
+		"a field longer than the rest": {0x12, 0x7f, 0x00},
+		"a number that has no end":     {0x12, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := protowire.AppendTag([]byte("k8s\x00"), 2, protowire.BytesType)
+			body = append(protowire.AppendBytes(body, inner), bytes.Repeat([]byte{1}, 1000)...)
+			_, err := wire.ReadList(bytes.NewReader(body), ours)
+			require.Error(t, err)
+		})
 	}
 }
 
