@@ -2,15 +2,26 @@ package configstate
 
 import (
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// put takes in an object as a watch delivers it.
-func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata) {
+// giveUpSync is how long a watch that fails holds up Synced.
+const giveUpSync = time.Minute
+
+// anytime is for what a watch delivers: it is taken in whatever was delivered before.
+func anytime(uint64) bool { return true }
+
+// put takes in an object, if fresh says so of what its watch has delivered so far.
+func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(delivered uint64) bool) {
 	s.mu.Lock()
+	if !fresh(s.delivered[w]) {
+		s.mu.Unlock()
+		return
+	}
 	at := space{w.kind, meta.Namespace}
 	objects := s.objects[at]
 	if objects == nil {
@@ -19,6 +30,7 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata) {
 	}
 	kind, changed := difference(objects, meta)
 	objects[meta.Name] = objectOf(meta)
+	s.delivered[w]++
 	initial := !s.syncedLocked()
 	s.mu.Unlock()
 	if changed {
@@ -39,15 +51,20 @@ func objectOf(meta *metav1.PartialObjectMetadata) object {
 	return object{uid: string(meta.UID), resourceVersion: meta.ResourceVersion, annotations: meta.Annotations}
 }
 
-// remove takes in that an object is gone.
-func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata) {
+// remove takes in that an object is gone, if fresh says so of what its watch has delivered so far.
+func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(delivered uint64) bool) {
 	s.mu.Lock()
+	if !fresh(s.delivered[w]) {
+		s.mu.Unlock()
+		return
+	}
 	at := space{w.kind, meta.Namespace}
 	_, known := s.objects[at][meta.Name]
 	delete(s.objects[at], meta.Name)
 	if len(s.objects[at]) == 0 {
 		delete(s.objects, at)
 	}
+	s.delivered[w]++
 	initial := !s.syncedLocked()
 	s.mu.Unlock()
 	s.digests.drop(key{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
@@ -80,6 +97,7 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 	}
 	maps.Copy(s.objects, fresh)
 	s.status[w] = progress{synced: true}
+	s.delivered[w]++
 	s.mu.Unlock()
 
 	for _, event := range events {
@@ -108,11 +126,17 @@ func (s *Store) takeOutLocked(w *watcher, fresh map[space]map[string]object) []k
 	return gone
 }
 
-// attempted takes in that a watch could not list its objects.
+// attempted takes in that a watch could not list its objects. One that fails for long counts as refused, so that the rest
+// goes on: what it does not know is read where it is needed.
 func (s *Store) attempted(w *watcher, refused bool) {
 	s.mu.Lock()
 	if p := s.status[w]; !p.synced {
-		s.status[w] = progress{refused: refused}
+		now := time.Now()
+		if p.failing.IsZero() {
+			p.failing = now
+		}
+		p.refused = refused || now.Sub(p.failing) >= giveUpSync
+		s.status[w] = p
 	}
 	s.mu.Unlock()
 	s.announce()

@@ -92,11 +92,15 @@ type Store struct {
 	objects map[space]map[string]object
 	// status has the watches that have got somewhere.
 	status map[*watcher]progress
+	// delivered counts what each watch has delivered.
+	delivered map[*watcher]uint64
 }
 
 // progress is how far a watch has come.
 type progress struct {
 	synced, refused bool
+	// failing is when it failed first.
+	failing time.Time
 }
 
 // readLimit bounds one request for one object. Callers have shorter deadlines of their own, but they may all leave.
@@ -128,6 +132,8 @@ func New(o Options) (*Store, error) {
 		watchers: make(map[space]*watcher),
 		objects:  make(map[space]map[string]object),
 		status:   make(map[*watcher]progress),
+
+		delivered: make(map[*watcher]uint64),
 	}
 	namespaces := o.Namespaces
 	if len(namespaces) == 0 {

@@ -213,7 +213,7 @@ func (s *sink) put(object any) error {
 	if err != nil {
 		return err
 	}
-	s.store.put(s.watcher, meta)
+	s.store.put(s.watcher, meta, anytime)
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (s *sink) Delete(object any) error {
 	if err != nil {
 		return err
 	}
-	s.store.remove(s.watcher, meta)
+	s.store.remove(s.watcher, meta, anytime)
 	return nil
 }
 

@@ -1,0 +1,40 @@
+package configstate
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Recheck reads the metadata of one config object and takes it in as if its watch had delivered it: where it is another
+// version than the one that is known, the handlers of OnEvent are called. It is for the time in which the watch fails. What
+// the watch delivers while the read is under way may be newer, and stays.
+func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
+	k := key{namespace, ref}
+	w := s.watcherOf(k)
+	if w == nil {
+		return nil // out of scope
+	}
+	s.mu.RLock()
+	before, known := s.delivered[w], s.objects[space{ref.Kind, namespace}][ref.Name]
+	s.mu.RUnlock()
+	fresh := func(delivered uint64) bool { return delivered == before }
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	found, exists, err := s.client.meta(ctx, k)
+	if err != nil {
+		return &ReadError{Namespace: namespace, Ref: ref, Err: err}
+	}
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}}
+	if !exists {
+		s.remove(w, meta, fresh)
+		return nil
+	}
+	meta.UID, meta.ResourceVersion = types.UID(found.UID), found.ResourceVersion
+	meta.Annotations = known.annotations // this read leaves them out
+	s.put(w, meta, fresh)
+	return nil
+}

@@ -1,0 +1,121 @@
+package configstate_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// lists are the prefix of requests that list or watch Secrets, and of no others.
+const lists = "/api/v1/secrets"
+
+// blind is a Store whose watch of Secrets has worked for a while and is refused now.
+func blind(t *testing.T, s *server) *fixture {
+	t.Helper()
+	f := newFixture(t, s, func(o *configstate.Options) {
+		o.OwnAnnotations = func(key string) bool { return key == "ours" }
+	}).start(t)
+	f.next(t)
+	s.refusing(lists, http.StatusForbidden)
+	s.breakWatches()
+	return f
+}
+
+func TestRecheckReportsWhatTheWatchDoesNot(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	first := secret("a", "db", "x")
+	first.Annotations = map[string]string{"ours": "yes"}
+	s.put(first)
+	f := blind(t, s)
+	check := func(name string) {
+		t.Helper()
+		require.NoError(t, f.Recheck(t.Context(), "a", sec(name)))
+	}
+	state := func() digest.State { return f.Observe("a", []reference.Ref{sec("db")})[sec("db")] }
+
+	check("db")
+	check("none")
+	assert.Empty(t, f.events, "nothing has changed")
+
+	second := s.put(secret("a", "db", "y"))
+	check("db")
+	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
+	assert.Equal(t, second.GetResourceVersion(), state().ResourceVersion)
+	assert.Equal(t, map[string]string{"ours": "yes"}, f.Annotations("a", sec("db")), "what the read leaves out stays")
+	check("db")
+	assert.Empty(t, f.events, "it is reported once")
+
+	s.remove(second)
+	check("db")
+	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Deleted}, f.next(t))
+	assert.True(t, state().Absent)
+
+	s.put(secret("a", "db", "z"))
+	check("db")
+	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Added}, f.next(t))
+}
+
+func TestRecheckOfAWatchThatNeverWorked(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "db", "x"))
+	s.refusing(lists, http.StatusForbidden)
+	f := newFixture(t, s, nil).start(t)
+	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Added}, f.next(t))
+	assert.Empty(t, f.Observe("a", []reference.Ref{sec("other")}), "an object that nobody looked at is not absent")
+	s.put(secret("a", "db", "y"))
+	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
+}
+
+func TestRecheckLeavesWhatTheWatchDeliversMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *server, old client){
+		"modified": func(s *server, _ client) { s.put(secret("a", "db", "y")) },
+		"deleted":  func(s *server, old client) { s.remove(old) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			old := s.put(secret("a", "db", "x"))
+			f := newFixture(t, s, nil).start(t)
+			f.next(t)
+			// The change arrives after the read has begun, and before its answer is taken in.
+			s.holding(func(*http.Request) {
+				change(s, old)
+				f.next(t)
+				s.holding(nil)
+			})
+			before := s.version
+			require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+			assert.Greater(t, s.version, before)
+			assert.Empty(t, f.events)
+		})
+	}
+}
+
+func TestRecheckOutOfScopeAsksNobody(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{"a"} }).start(t)
+	require.NoError(t, f.Recheck(t.Context(), "b", sec("db")))
+	assert.Empty(t, s.seen())
+}
+
+func TestRecheckThatFailsNamesTheObject(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, nil).start(t)
+	s.refusing("/api/v1/namespaces", http.StatusForbidden)
+	err := f.Recheck(t.Context(), "a", sec("db"))
+	require.Len(t, configstate.ReadErrors(err), 1)
+	assert.ErrorContains(t, err, "secret/db")
+}
