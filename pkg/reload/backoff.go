@@ -7,9 +7,10 @@ import (
 )
 
 // backoff says when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
-// tried again within seconds; what somebody must mend first, ever more rarely. Each workload has its own pace.
+// tried again within seconds; what somebody must mend first, ever more rarely, but missing rights every half minute: they are
+// granted for all workloads at once. Each workload has its own pace.
 type backoff struct {
-	soon, rarely workqueue.TypedRateLimiter[Key]
+	soon, refused, rarely workqueue.TypedRateLimiter[Key]
 	// conflicts is the pace of soon for requests that the webhook rejects because the configuration has moved on. They are
 	// counted on their own: after some, a request asks for the live state.
 	conflicts workqueue.TypedRateLimiter[Key]
@@ -19,11 +20,13 @@ type backoff struct {
 const (
 	firstSoon, longestSoon     = 25 * time.Millisecond, 3 * time.Second
 	firstRarely, longestRarely = time.Second, 5 * time.Minute
+	longestRefused             = 30 * time.Second
 )
 
 func newBackoff() backoff {
 	return backoff{
 		soon:      workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstSoon, longestSoon),
+		refused:   workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRarely, longestRefused),
 		rarely:    workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRarely, longestRarely),
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstSoon, longestSoon),
 	}
@@ -36,6 +39,8 @@ func (b backoff) when(key Key, t trouble) time.Duration {
 		return b.conflicts.When(key)
 	case t.soon:
 		return b.soon.When(key)
+	case t.refused:
+		return b.refused.When(key)
 	default:
 		return b.rarely.When(key)
 	}
@@ -55,12 +60,13 @@ func (b backoff) lingers(key Key) bool {
 
 // failing reports whether the last attempt at a workload failed.
 func (b backoff) failing(key Key) bool {
-	return b.soon.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
+	return b.soon.NumRequeues(key)+b.refused.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
 }
 
 // forget starts a workload's pace anew.
 func (b backoff) forget(key Key) {
 	b.soon.Forget(key)
+	b.refused.Forget(key)
 	b.rarely.Forget(key)
 	b.conflicts.Forget(key)
 }

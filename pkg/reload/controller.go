@@ -6,7 +6,6 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -41,7 +40,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	if l.store.WaitForSync(ctx) != nil {
 		return again(time.Second, priorityWorkload), nil // the context has ended
 	}
-	s, ok := l.subject(key)
+	s, ok := l.subject(ctx, key)
 	if !ok {
 		l.memory.Forget(key)
 		l.backoff.forget(key)
@@ -69,8 +68,8 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	return l.treat(ctx, s), nil
 }
 
-func (l *loop) subject(key Key) (subject, bool) {
-	o, ok := l.object(key)
+func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
+	o, ok := l.object(ctx, key)
 	if !ok {
 		return subject{}, false
 	}
@@ -87,7 +86,7 @@ func (l *loop) inScope(ctx context.Context, s subject) bool {
 		return true
 	}
 	ns := emptyNamespace()
-	if err := l.cache.Get(ctx, types.NamespacedName{Name: s.key.Namespace}, ns); err != nil {
+	if err := l.readNamespace(ctx, s.key.Namespace, ns); err != nil {
 		// The namespace's own event queues the workload again.
 		return false
 	}

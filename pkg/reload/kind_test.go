@@ -138,7 +138,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	queue.Done(taken)
 	again, _ := queue.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")
-	_, found := l.object(again)
+	_, found := l.object(t.Context(), again)
 	assert.False(t, found, "and is found to be gone, so that it is forgotten")
 }
 
@@ -152,7 +152,7 @@ func TestTemplateThatMoves(t *testing.T) {
 	follow(t, l, kinds)
 	old := <-c.attached
 	key := Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
-	o, found := l.object(key)
+	o, found := l.object(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, before, o.Kind)
 
@@ -163,7 +163,7 @@ func TestTemplateThatMoves(t *testing.T) {
 	assert.Empty(t, l.index.All(), "the old watch is not listened to")
 	report(none, deployment(after, "web"))
 	assert.Len(t, l.index.All(), 1, "the new one is")
-	o, found = l.object(key)
+	o, found = l.object(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, after, o.Kind)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,7 @@ type Store interface {
 	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	WaitForSync(ctx context.Context) error
+	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 }
 
 // Keys gives the digest keys; keyring.Keyring is one.
@@ -75,8 +77,10 @@ type Workloads interface {
 
 // Dependencies are the parts that the loop works with, besides those of the manager.
 type Dependencies struct {
-	Store   Store
-	Keys    Keys
+	Store Store
+	Keys  Keys
+	// Watches is nil where all watches work, as in tests.
+	Watches Watches
 	Metrics prometheus.Registerer
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
@@ -95,6 +99,8 @@ type loop struct {
 
 	store   Store
 	keys    Keys
+	health  Watches
+	mapper  meta.RESTMapper
 	cache   cache.Cache // of namespaces
 	client  client.Client
 	live    client.Reader
@@ -141,6 +147,8 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		now:     opts.Now,
 		store:   deps.Store,
 		keys:    deps.Keys,
+		health:  deps.Watches,
+		mapper:  mgr.GetRESTMapper(),
 		cache:   mgr.GetCache(),
 		client:  mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
@@ -167,8 +175,10 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(l.lead)); err != nil {
-		return err
+	for _, run := range []manager.RunnableFunc{l.lead, l.recheck} {
+		if err := mgr.Add(run); err != nil {
+			return err
+		}
 	}
 	return l.watch(c, l.log)
 }
@@ -192,10 +202,10 @@ func (l *loop) addAll() { l.add(priorityWorkload, l.index.All()...) }
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
 // object returns what is kept of the workload of a key, or false if there is none.
-func (l *loop) object(key Key) (workload.Summary, bool) {
+func (l *loop) object(ctx context.Context, key Key) (workload.Summary, bool) {
 	w := l.watches.get(key.Kind)
 	if w == nil {
 		return workload.Summary{}, false
 	}
-	return w.workloads.Get(key.Namespace, key.Name)
+	return l.readWorkload(ctx, w, key)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ type trouble struct {
 	err    error
 	// soon tells that it may pass by itself.
 	soon bool
+	// refused tells that a right is missing, or the credentials are not accepted.
+	refused bool
 	// quiet tells that it is nobody's fault and no news: no Event, unless it persists.
 	quiet bool
 	// conflict tells that the webhook has read another configuration than the loop.
@@ -70,7 +73,13 @@ func failedWrite(reason string, err error) trouble {
 	code := status.Status().Code
 	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	passing := lost || code == 429 || code >= 500
-	return trouble{reason: reason, err: err, soon: passing, quiet: lost}
+	return trouble{reason: reason, err: err, soon: passing, quiet: lost, refused: unauthorized(err)}
+}
+
+// unauthorized tells that the API server itself refused a request, and not an admission webhook or policy: that has looked at
+// this one object, and refuses the same again. The text is the one that the API server has for all its authorizers.
+func unauthorized(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ")
 }
 
 // failedPin is failedWrite for a patch with tests. The API server answers a failed one like a malformed patch, without a
@@ -101,6 +110,7 @@ func unreadRefs(err error) []reference.Ref {
 // unreadable is a failed read of config objects. Nothing of the workload changes until they can be read.
 func unreadable(err error) trouble {
 	t := failedWrite("ConfigUnreadable", err)
+	t.refused = t.refused || apierrors.IsForbidden(err) // a read passes no admission
 	t.err = fmt.Errorf("the configuration cannot be read, the pods keep what they have: %w", err)
 	return t
 }

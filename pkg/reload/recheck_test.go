@@ -1,0 +1,289 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// failing are the watches that fail, as "resource" or "resource namespace".
+type failing map[string]bool
+
+func (f failing) Failing(resource, namespace string) bool {
+	return f[resource] || f[resource+" "+namespace]
+}
+
+// rechecks is a Store that counts what is looked at.
+type rechecks struct {
+	Store
+
+	mu   sync.Mutex
+	seen []place
+}
+
+func (r *rechecks) Recheck(_ context.Context, namespace string, ref reference.Ref) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, place{namespace, ref})
+	return errors.New("one that fails does not end the round")
+}
+
+func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range kinds {
+		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+// blindLoop leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
+func blindLoop(t *testing.T, watches failing) (*loop, *rechecks, []Key) {
+	t.Helper()
+	l := leading(t, &informers{})
+	kind := fleet(t, "spec.template")
+	store := &rechecks{}
+	l.store, l.health, l.mapper = store, watches, mapperOf(kind)
+	l.watches.add(&watched{kind: kind})
+	keys := []Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
+	for _, key := range keys {
+		l.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
+	}
+	return l, store, keys
+}
+
+// queued empties the queue.
+func (l *loop) queued() []Key {
+	var keys []Key
+	q := l.queue.Load()
+	for q.Len() > 0 {
+		key, _ := q.Get()
+		q.Done(key)
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
+	t.Parallel()
+	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
+	selector, err := labels.Parse("team=a")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		watches  failing
+		selector labels.Selector
+		places   []place
+		queued   []string // namespaces
+	}{
+		"all work":            {watches: failing{}},
+		"Secrets":             {watches: failing{"secrets": true}, places: []place{{"bank", db}, {"shop", db}}},
+		"ConfigMaps":          {watches: failing{"configmaps": true}, places: []place{{"bank", app}, {"shop", app}}},
+		"of one namespace":    {watches: failing{"secrets shop": true}, places: []place{{"shop", db}}},
+		"workloads":           {watches: failing{"fleets.example.com": true}, queued: []string{"bank", "shop"}},
+		"of one, too":         {watches: failing{"fleets.example.com shop": true}, queued: []string{"shop"}},
+		"other workloads":     {watches: failing{"deployments.apps": true}},
+		"namespaces":          {watches: failing{"namespaces": true}, selector: selector, queued: []string{"bank", "shop"}},
+		"of no concern to us": {watches: failing{"namespaces": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, store, _ := blindLoop(t, c.watches)
+			l.opts.Scope.NamespaceSelector = c.selector
+			l.recheckAll(t.Context())
+			assert.ElementsMatch(t, c.places, store.seen)
+			var queued []string
+			for _, key := range l.queued() {
+				queued = append(queued, key.Namespace)
+			}
+			assert.ElementsMatch(t, c.queued, queued)
+		})
+	}
+}
+
+func TestRecheckIsSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, store, keys := blindLoop(t, failing{"secrets": true})
+		var refs []reference.Ref
+		for n := range 1000 {
+			refs = append(refs, reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("s%04d", n)})
+		}
+		l.index.Set(keys[0], refs)
+		l.index.Delete(keys[1])
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.recheck(ctx) }()
+		looked := func() int {
+			synctest.Wait()
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			return len(store.seen)
+		}
+		<-time.After(recheckEvery - time.Second)
+		assert.Zero(t, looked())
+		<-time.After(2 * time.Second)
+		assert.InDelta(t, 50, looked(), 1, "an API server that has a problem must not have one more")
+		<-time.After(30 * time.Second)
+		assert.Equal(t, 1000, looked())
+		<-time.After(recheckEvery)
+		assert.Equal(t, 2000, looked(), "each minute anew")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// liveReader is an API server with one workload or namespace; err if it cannot be read.
+type liveReader struct {
+	client.Reader
+	err   error
+	lists string
+}
+
+func (r liveReader) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if r.err != nil {
+		return r.err
+	}
+	switch o := object.(type) {
+	case *unstructured.Unstructured:
+		o.SetNamespace("shop")
+		o.SetName("web")
+		o.SetAnnotations(map[string]string{"pod-reloader.cs.sap.com/configmaps": r.lists})
+	case *metav1.PartialObjectMetadata:
+		o.SetLabels(map[string]string{"team": "a"})
+	}
+	return nil
+}
+
+// cached is a cache that is behind: it has another list, and other labels of the namespace.
+type cached struct{ cache.Cache }
+
+func (cached) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
+		m.SetLabels(map[string]string{"team": "b"})
+		return nil
+	}
+	return liveReader{lists: "old"}.Get(ctx, key, object)
+}
+
+func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
+	t.Parallel()
+	old, fresh := reference.Ref{Kind: reference.ConfigMap, Name: "old"}, reference.Ref{Kind: reference.ConfigMap, Name: "fresh"}
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: "example.com", Resource: "fleets"}, "web")
+	for name, c := range map[string]struct {
+		watches failing
+		live    liveReader
+		tracks  reference.Ref
+		indexed []reference.Ref
+		gone    bool
+	}{
+		"its watch works":        {watches: failing{}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
+		"its watch fails":        {watches: failing{"fleets.example.com": true}, live: liveReader{lists: "fresh"}, tracks: fresh, indexed: []reference.Ref{fresh}},
+		"it cannot be read":      {watches: failing{"fleets.example.com": true}, live: liveReader{err: errors.New("away")}, tracks: old, indexed: []reference.Ref{old}},
+		"it was deleted":         {watches: failing{"fleets.example.com": true}, live: liveReader{err: gone}, gone: true},
+		"another watch than its": {watches: failing{"deployments.apps": true}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _, keys := blindLoop(t, c.watches)
+			l.cache, l.live = cached{}, c.live
+			key := keys[1]
+			l.index.Set(key, []reference.Ref{old})
+			s, found, err := l.subject(t.Context(), key)
+			require.NoError(t, err)
+			assert.Equal(t, !c.gone, found)
+			if found {
+				assert.Equal(t, []reference.Ref{c.tracks}, s.refs())
+			}
+			var indexed []reference.Ref
+			for _, at := range l.index.tracked(func(at place) bool { return at.namespace == "shop" }) {
+				indexed = append(indexed, at.ref)
+			}
+			assert.Equal(t, c.indexed, indexed)
+		})
+	}
+}
+
+func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
+	t.Parallel()
+	selector, err := labels.Parse("team=a")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		watches failing
+		live    liveReader
+		want    bool
+	}{
+		"the watch works":   {failing{}, liveReader{}, false},
+		"the watch fails":   {failing{"namespaces": true}, liveReader{}, true},
+		"it cannot be read": {failing{"namespaces": true}, liveReader{err: errors.New("forbidden")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _, keys := blindLoop(t, c.watches)
+			l.cache, l.live, l.opts.Scope = cached{}, c.live, scope.Scope{NamespaceSelector: selector}
+			assert.Equal(t, c.want, l.inScope(t.Context(), subject{key: keys[1], object: workload.Object{Raw: map[string]any{}}}))
+		})
+	}
+}
+
+func TestMissingRightsAreRetriedSooner(t *testing.T) {
+	t.Parallel()
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request`,
+	}}
+	rbac := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:a:b" cannot patch resource "deployments"`))
+	expired := apierrors.NewUnauthorized("token expired")
+	for name, c := range map[string]struct {
+		trouble trouble
+		want    bool
+	}{
+		"a write without a right":      {failedWrite("ReloadFailed", rbac), true},
+		"a write without credentials":  {failedWrite("ReloadFailed", expired), true},
+		"a webhook of others":          {failedWrite("ReloadFailed", denied), false},
+		"a policy":                     {failedWrite("ReloadFailed", apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy"))), false},
+		"a read without a right":       {unreadable(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", errors.New("no"))), true},
+		"a read without credentials":   {unreadable(expired), true},
+		"a read that the server fails": {unreadable(errors.New("away")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, c.want, c.trouble.refused)
+		})
+	}
+
+	l := leading(t, &informers{})
+	l.metrics = newMetrics(nil, l.memory, l.now)
+	key := Key{Namespace: "shop", Name: "web"}
+	var last time.Duration
+	for range 20 {
+		last = l.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
+	}
+	assert.Equal(t, 30*time.Second, last)
+	l.backoff.forget(key)
+	assert.Equal(t, firstRarely, l.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
+	for range 20 {
+		last = l.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
+	}
+	assert.Equal(t, longestRarely, last)
+}
+
+var _ Watches = failing{}
