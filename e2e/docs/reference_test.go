@@ -125,7 +125,7 @@ func TestEveryEventIsDocumentedAndNoOther(t *testing.T) {
 	}
 }
 
-// eventReasons are the reasons that the loop and the configuration give Events: constants called reason…, fields called reason, and what is
+// eventReasons are the reasons that the loop and the configuration give Events: constants called reason… or Event…, fields called reason, and what is
 // handed to those who tell.
 func eventReasons(t *testing.T) map[string]bool {
 	t.Helper()
@@ -137,13 +137,14 @@ func eventReasons(t *testing.T) map[string]bool {
 	}
 	position := map[string]int{"failedWrite": 0, "tell": 2, "send": 2}
 	for _, file := range program(t) {
-		if slash := filepath.ToSlash(file); !strings.Contains(slash, "/pkg/reload/") && !strings.Contains(slash, "/pkg/configuration/") {
+		slash := filepath.ToSlash(file)
+		if !slices.ContainsFunc([]string{"reload", "configuration", "watchhealth"}, func(p string) bool { return strings.Contains(slash, "/pkg/"+p+"/") }) {
 			continue
 		}
 		ast.Inspect(parse(t, file), func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ValueSpec:
-				if strings.HasPrefix(n.Names[0].Name, "reason") && len(n.Values) > 0 {
+				if name := n.Names[0].Name; (strings.HasPrefix(name, "reason") || strings.HasPrefix(name, "Event")) && len(n.Values) > 0 {
 					take(n.Values[0])
 				}
 			case *ast.KeyValueExpr:

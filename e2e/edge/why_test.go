@@ -45,8 +45,9 @@ subjects:
 			problems = append(problems, problem)
 		}
 	}
-	require.Len(t, problems, 3, "one line for each right that is missing: %s", output)
+	require.Len(t, problems, 4, "one line for each right that is missing: %s", output)
 	assert.Contains(t, problems[0], "the digest key cannot be read")
 	assert.Contains(t, problems[1], "whether --namespace-selector selects the namespace cannot be told")
 	assert.Contains(t, problems[2], "why an attempt failed cannot be told, since the Events cannot be listed")
+	assert.Contains(t, problems[3], "whether the watches of pod-reloader work cannot be told")
 }

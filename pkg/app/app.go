@@ -9,15 +9,14 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
-
-// leaseName is the name of the leader's lease; manifests grant access to this one.
-const leaseName = "pod-reloader"
 
 // Run runs the program on a Host until the context ends. The error says what failed, or what stopped by itself.
 func Run(ctx context.Context, host Host, o options.Options, version string, log logr.Logger) error {
@@ -27,15 +26,17 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 	if err != nil {
 		return err
 	}
+	watches := &watchhealth.Monitor{}
+	config.Wrap(watches.Wrap) // below what has Events wait
 	config.Wrap(paceEvents)
-	b := builder{options: o, version: version, host: host, config: config, log: log, kinds: live.NewKinds(o.Selection.Kinds)}
+	b := builder{watches: watches, options: o, version: version, host: host, config: config, log: log, kinds: live.NewKinds(o.Selection.Kinds)}
 	b.registry, b.gatherer = host.metrics()
 	life, err := b.build()
 	if err != nil {
 		return err
 	}
 	log.Info("starting", "version", version, "webhook", o.Webhook.Enabled, "namespaces", o.Selection.Scope.Namespaces,
-		"annotationPrefix", strings.TrimSuffix(o.Selection.Keys.ConfigHash, "config-hash"), "leaderElection", o.Election.Enabled)
+		"annotationPrefix", strings.TrimSuffix(o.Selection.Keys.ConfigHash, "config-hash"), "leaderElection", o.Election.Enabled, "installation", o.Installation)
 	return life.run(ctx)
 }
 
@@ -49,6 +50,7 @@ type builder struct {
 	registry *prometheus.Registry
 	gatherer prometheus.Gatherer
 	kinds    *live.Kinds
+	watches  *watchhealth.Monitor
 
 	keys        *keyring.Keyring
 	store       *configstate.Store
@@ -71,8 +73,10 @@ func (b *builder) build() (*lifecycle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.buildConfiguration(mgr); err != nil {
-		return nil, err
+	for _, add := range []func(manager.Manager) error{b.buildConfiguration, b.buildBlindness, b.buildLeadership} {
+		if err := add(mgr); err != nil {
+			return nil, err
+		}
 	}
 	probes := b.buildProbes()
 	servers, err := b.buildServers(mgr, probes)

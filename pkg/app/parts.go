@@ -102,7 +102,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		PprofBindAddress:              o.Servers.PprofAddress,
 		Controller:                    config.Controller{SkipNameValidation: &severalInOneProcess},
 		LeaderElection:                o.Election.Enabled,
-		LeaderElectionID:              leaseName,
+		LeaderElectionID:              o.Installation,
 		LeaderElectionNamespace:       o.Election.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &stop,
@@ -113,7 +113,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	}
 	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
-		Store: b.store, Keys: b.keys, Metrics: b.registry, Workloads: b.workloads(mgr),
+		Store: b.store, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
 	}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 	o := Options{
 		Kubeconfig:          f.kubeconfig,
 		Namespace:           f.ownNamespace(&p, env),
+		Installation:        f.installationName(&p, env),
 		DigestKeySecret:     f.digestKeySecret,
 		Servers:             f.servers(&p),
 		Webhook:             f.completeWebhook(&p),
@@ -79,6 +81,27 @@ func (f *Flags) ownNamespace(p *problems, env Environment) string {
 	}
 	p.namespace("namespace", namespace)
 	return namespace
+}
+
+// installationName returns the name that tells installations in one namespace apart.
+func (f *Flags) installationName(p *problems, env Environment) string {
+	name := cmp.Or(f.installation, deploymentOf(env.Getenv("POD_NAME")), "pod-reloader")
+	if err := reference.ValidName(name); err != nil {
+		p.add("installation-name", err)
+	}
+	return name
+}
+
+// podSuffix is the length of the random part at the end of a pod's name.
+const podSuffix = 5
+
+// deploymentOf returns the name of the Deployment of a pod, whose name is DEPLOYMENT-HASH-SUFFIX; empty if it is not.
+func deploymentOf(pod string) string {
+	parts := strings.Split(pod, "-")
+	if len(parts) < 3 || len(parts[len(parts)-1]) != podSuffix {
+		return ""
+	}
+	return strings.Join(parts[:len(parts)-2], "-")
 }
 
 func (f *Flags) servers(p *problems) Servers {

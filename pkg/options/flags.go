@@ -24,6 +24,7 @@ type Flags struct {
 	all    *pflag.FlagSet
 
 	kubeconfig, namespace, digestKeySecret      string
+	installation                                string
 	metricsAddress, probeAddress, pprofAddress  string
 	webhookAddress, webhookDirectory, minTLS    string
 	electionNamespace                           string
@@ -102,6 +103,7 @@ func (f *Flags) addDigest(set *pflag.FlagSet) {
 func (f *Flags) addProcess(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: $KUBECONFIG, the service account in a cluster, or ~/.kube/config)")
 	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, or the service account's)")
+	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: what $POD_NAME begins with, or pod-reloader)")
 	set.BoolVar(&f.elect, "leader-elect", false, "elect a leader for the loop; needed with more than one replica")
 	set.StringVar(&f.electionNamespace, "leader-election-namespace", "", "`namespace` of the lease (default: --namespace)")
 }

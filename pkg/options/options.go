@@ -20,6 +20,9 @@ type Options struct {
 	Kubeconfig string
 	// Namespace is the installation's own: the digest key and, by default, the lease are there.
 	Namespace string
+	// Installation is the name of the installation's Deployment: its lease has the same, and Events about the installation
+	// itself are on it.
+	Installation string
 	// DigestKeySecret is the name of the Secret with the digest keys.
 	DigestKeySecret string
 	Servers         Servers

@@ -231,3 +231,36 @@ func TestLogging(t *testing.T) {
 		})
 	}
 }
+
+func TestInstallationHasAName(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ pod, flag, want string }{
+		"outside of a cluster":    {"", "", "pod-reloader"},
+		"of a Deployment":         {"team-b-reloader-7d9f8b6c5d-x2x4z", "", "team-b-reloader"},
+		"of the plain one":        {"pod-reloader-7d9f8b6c5d-x2x4z", "", "pod-reloader"},
+		"of something else":       {"reloader-0", "", "pod-reloader"},
+		"of a short name":         {"a-x2x4z", "", "pod-reloader"},
+		"the flag says otherwise": {"pod-reloader-7d9f8b6c5d-x2x4z", "mine", "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			environment := in("tools")
+			getenv := environment.Getenv
+			environment.Getenv = func(key string) string {
+				if key == "POD_NAME" {
+					return c.pod
+				}
+				return getenv(key)
+			}
+			flags := options.NewFlags()
+			require.NoError(t, flags.Parse([]string{"--installation-name=" + c.flag}))
+			o, err := flags.Complete(environment)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, o.Installation)
+		})
+	}
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--installation-name=A_B"}))
+	_, err := flags.Complete(in("tools"))
+	assert.ErrorContains(t, err, "--installation-name: ")
+}

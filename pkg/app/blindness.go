@@ -1,0 +1,165 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+)
+
+const (
+	// blindLook is how often the health of the watches is looked at.
+	blindLook = 10 * time.Second
+	// blindPatience is how long a watch must fail to be reported: an API server that restarts is back by then, and the
+	// informers, which pause for up to a minute, have tried again.
+	blindPatience = 90 * time.Second
+	// blindPause is the least time between two Events, blindAgain when the same is reported again: the API server keeps Events
+	// for an hour by default.
+	blindPause, blindAgain = time.Minute, 50 * time.Minute
+	// blindNamed is how many watches an Event names.
+	blindNamed = 6
+	// ownReadLimit bounds the read of the installation's Deployment.
+	ownReadLimit = 5 * time.Second
+)
+
+// blindness reports watches that fail: in the log of every replica, and in Events of the leader on the installation's own
+// Deployment.
+type blindness struct {
+	statuses  func() []watchhealth.Status
+	leads     func() bool
+	recorder  events.EventRecorder
+	regarding func(ctx context.Context) *corev1.ObjectReference
+	log       logr.Logger
+
+	// logged and reported are which watches failed for which reason when that was last said; reportedAt is when.
+	logged, reported string
+	reportedAt       time.Time
+}
+
+var _ manager.LeaderElectionRunnable = (*blindness)(nil)
+
+// NeedLeaderElection is false: a standby that is blind has a log, too.
+func (b *blindness) NeedLeaderElection() bool { return false }
+
+// Start looks until the context ends.
+func (b *blindness) Start(ctx context.Context) error {
+	ticker := time.NewTicker(blindLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			b.look(ctx, time.Now())
+		}
+	}
+}
+
+// look reports what has changed.
+func (b *blindness) look(ctx context.Context, now time.Time) {
+	var failing []watchhealth.Status
+	for _, s := range b.statuses() {
+		if !s.Healthy() && now.Sub(s.Since) >= blindPatience {
+			failing = append(failing, s)
+		}
+	}
+	what := summary(failing)
+	if what != b.logged {
+		b.logged = what
+		b.write(failing)
+	}
+	if b.leads() && b.due(what, now) {
+		b.reported, b.reportedAt = what, now
+		b.emit(ctx, failing)
+	}
+}
+
+// due reports whether an Event is due.
+func (b *blindness) due(what string, now time.Time) bool {
+	since := now.Sub(b.reportedAt)
+	if what == b.reported {
+		return what != "" && since >= blindAgain
+	}
+	return what == "" || since >= blindPause
+}
+
+func (b *blindness) write(failing []watchhealth.Status) {
+	if len(failing) == 0 {
+		b.log.Info("All watches work again")
+	}
+	for _, s := range failing {
+		b.log.Info("A watch fails: changes do not arrive", "resource", s.Resource, "namespace", s.Namespace,
+			"since", s.Since.UTC().Format(time.RFC3339), "reason", s.Reason, "detail", s.Detail)
+	}
+}
+
+func (b *blindness) emit(ctx context.Context, failing []watchhealth.Status) {
+	regarding := b.regarding(ctx)
+	if len(failing) == 0 {
+		note := "all watches work again: changes arrive at once"
+		b.recorder.Eventf(regarding, nil, corev1.EventTypeNormal, watchhealth.EventRecovered, event.Action("Watch", b.reportedAt.String()), "%s", note)
+		return
+	}
+	note := event.Note(blindNote(failing))
+	b.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, watchhealth.EventFailing, event.Action("Watch", note), "%s", note)
+}
+
+// summary says which watches fail for which reason, so that two such states can be compared.
+func summary(failing []watchhealth.Status) string {
+	var b strings.Builder
+	for _, s := range failing {
+		fmt.Fprintf(&b, "%s %s\n", s.Watch, s.Reason)
+	}
+	return b.String()
+}
+
+func blindNote(failing []watchhealth.Status) string {
+	var parts []string
+	for i, s := range failing {
+		if i == blindNamed {
+			parts = append(parts, fmt.Sprintf("and %d more", len(failing)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s since %s (%s)", s.Watch, s.Since.UTC().Format(time.RFC3339), s.Detail))
+	}
+	return "watches fail, so that changes are found late, by slow re-checks of what is tracked: " + strings.Join(parts, "; ")
+}
+
+// ownDeployment returns what names the installation's Deployment in Events. Its UID is read, since kubectl shows only Events
+// that have it; where that fails, the name has to do.
+func ownDeployment(reader client.Reader, namespace, name string) func(context.Context) *corev1.ObjectReference {
+	return func(ctx context.Context) *corev1.ObjectReference {
+		ref := &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name}
+		ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
+		defer cancel()
+		own := &metav1.PartialObjectMetadata{}
+		own.SetGroupVersionKind(ref.GroupVersionKind())
+		if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, own); err == nil {
+			ref.UID = own.UID
+		}
+		return ref
+	}
+}
+
+// buildBlindness adds what reports failing watches to the manager.
+func (b *builder) buildBlindness(mgr manager.Manager) error {
+	b.registry.MustRegister(newWatchMetrics(b.watches))
+	return mgr.Add(&blindness{
+		statuses:  b.watches.Statuses,
+		leads:     elected(mgr),
+		recorder:  mgr.GetEventRecorder("pod-reloader"),
+		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
+		log:       b.log.WithName("watches"),
+	})
+}

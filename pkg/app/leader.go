@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// standbyAfter is when a replica that does not lead looks who does. A lease without a holder is taken within 15 s.
+const standbyAfter = 20 * time.Second
+
+// elected returns what reports whether this replica leads.
+func elected(mgr manager.Manager) func() bool {
+	return func() bool {
+		select {
+		case <-mgr.Elected():
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// leadership reports who leads: by its name, the lease shows which replicas elect a leader among themselves.
+type leadership struct {
+	lease   types.NamespacedName
+	elected <-chan struct{}
+	reader  client.Reader
+	log     logr.Logger
+}
+
+var _ manager.LeaderElectionRunnable = leadership{}
+
+// NeedLeaderElection is false: a standby reports, too.
+func (leadership) NeedLeaderElection() bool { return false }
+
+// Start reports until this replica leads or the context ends.
+func (l leadership) Start(ctx context.Context) error {
+	standby := time.NewTimer(standbyAfter)
+	defer standby.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.elected:
+			l.log.Info("This replica leads", "lease", l.lease.String())
+			return nil
+		case <-standby.C:
+			l.reportStandby(ctx)
+		}
+	}
+}
+
+func (l leadership) reportStandby(ctx context.Context) {
+	lease := &coordinationv1.Lease{}
+	ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
+	defer cancel()
+	if err := l.reader.Get(ctx, l.lease, lease); err != nil {
+		l.log.Error(err, "Does not lead, and cannot read the lease", "lease", l.lease.String())
+		return
+	}
+	l.log.Info("Another replica leads; this one is a standby", "lease", l.lease.String(), "leader", ptr.Deref(lease.Spec.HolderIdentity, ""))
+}
+
+// buildLeadership adds what reports the leader to the manager.
+func (b *builder) buildLeadership(mgr manager.Manager) error {
+	leads := elected(mgr)
+	b.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_leader", Help: "1 if this replica leads: one of the replicas that share a lease does, and makes the reloads.",
+	}, func() float64 {
+		if leads() {
+			return 1
+		}
+		return 0
+	}))
+	if !b.options.Election.Enabled {
+		return nil
+	}
+	return mgr.Add(leadership{
+		lease:   types.NamespacedName{Namespace: b.options.Election.Namespace, Name: b.options.Installation},
+		elected: mgr.Elected(),
+		reader:  mgr.GetAPIReader(),
+		log:     b.log.WithName("leader"),
+	})
+}

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leaseReader reads a lease that another replica holds, or fails.
+type leaseReader struct {
+	client.Reader
+	err error
+}
+
+func (r leaseReader) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	object.(*coordinationv1.Lease).Spec.HolderIdentity = ptr.To("other")
+	return r.err
+}
+
+func TestLogSaysWhoLeads(t *testing.T) {
+	t.Parallel()
+	const standby = `"msg"="Another replica leads; this one is a standby" "lease"="home/reloader" "leader"="other"`
+	const leads = `"msg"="This replica leads" "lease"="home/reloader"`
+	for name, c := range map[string]struct {
+		after time.Duration // until this replica leads
+		err   error
+		want  []string
+	}{
+		"at once":          {time.Second, nil, []string{leads}},
+		"later":            {time.Hour, nil, []string{standby, leads}},
+		"without a right":  {time.Hour, errors.New("forbidden"), []string{`"msg"="Does not lead, and cannot read the lease"`, leads}},
+		"within the lease": {19 * time.Second, nil, []string{leads}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var lines []string
+				elected := make(chan struct{})
+				time.AfterFunc(c.after, func() { close(elected) })
+				l := leadership{
+					lease: types.NamespacedName{Namespace: "home", Name: "reloader"}, elected: elected, reader: leaseReader{err: c.err},
+					log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}),
+				}
+				require.NoError(t, l.Start(t.Context()))
+				require.Len(t, lines, len(c.want))
+				for i, want := range c.want {
+					assert.Contains(t, lines[i], want)
+				}
+			})
+		})
+	}
+}
+
+func TestLeadershipEndsWithTheProgram(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, leadership{}.Start(ctx))
+	assert.False(t, leadership{}.NeedLeaderElection(), "a standby reports, too")
+}
