@@ -148,11 +148,14 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	in.View, in.Problems = reader.Read(in.Object)
 	ring, ringErr := f.ring(ctx, c)
 	in.Ring = ring
+	in.NoKey = f.noKey(ringErr)
 	outside, scopeErr := outside(ctx, c, q.selection.Scope, u)
 	in.Outside = outside
 	warnings, eventsErr := warnings(ctx, c, u)
 	in.Warnings = warnings
-	for _, err := range []error{kindErr, ringErr, scopeErr, eventsErr} {
+	blind, blindErr := blindness(ctx, c, f.keyNamespace)
+	in.Blind = blind
+	for _, err := range []error{kindErr, ringErr, scopeErr, eventsErr, blindErr} {
 		if err != nil {
 			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
 		}
@@ -175,9 +178,25 @@ func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, erro
 	}
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
-		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w", f.keyNamespace, f.key, err)
+		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w", f.keyNamespace, f.key, errors.Join(errUnusable, err))
 	}
 	return ring, nil
+}
+
+// errUnusable marks a digest key that is no key.
+var errUnusable = errors.New("put a key of 32 random bytes into its data, or delete it")
+
+// noKey says why there is no digest key, and what to do; empty if there may be one.
+func (f *whyFlags) noKey(err error) string {
+	switch {
+	case absence.Certain(err):
+		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it when it starts, so see that it runs, or name where it is with --installation-namespace and --digest-key-secret",
+			f.keyNamespace, f.key)
+	case errors.Is(err, errUnusable):
+		return fmt.Sprintf("the Secret %s/%s holds none", f.keyNamespace, f.key)
+	default:
+		return ""
+	}
 }
 
 // stateReader returns what reads one config object: its content where there is a digest key, else its metadata.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // outside says why the installation does not look after a workload; it is empty if it does. The error says that the
@@ -48,11 +49,47 @@ func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured
 	}
 	var told []explain.Warning
 	for _, event := range list.Items {
-		at := event.EventTime.Time
-		if event.Series != nil {
-			at = event.Series.LastObservedTime.Time
-		}
-		told = append(told, explain.Warning{Time: at, Reason: event.Reason, Message: event.Note})
+		told = append(told, warningOf(event))
 	}
 	return told, nil
+}
+
+func warningOf(event eventsv1.Event) explain.Warning {
+	at := event.EventTime.Time
+	if event.Series != nil {
+		at = event.Series.LastObservedTime.Time
+	}
+	return explain.Warning{Time: at, Reason: event.Reason, Message: event.Note}
+}
+
+// blindness is what the installation has reported of its watches, on its Deployment; nil if they work as far as is known.
+func blindness(ctx context.Context, c client.Reader, namespace string) (*explain.Warning, error) {
+	list := &eventsv1.EventList{}
+	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{
+		"regarding.kind": "Deployment", "reportingController": "pod-reloader",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("whether the watches of pod-reloader work cannot be told, since the Events in its namespace cannot be listed: %w", err)
+	}
+	last := map[string]explain.Warning{}
+	for _, event := range list.Items {
+		if event.Reason != watchhealth.EventFailing && event.Reason != watchhealth.EventRecovered {
+			continue
+		}
+		if w := warningOf(event); last[event.Regarding.Name].Time.Before(w.Time) {
+			last[event.Regarding.Name] = w
+		}
+	}
+	return failing(last), nil
+}
+
+// failing returns the last report, by installation, that watches fail; the youngest if several installations report one.
+func failing(last map[string]explain.Warning) *explain.Warning {
+	var youngest *explain.Warning
+	for _, w := range last {
+		if w.Reason == watchhealth.EventFailing && (youngest == nil || youngest.Time.Before(w.Time)) {
+			youngest = &w
+		}
+	}
+	return youngest
 }

@@ -31,6 +31,11 @@ type Input struct {
 	Unread map[reference.Ref]error
 	// Ring is empty where the reader has no right to the digest keys: contents can then not be compared.
 	Ring digest.Ring
+	// NoKey says why there is no digest key for anybody, so that nothing can be compared; empty where there is one, or where the
+	// reader merely has no right to it.
+	NoKey string
+	// Blind is what the installation has reported of watches that fail; nil if they work.
+	Blind *Warning
 	// Outside says why the installation does not look after the workload, by its flags; empty if it does.
 	Outside string
 	// ReloadMissingRequired is as the installation has it (--missing-required=reload).
@@ -61,6 +66,8 @@ type Report struct {
 	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
 	// not done.
 	Warnings []Warning `json:"warnings,omitempty"`
+	// Blind is what the installation has reported of watches that fail, so that changes are found late; nil if they work.
+	Blind *Warning `json:"blind,omitempty"`
 	// Problems are what is wrong, each with what to do.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -111,6 +118,11 @@ func Explain(in Input) Report {
 		Problems:      problems(in),
 	}
 	r.Warnings = warnings(in, r.LastReload)
+	if in.Blind != nil {
+		blind := *in.Blind
+		blind.Age = age(in.Now, blind.Time)
+		r.Blind = &blind
+	}
 	decision := policy.Input{
 		Namespace: in.Object.Namespace(), Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Marks.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,
@@ -137,6 +149,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return string(policy.Nothing), "the annotations name nothing that can exist"
 	case len(in.Unread) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; the pods keep what they have until they can", len(in.Unread), len(in.View.Intent.Tracked))
+	case in.Ring.Empty() && in.NoKey != "":
+		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
 	case in.Ring.Empty() && len(differs) == 0:
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	case in.Ring.Empty():
@@ -172,7 +186,9 @@ func withoutKey(in Input, ref reference.Ref) string {
 	switch {
 	case known.Hash != "", known.Newer:
 		return unknown
-	case !ok, item.Absent() && state.Absent:
+	case !ok:
+		return unknown // nothing is recorded that its version could be compared with
+	case item.Absent() && state.Absent:
 		return ""
 	case item.Absent():
 		return string(policy.Created)

@@ -73,6 +73,32 @@ func TestExplain(t *testing.T) {
 			},
 			verdict: "nothing", reason: "recorded resourceVersion", differs: []string{"", ""},
 		},
+		"no digest key, and nothing is recorded": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				delete(f.annotations(), "pod-reloader.cs.sap.com/config-record")
+				delete(f.template(), "pod-reloader.cs.sap.com/config-hash")
+			},
+			verdict: "unknown", reason: "digest key", differs: []string{"unknown", "unknown"},
+		},
+		"no digest key, and the record is gone": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				delete(f.annotations(), "pod-reloader.cs.sap.com/config-record")
+			},
+			verdict: "unknown", reason: "digest key", differs: []string{"unknown", "unknown"},
+		},
+		"no digest key for anybody": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				f.in.NoKey = "the Secret is not there: start it"
+				for ref, state := range f.in.States {
+					f.in.States[ref] = digest.State{UID: state.UID, ResourceVersion: state.ResourceVersion}
+				}
+			},
+			verdict: "unknown", reason: "no digest key to compare with, and without one nothing restarts: the Secret is not there: start it",
+			differs: []string{"", ""},
+		},
 		"no digest key, and a secret is gone": {
 			change: func(f *fixture) {
 				f.in.Ring = digest.Ring{}
@@ -276,4 +302,17 @@ func (f *fixture) annotations() map[string]any { return f.metadata()["annotation
 func (f *fixture) template() map[string]any {
 	template := f.raw["spec"].(map[string]any)["template"].(map[string]any)
 	return template["metadata"].(map[string]any)["annotations"].(map[string]any)
+}
+
+func TestReportSaysThatPodReloaderIsBlind(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.in.Blind = &explain.Warning{Time: now.Add(-3 * time.Minute), Reason: "WatchFailing", Message: "watches fail: secrets"}
+	report := f.explain()
+	require.NotNil(t, report.Blind)
+	assert.Equal(t, "3m0s", report.Blind.Age)
+	assert.Empty(t, f.in.Blind.Age, "what was passed in stays as it is")
+	var out bytes.Buffer
+	require.NoError(t, report.Write(&out))
+	assert.Contains(t, out.String(), "\npod-reloader is partly blind, as it said 3m0s ago: watches fail: secrets\n")
 }

@@ -23,6 +23,9 @@ func (r Report) Write(w io.Writer) error {
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, strings.ReplaceAll(w.Message, "\n", "; "))
 	}
+	if r.Blind != nil {
+		fmt.Fprintf(&b, "\npod-reloader is partly blind, as it said %s ago: %s\n", r.Blind.Age, r.Blind.Message)
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nProblem: %s\n", p)
 	}

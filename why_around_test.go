@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// eventLister lists Events, or fails.
+type eventLister struct {
+	client.Reader
+	items []eventsv1.Event
+	err   error
+}
+
+func (l eventLister) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*eventsv1.EventList).Items = l.items
+	return l.err
+}
+
+// said returns an Event of an installation, some minutes after the first.
+func said(installation, reason string, minutes int) eventsv1.Event {
+	at := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
+	return eventsv1.Event{
+		Regarding: corev1.ObjectReference{Kind: "Deployment", Name: installation}, Reason: reason, EventTime: at, Note: fmt.Sprintf("%s %d", reason, minutes),
+	}
+}
+
+func TestLastReportOfTheWatchesCounts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events []eventsv1.Event
+		want   string // empty: the watches work
+	}{
+		"nothing was said":    {nil, ""},
+		"other Events":        {[]eventsv1.Event{said("a", "ScalingReplicaSet", 1)}, ""},
+		"they fail":           {[]eventsv1.Event{said("a", "WatchFailing", 1)}, "WatchFailing 1"},
+		"others fail since":   {[]eventsv1.Event{said("a", "WatchFailing", 2), said("a", "WatchFailing", 1)}, "WatchFailing 2"},
+		"they work again":     {[]eventsv1.Event{said("a", "WatchRecovered", 2), said("a", "WatchFailing", 1)}, ""},
+		"they fail again":     {[]eventsv1.Event{said("a", "WatchRecovered", 2), said("a", "WatchFailing", 3)}, "WatchFailing 3"},
+		"of one installation": {[]eventsv1.Event{said("a", "WatchFailing", 1), said("b", "WatchRecovered", 2)}, "WatchFailing 1"},
+		"of two":              {[]eventsv1.Event{said("a", "WatchFailing", 1), said("b", "WatchFailing", 2)}, "WatchFailing 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := blindness(t.Context(), eventLister{items: c.events}, "pod-reloader")
+			require.NoError(t, err)
+			if c.want == "" {
+				assert.Nil(t, got)
+				return
+			}
+			require.NotNil(t, got)
+			assert.Equal(t, c.want, got.Message)
+		})
+	}
+	_, err := blindness(t.Context(), eventLister{err: errors.New("forbidden")}, "pod-reloader")
+	assert.ErrorContains(t, err, "cannot be listed: forbidden")
+}
+
+func TestMissingDigestKeyIsToldFromAForbiddenOne(t *testing.T) {
+	t.Parallel()
+	f := &whyFlags{keyNamespace: "pod-reloader", key: "key"}
+	secrets := schema.GroupResource{Resource: "secrets"}
+	missing := fmt.Errorf("read: %w", apierrors.NewNotFound(secrets, "key"))
+	assert.Contains(t, f.noKey(missing), "the Secret pod-reloader/key does not exist")
+	assert.Contains(t, f.noKey(fmt.Errorf("read: %w", errUnusable)), "holds none")
+	assert.Empty(t, f.noKey(apierrors.NewForbidden(secrets, "key", errors.New("no right"))), "there may be one")
+	assert.Empty(t, f.noKey(nil))
+}
