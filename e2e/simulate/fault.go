@@ -179,8 +179,11 @@ func (s *simulation) begin(step history.Step) {
 		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope})
 		return
 	}
-	if denies(step) {
+	switch {
+	case denies(step):
 		kind.kind = "denied"
+	case step.With["verbs"] == "list,watch":
+		kind.kind = "watch-refused" // single objects can be read
 	}
 	s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
 	once := false

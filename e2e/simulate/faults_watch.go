@@ -60,7 +60,7 @@ func watchFaults() []faultKind {
 			},
 		},
 		{
-			name: abandon, kind: "watch-refused", weight: 1, scoped: true, words: "watches of %[1]s are cut, and those opened within %[2]s never have an answer",
+			name: "abandon-watches", kind: "watch-refused", weight: 1, scoped: true, words: "watches of %[1]s are cut, and those opened within %[2]s never have an answer",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, pick(r, "configmaps", "secrets", "deployments")) },
 			begin: func(s *simulation, step history.Step) func() {
 				r := &rule{
@@ -74,9 +74,6 @@ func watchFaults() []faultKind {
 		},
 	}
 }
-
-// abandon is the fault of which nothing frees the program but itself.
-const abandon = "abandon-watches"
 
 // eachWatch does something to the program's watches of a resource; empty means all.
 func (s *simulation) eachWatch(resource string, do func(*apiserver.Watch)) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,8 +106,12 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
 	defer p.end()
-	h, err := history.Read(filepath.Join("testdata", "histories", "refused-watch.json"), Catalogue())
-	require.NoError(t, err)
+	// With another prefix the program does not see the annotations that the oracle goes by.
+	h := Draw(3, DrawOptions{Steps: 1})
+	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{"--annotation-prefix=other.example.com"}}
+	h.Steps = []history.Step{{
+		Wait: history.Duration(time.Minute), Do: "edit-config", On: "configmaps/shop/app", With: map[string]string{"key": "greeting", "value": "v2"},
+	}}
 	needed := len(h.Steps)
 	h.Steps = append(h.Steps, Draw(3, DrawOptions{Steps: 5}).Steps...)
 	o, err := p.do(job{History: h, Shrink: 40, Want: h.Law})

@@ -51,7 +51,7 @@ func share(r *rand.Rand, c history.Catalogue, weights map[string]int, acts int) 
 			continue
 		}
 		weights[e.Name] = 0
-		if r.IntN(100) < chance && (e.Name != abandon || r.IntN(10) == 0) {
+		if r.IntN(100) < chance {
 			weights[e.Name] = e.Weight
 			total += e.Weight
 		}

@@ -27,6 +27,8 @@ const (
 	recovery = time.Minute
 	// longRecovery is the same after denials, which are repeated ever more rarely.
 	longRecovery = 6 * time.Minute
+	// blindRecovery is the same after watches failed: informers of client-go pause for up to a minute.
+	blindRecovery = 2 * time.Minute
 	// clockRecovery is the same after a clock was wrong, by ten minutes at most: what was noted while it was ahead lies in the
 	// future then. The simulated clock has no monotonic reading, which spares a real process this.
 	clockRecovery = 11 * time.Minute
@@ -43,8 +45,10 @@ type span struct {
 
 func (s *span) recovery() time.Duration {
 	switch s.kind {
-	case "rights", "denied", "watch-refused", "namespace-webhook":
+	case "denied", "namespace-webhook":
 		return longRecovery
+	case "rights", "watch-refused":
+		return blindRecovery
 	case "clock":
 		return clockRecovery
 	}
@@ -175,6 +179,11 @@ func (o *Oracle) touches(s *span, w *workload) bool {
 // calmSince returns when the program works as usual for a workload, as far as faults are concerned, or has done so since. It is
 // not known while a fault lasts.
 func (o *Oracle) calmSince(w *workload) (since time.Time, known bool) {
+	return o.calmSinceBut(w, func(*span) bool { return false })
+}
+
+// calmSinceBut is calmSince but for some faults.
+func (o *Oracle) calmSinceBut(w *workload, but func(*span) bool) (since time.Time, known bool) {
 	t := &o.faults
 	if t.begun.IsZero() || !t.working() {
 		return time.Time{}, false
@@ -183,24 +192,24 @@ func (o *Oracle) calmSince(w *workload) (since time.Time, known bool) {
 	if warm := t.led.Add(afterElection); !t.led.IsZero() && warm.Before(since) {
 		since = warm
 	}
-	faults, known := o.overSince(w)
+	faults, known := o.overSinceBut(w, but)
 	return later(since, faults), known
 }
 
 // overSince returns since when no fault disturbs the program's work on a workload. It is not known while one lasts.
 func (o *Oracle) overSince(w *workload) (since time.Time, known bool) {
-	return o.overSinceBut(w, "")
+	return o.overSinceBut(w, func(*span) bool { return false })
 }
 
-// overSinceBut is overSince but for faults of one kind.
-func (o *Oracle) overSinceBut(w *workload, kind string) (since time.Time, known bool) {
+// overSinceBut is overSince but for some faults.
+func (o *Oracle) overSinceBut(w *workload, but func(*span) bool) (since time.Time, known bool) {
 	t := &o.faults
 	if !t.started.IsZero() {
 		since = t.started.Add(recovery)
 	}
 	for _, s := range t.spans {
 		switch {
-		case s.kind == kind, !o.touches(s, w):
+		case but(s), !o.touches(s, w):
 		case s.outage():
 			since = later(since, s.from.Add(recovery))
 			if !s.open {
@@ -227,7 +236,7 @@ func (o *Oracle) answering(w *workload, from time.Time) bool {
 	if w.keyChanged > 0 || o.faults.led.IsZero() || !o.faults.working() {
 		return false
 	}
-	since, known := o.overSinceBut(w, "watch-held")
+	since, known := o.overSinceBut(w, func(s *span) bool { return s.kind == "watch-held" })
 	return known && !later(since, o.faults.led.Add(afterElection)).After(from)
 }
 

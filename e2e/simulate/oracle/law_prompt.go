@@ -66,14 +66,18 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.reported {
 		return
 	}
+	gates := o.slowest()
+	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack
 	calm, known := o.calmSince(w)
+	if !known {
+		calm, known = o.calmButBlind(w)
+		bound += blindBound
+	}
 	if !known {
 		return
 	}
 	from := later(w.due.since, calm)
 	from = o.excuse(w, from)
-	gates := o.slowest()
-	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack
 	if now.Sub(from) <= bound {
 		return
 	}
@@ -98,4 +102,23 @@ func (o *Oracle) excuse(w *workload, from time.Time) time.Time {
 		from = slow
 	}
 	return from
+}
+
+// blindBound is how much longer a reload may take while a watch of configuration fails and single objects can be read.
+const blindBound = 4 * time.Minute
+
+// calmButBlind is calmSince where nothing fails but lists and watches of configuration: that delays reloads, and prevents none.
+func (o *Oracle) calmButBlind(w *workload) (since time.Time, known bool) {
+	var blind time.Time
+	since, known = o.calmSinceBut(w, func(s *span) bool {
+		is := s.kind == "watch-refused" && isConfig(s.scope) && s.open
+		if is && o.touches(s, w) {
+			blind = later(blind, s.from)
+		}
+		return is
+	})
+	if known && !blind.IsZero() {
+		o.count("blind workloads looked at")
+	}
+	return later(since, blind), known && !blind.IsZero()
 }

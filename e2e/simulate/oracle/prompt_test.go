@@ -230,8 +230,54 @@ func TestPromptUnderFaults(t *testing.T) {
 		"denials just over": {options: hooked, because: "denials are retried more rarely", happens: func(s *scene) {
 			s.begin()
 			s.set(configMap("app"), "2")
-			s.fault("rights", "configmaps", 30*time.Second)
+			s.fault("denied", "configmaps", 30*time.Second)
 			s.wait(5 * time.Minute)
+			s.tick()
+		}},
+		"rights just back": {options: hooked, because: "informers pause for up to a minute", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("rights", "configmaps", 30*time.Second)
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"blind for long": {options: hooked, want: "prompt/modified/blind", because: "what is tracked can be read", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
+			s.wait(10 * time.Minute)
+			s.set(configMap("app"), "2")
+			s.wait(5 * time.Minute)
+			s.tick()
+		}},
+		"blind for a while": {options: hooked, because: "what is tracked is looked at slowly", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
+			s.wait(10 * time.Minute)
+			s.set(configMap("app"), "2")
+			s.wait(4 * time.Minute)
+			s.tick()
+		}},
+		"blind since the change": {options: hooked, because: "it takes time to find out", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(5 * time.Second)
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
+			s.wait(4 * time.Minute)
+			s.tick()
+		}},
+		"blind without the right to read": {options: hooked, because: "nothing can be read", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "denied", Scope: "configmaps", Begin: true})
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"workloads are not watched": {options: hooked, because: "only configuration is judged", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "deployments", Begin: true})
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
 			s.tick()
 		}},
 		"slow requests": {options: hooked, because: "the network is slow", happens: func(s *scene) {
