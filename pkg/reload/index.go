@@ -93,18 +93,22 @@ func (x *index) Trackers(namespace string, ref reference.Ref) []Key {
 	return slices.Clone(x.byRef[place{namespace, ref}].keys)
 }
 
-// Inside returns the workloads of a namespace.
+// Inside returns the workloads of a namespace, sorted.
 func (x *index) Inside(namespace string) []Key {
 	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.inside[namespace]))
+	keys := slices.Collect(maps.Keys(x.inside[namespace]))
+	x.mu.RUnlock()
+	slices.SortFunc(keys, Key.compare)
+	return keys
 }
 
-// All returns the workloads.
+// All returns the workloads, sorted: so two processes treat them in the same order.
 func (x *index) All() []Key {
 	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.byKey))
+	keys := slices.Collect(maps.Keys(x.byKey))
+	x.mu.RUnlock()
+	slices.SortFunc(keys, Key.compare)
+	return keys
 }
 
 func add(sets map[string]map[Key]struct{}, at string, key Key) {

@@ -117,7 +117,7 @@ func (l *loop) recheckAll(ctx context.Context) {
 func (l *loop) unseen() []Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
 	all := l.blindToNamespaces()
-	return slices.SortedFunc(slices.Values(slices.DeleteFunc(l.index.All(), func(key Key) bool {
+	return slices.DeleteFunc(l.index.All(), func(key Key) bool {
 		w := l.watches.get(key.Kind)
 		if w == nil || all {
 			return w == nil
@@ -132,11 +132,7 @@ func (l *loop) unseen() []Key {
 			kinds[gvk][key.Namespace] = blind
 		}
 		return !blind
-	})), compareKeys)
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
 }
 
 // tracked returns the config objects that are tracked and that pick selects, sorted.
