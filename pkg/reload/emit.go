@@ -21,8 +21,12 @@ import (
 const reportedFor = 50 * time.Minute
 
 // announce sees to it that each reload that the last-reload annotation names has an Event, whoever made it. The annotation
-// is read whether it belongs to the present template or not: what it names has happened.
+// is read whether it belongs to the present template or not: what it names has happened. Only where the template has no stamp
+// at all, nothing has: it was not stored, and missStamp reports that.
 func (l *loop) announce(s subject) {
+	if s.view.Marks[stamp.Hash] == "" {
+		return
+	}
 	text := s.view.Marks[stamp.LastReload]
 	if !l.memory.See(s.key, text, l.now()) {
 		return
@@ -56,10 +60,11 @@ func (l *loop) emitAll(s subject, last record.LastReload) bool {
 	return decided
 }
 
-// emitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never.
+// emitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
+// first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
 func (l *loop) emitOwn(s subject, last record.LastReload) {
-	if last.Time.IsZero() {
-		return // the annotations leave no room for last-reload
+	if last.Time.IsZero() || s.view.Marks[stamp.Hash] == "" {
+		return // without a time, the annotations leave no room for last-reload
 	}
 	l.emit(s, last, emission{fresh: true, last: true})
 	l.emitAll(s, last)

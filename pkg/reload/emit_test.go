@@ -26,7 +26,7 @@ func reloadAt(at time.Time, hash string) record.LastReload {
 
 // with returns a workload whose last-reload annotation is this one.
 func (s subject) with(last record.LastReload) subject {
-	s.view.Marks = stamp.Marks{stamp.LastReload: last.String()}
+	s.view.Marks = stamp.Marks{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 	return s
 }
 
@@ -143,12 +143,30 @@ func TestReloadThatFollowsAtOnceLosesNothing(t *testing.T) {
 	assert.Len(t, out.messages, 3, "an undo and its undo bring back what was reported")
 }
 
+// The schema of a kind may drop the annotations of its pod template: then no pod was restarted.
+func TestFirstStampIsReportedWhereItIsStored(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	since := now.Add(-time.Minute)
+	l.leads.Store(&since)
+	s, last := webOf(t), reloadAt(*now, "1")
+	l.emitOwn(s, last)
+	assert.Empty(t, out.messages)
+	dropped := s.with(last)
+	delete(dropped.view.Marks, stamp.Hash)
+	l.announce(dropped)
+	assert.Empty(t, out.messages)
+	l.announce(s.with(last))
+	assert.Len(t, out.messages, 1)
+}
+
 func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
 	l.leads.Store(&since)
 	s := webOf(t)
+	s.view.Marks = stamp.Marks{stamp.Hash: "0"}
 	one := reloadAt(now.Add(-3*time.Hour), "1")
 	two := reloadAt(now.Add(-time.Second), "2").After(one)
 	l.emitOwn(s, one)
@@ -177,7 +195,7 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	t.Parallel()
 	l, out, _ := emitter()
 	s := webOf(t)
-	s.view.Marks = stamp.Marks{stamp.LastReload: "{"}
+	s.view.Marks = stamp.Marks{stamp.Hash: "x", stamp.LastReload: "{"}
 	l.announce(s)
 	assert.Empty(t, out.messages)
 	assert.False(t, l.memory.See(s.key, "{", l.now()))
