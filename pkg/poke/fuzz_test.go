@@ -28,7 +28,7 @@ func FuzzJudge(f *testing.F) {
 			assert.NotEqual(t, poke.Dummy(proof, bound), dummy)
 		case poke.Unseen:
 			assert.Equal(t, poke.Dummy(proof, bound), dummy)
-		case poke.Current, poke.Stale:
+		case poke.Current, poke.Purged, poke.Stale:
 			assert.Zero(t, got.LastReload, "nothing is explained that did not happen")
 		default:
 			assert.Failf(t, "an answer is no failure", "%s", got.Outcome)

@@ -127,7 +127,7 @@ func Judge(answer metav1.Object, r Request) Result {
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
 	proven := err == nil && r.provenBy(last)
 	switch {
-	case proven && (r.Generation == 0 || last.Generation == r.Generation):
+	case proven && (r.Generation == 0 || last.Generation == r.Generation && answer.GetGeneration() != r.Generation):
 		return Result{Outcome: Reloaded, LastReload: last}
 	case r.Generation != 0 && answer.GetGeneration() != r.Generation:
 		return Result{Outcome: Stale}
