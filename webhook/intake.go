@@ -33,7 +33,7 @@ const (
 // errBusy says that others used up what a request needs until its deadline.
 var errBusy = errors.New("too many large requests at the same time")
 
-// intake bounds the memory of requests, whoever sends them.
+// intake bounds the memory of requests from all callers.
 type intake struct {
 	bodies, reviews *fairlimit.Limit
 }

@@ -45,7 +45,7 @@ func findFault(name string) (faultKind, bool) {
 
 // faultKinds are all faults that a history can have.
 func faultKinds() []faultKind {
-	return slices.Concat(processFaults(), requestFaults(), watchFaults(), admissionFaults(), installationFaults())
+	return slices.Concat(processFaults(), requestFaults(), lossFaults(), watchFaults(), admissionFaults(), installationFaults())
 }
 
 const defaultFor = 5 * time.Second
@@ -177,14 +177,6 @@ func freeze(s *simulation, step history.Step) func() {
 
 // requestFaults are about requests to the API server.
 func requestFaults() []faultKind {
-	ruled := func(ruleOf func(step history.Step) *rule) func(s *simulation, step history.Step) func() {
-		return func(s *simulation, step history.Step) func() {
-			r := ruleOf(step)
-			s.faults.rules = append(s.faults.rules, r)
-			return func() { s.faults.remove(r) }
-		}
-	}
-	everyOrOne := func(r *rand.Rand) string { return pick(r, "", "", "replica-0", "replica-1") }
 	return []faultKind{
 		{
 			name: "api-away", kind: "api-away", weight: 3, words: "the API server is away from %[1]s for %[2]s",
@@ -220,6 +212,12 @@ func requestFaults() []faultKind {
 				}
 			}),
 		},
+	}
+}
+
+// lossFaults are those by which requests and answers do not arrive, or in part; and rights and replicas that are behind.
+func lossFaults() []faultKind {
+	return []faultKind{
 		{
 			name: "lose-answers", kind: "api-errors", weight: 4, words: "answers to writes of %[1]s are lost (%[3]s %%) for %[2]s",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r), "percent", pick(r, "20", "60")) },
@@ -270,6 +268,18 @@ func requestFaults() []faultKind {
 		},
 	}
 }
+
+// ruled makes a fault of a rule for requests, which holds until the fault ends.
+func ruled(ruleOf func(step history.Step) *rule) func(s *simulation, step history.Step) func() {
+	return func(s *simulation, step history.Step) func() {
+		r := ruleOf(step)
+		s.faults.rules = append(s.faults.rules, r)
+		return func() { s.faults.remove(r) }
+	}
+}
+
+// everyOrOne draws a replica, or none for all.
+func everyOrOne(r *rand.Rand) string { return pick(r, "", "", "replica-0", "replica-1") }
 
 // away cuts the network between the API server and the program.
 func away(s *simulation, step history.Step) func() {

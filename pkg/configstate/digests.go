@@ -7,7 +7,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
-// maxDigests bounds the digest cache, in objects. Only objects that somebody depends on are in it; one is about 300 B.
+// maxDigests bounds the digest cache, in objects. Only objects that a workload tracks are in it; one is about 300 B.
 const maxDigests = 50_000
 
 // digests is the digest cache: the Entries of objects that were read. It is safe for concurrent use, and never held

@@ -7,7 +7,7 @@ import (
 )
 
 // backoff says when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
-// tried again within seconds; what somebody must mend first, ever more rarely, but missing rights every half minute: they are
+// tried again within seconds; what a user must mend first, ever more rarely, but missing rights every half minute: they are
 // granted for all workloads at once. Each workload has its own pace.
 type backoff struct {
 	soon, refused, rarely workqueue.TypedRateLimiter[Key]

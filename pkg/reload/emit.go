@@ -20,7 +20,7 @@ import (
 // reload nothing says whether it had one.
 const reportedFor = 50 * time.Minute
 
-// announce sees to it that each reload that the last-reload annotation names has an Event, whoever made it. The annotation
+// announce sees to it that each reload that the last-reload annotation names has an Event, whichever process made it. The annotation
 // is read whether it belongs to the present template or not: what it names has happened. Only where the template has no stamp
 // at all, nothing has: it was not stored, and missStamp reports that.
 func (l *loop) announce(s subject) {
@@ -195,7 +195,7 @@ func describe(last record.LastReload) string {
 }
 
 // causeKinds returns the kind of config object that caused a reload, or the cause where no object changed, as a label for
-// metrics. It is bounded, whatever somebody wrote into the annotation.
+// metrics. It is bounded, whatever the annotation contains.
 func causeKinds(last record.LastReload) string {
 	label := last.Cause
 	for i, c := range last.Changes {

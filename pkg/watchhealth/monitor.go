@@ -119,8 +119,8 @@ func (m *Monitor) with(about Watch, f func(*state)) {
 	f(s)
 }
 
-// follows reports whether a request belongs to a watch. A list that nothing follows is not reported when it fails: whoever
-// asked for it has the error.
+// follows reports whether a request belongs to a watch. A list that nothing follows is not reported when it fails: the
+// caller has the error.
 func (m *Monitor) follows(q request) bool {
 	if q.watch || q.fromCache {
 		return true

@@ -1,0 +1,146 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// A namespace whose writes hang holds up itself only, and there the new Events come before those that have failed.
+func TestNamespaceThatHangsHoldsUpItselfOnly(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(ctx context.Context, event *eventsv1.Event, _ int) error {
+		if event.Namespace != "hangs" {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		for n := range 40 {
+			o.Put(message("hangs", fmt.Sprint("h", n)))
+		}
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"h0", "h1"}, a.created(), "two at a time")
+		o.Put(r.of(message("shop", "a")))
+		synctest.Wait()
+		assert.Equal(t, Created, r.get("a"))
+		pass(attemptLimit)
+		assert.ElementsMatch(t, []string{"h2", "h3"}, a.created()[3:], "an attempt ends")
+		pass(2 * attemptLimit)
+		written := a.created()[5:]
+		slices.Sort(written)
+		assert.Len(t, written, 4)
+		assert.Subset(t, written, []string{"h4", "h5", "h6"}, "new Events come before those that have failed")
+		assert.Subset(t, []string{"h0", "h1"}, written[:1], "but these have their share")
+		_, most := a.load()
+		assert.LessOrEqual(t, most, 3)
+	})
+}
+
+func TestEventsUnderWayAreBounded(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		answer := make(chan struct{})
+		a.answers(func(context.Context, *eventsv1.Event, int) error { <-answer; return nil })
+		for n := range 100 {
+			o.Put(message(fmt.Sprint("n", n%25), fmt.Sprint("e", n)))
+		}
+		synctest.Wait()
+		now, _ := a.load()
+		assert.Equal(t, underWay, now)
+		close(answer)
+		pass(0)
+		_, most := a.load()
+		assert.Equal(t, underWay, most)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.lanes)
+	})
+}
+
+func TestMessagesOfOneSubjectAreBounded(t *testing.T) {
+	t.Parallel()
+	r, a := &results{}, &api{}
+	a.answer = func(context.Context, *eventsv1.Event, int) error { return errors.New("away") }
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		put := func(n int) {
+			m := r.of(message("shop", fmt.Sprint(n)))
+			m.Subject = "cart"
+			o.Put(m)
+		}
+		warning := message("shop", "warning")
+		warning.Subject, warning.Topic = "cart", "Failed"
+		o.Put(warning)
+		for n := range perSubject {
+			put(n)
+		}
+		assert.Equal(t, perSubject+1, o.Waiting())
+		synctest.Wait()
+		put(perSubject)
+		assert.Equal(t, Dropped, r.get("0"), "the oldest goes")
+		assert.Equal(t, perSubject+1, o.Waiting(), "a Warning does not count")
+		a.answers(nil)
+		pass(2 * time.Minute)
+		assert.Equal(t, Dropped, r.get("0"))
+		for n := range perSubject {
+			assert.Equal(t, Created, r.get(fmt.Sprint(n+1)))
+		}
+		assert.Zero(t, o.Waiting())
+	})
+}
+
+// A leader that stops lets the requests end that are under way, for a moment.
+func TestStopLetsRequestsEnd(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		want  Outcome
+		after time.Duration
+	}{
+		"soon":     {takes: 500 * time.Millisecond, want: Created, after: 500 * time.Millisecond},
+		"too late": {takes: time.Minute, after: stopGrace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := &results{}
+				o := New(&api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
+					select {
+					case <-time.After(tc.takes):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}})
+				for n := range 5 {
+					o.Put(r.of(message("shop", fmt.Sprint(n))))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					assert.NoError(t, o.Start(ctx))
+				}()
+				synctest.Wait()
+				stopped := time.Now()
+				cancel()
+				<-ended
+				assert.Equal(t, tc.after, time.Since(stopped))
+				assert.Equal(t, tc.want, r.get("0"))
+				assert.Empty(t, r.get("4"), "what waits is for the next leader")
+			})
+		})
+	}
+}
