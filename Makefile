@@ -112,11 +112,11 @@ fmt: lint-tools ## Format the code
 
 .PHONY: verify-chart
 verify-chart: lint-tools ## Check that chart/ renders the same objects as manifests/
-	go test -count 1 -run 'TestManifests|TestChart' ./e2e/house
+	go test -count 1 -run 'TestManifests|TestChart' ./e2e/suite/repository
 
 .PHONY: reuse
 reuse: ## Check that every file has its license
-	go test -count 1 -run TestReuse -v ./e2e/house
+	go test -count 1 -run TestReuse -v ./e2e/suite/repository
 
 .PHONY: tidy
 tidy: ## Check that go.mod and go.sum are tidy

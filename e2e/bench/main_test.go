@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/scenario"
-	"github.com/pod-reloader/pod-reloader/e2e/pace"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/pace"
 )
 
 func TestEveryScenarioRunsAndKeepsItsCounts(t *testing.T) {

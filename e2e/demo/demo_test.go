@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/e2e/pace"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/pace"
 )
 
 // acts are the rows of the table.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/demo/narration"
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // interval is how often a condition is looked at that the observer does not see.

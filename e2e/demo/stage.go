@@ -11,12 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/demo/narration"
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
-	"github.com/pod-reloader/pod-reloader/e2e/installation"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
-	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // namespace is where the manifests put everything.

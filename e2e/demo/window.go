@@ -9,7 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/demo/narration"
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // window is the part of a workload's history that belongs to one promise: from its opening until the next one of the same

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
-	"github.com/pod-reloader/pod-reloader/e2e/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
 // beside is pod-reloader beside a model.

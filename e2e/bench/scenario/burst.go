@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // trial is something that must restart each of its workloads a certain number of times.

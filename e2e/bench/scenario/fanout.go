@@ -9,7 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // inFlight is how many PATCHes the floor of the fan-out has under way at a time. The processors are busy with fewer, so that

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pod-reloader/pod-reloader/e2e/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
 // filling is what it took a program to fill its cache, as seen from outside.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
-	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // measurements are what Go benchmarks report: for each benchmark, without the word Benchmark before its name, and for

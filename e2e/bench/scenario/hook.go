@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
 // register makes the API server ask a webhook from e2e/bench/floor about the scenario's Deployments with some labels. It is

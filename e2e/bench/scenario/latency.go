@@ -7,7 +7,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // side is one of those that do the same job.

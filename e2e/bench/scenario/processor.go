@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
 // usage is the processor time that processes have used, by their names. On a busy machine it is steadier than durations.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // scale: a start on a big cluster, on which a ConfigMap has changed in the meantime.

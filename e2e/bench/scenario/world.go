@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/installation"
-	"github.com/pod-reloader/pod-reloader/e2e/observe"
-	"github.com/pod-reloader/pod-reloader/e2e/poll"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // stage is a control plane with an installation.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 func main() {

@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // core are the packages that decide, and those that feed them.

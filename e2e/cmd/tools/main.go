@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/pod-reloader/pod-reloader/e2e/toolchain"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 func main() {

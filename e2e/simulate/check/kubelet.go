@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pod-reloader/pod-reloader/e2e/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
 // brokenStage keeps KWOK from starting pods with the image that act cannot start: it has a weight, so that it goes before

@@ -1,4 +1,0 @@
-// Package house checks the house itself rather than what it is for: that every file has its license, that the chart
-// installs what the manifests install, and that what the documents tell people to run exists. It imports nothing of
-// the program.
-package house

@@ -1,0 +1,74 @@
+package controlplane_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+)
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{})
+	require.NoError(t, err)
+	return c
+}
+
+func clientFor(t *testing.T, id controlplane.Identity) client.Client {
+	t.Helper()
+	config, err := cp.Config(id)
+	require.NoError(t, err)
+	assert.Negative(t, config.QPS, "no client-side rate limit")
+	return newClient(t, config)
+}
+
+// readerRole lets the service account "reader" read ConfigMaps in its namespace, and nothing else.
+func readerRole(namespace string) string {
+	return `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: ` + namespace + `}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [get, list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: ` + namespace + `}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects:
+- {kind: ServiceAccount, name: reader, namespace: ` + namespace + `}
+`
+}
+
+func TestAnIdentityHasItsRightsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	namespace := cp.Namespace(t)
+	require.NoError(t, cp.Apply(t.Context(), readerRole(namespace)))
+	reader := clientFor(t, controlplane.ServiceAccount(namespace, "reader"))
+
+	require.NoError(t, reader.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)))
+	err := reader.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace))
+	assert.True(t, apierrors.IsForbidden(err), "%v", err)
+	err = reader.List(t.Context(), &corev1.ConfigMapList{})
+	assert.True(t, apierrors.IsForbidden(err), "%v", err)
+}
+
+func TestAKubeconfigIsItsIdentity(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, cp.WriteKubeconfig(path, controlplane.Identity{User: "jane", Groups: []string{"devs"}}))
+	out, err := cp.Kubectl(t.Context(), "--kubeconfig", path, "auth", "whoami", "-o", "yaml")
+	require.NoError(t, err)
+	assert.Contains(t, out, "username: jane")
+	assert.Contains(t, out, "- devs")
+
+	_, err = cp.Kubectl(t.Context(), "--kubeconfig", path, "get", "nodes")
+	require.ErrorContains(t, err, `User "jane" cannot list resource "nodes"`)
+}

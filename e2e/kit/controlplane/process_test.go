@@ -1,0 +1,149 @@
+package controlplane_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+)
+
+func procPath(pid int) string { return fmt.Sprintf("/proc/%d", pid) }
+
+func TestComponentsCanBeMistreated(t *testing.T) {
+	t.Parallel()
+	own := controlplane.New(t, controlplane.Options{Nodes: 1, Proxied: []string{
+		controlplane.Etcd, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
+	}})
+	namespace := own.Namespace(t)
+	require.NoError(t, own.Apply(t.Context(), configMap(namespace, "kept")))
+
+	for _, name := range []string{controlplane.APIServer, controlplane.Etcd} {
+		p := own.Component(name)
+		before := p.PID()
+		require.NoError(t, p.Restart(t.Context()))
+		assert.NotEqual(t, before, p.PID())
+		assert.NoDirExists(t, procPath(before))
+	}
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		key := client.ObjectKey{Namespace: namespace, Name: "kept"}
+		assert.NoError(c, own.Client().Get(t.Context(), key, &corev1.ConfigMap{}), "a restart keeps the data")
+	}, timeout, tick)
+
+	own.Proxy(controlplane.Etcd).SetDelay(100 * time.Millisecond)
+	begun := time.Now()
+	require.NoError(t, own.Apply(t.Context(), configMap(namespace, "slow")))
+	assert.GreaterOrEqual(t, time.Since(begun), 200*time.Millisecond, "etcd is far away")
+	own.Proxy(controlplane.Etcd).SetDelay(0)
+
+	apiserver := own.Component(controlplane.APIServer)
+	apiserver.Freeze()
+	brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := own.Client().Get(brief, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a frozen one does not answer")
+	apiserver.Thaw()
+	require.NoError(t, own.Client().Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
+
+	apiserver.Kill()
+	assert.Zero(t, apiserver.PID())
+	require.NoError(t, apiserver.Start(t.Context()))
+	require.NoError(t, own.Client().Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
+
+	const delay = 200 * time.Millisecond
+	for _, name := range []string{controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK} {
+		require.NoError(t, own.Component(name).Restart(t.Context()))
+		own.Proxy(name).SetDelay(delay)
+	}
+	begun = time.Now()
+	require.NoError(t, own.Client().Create(t.Context(), newDeployment(namespace)))
+	_, err = own.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout="+timeout.String())
+	require.NoError(t, err, "all of them work again")
+	assert.GreaterOrEqual(t, time.Since(begun), 6*delay, "one after the other hears of it late, and is late to answer")
+}
+
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	started := filepath.Join(t.TempDir(), "started")
+	shell := func(name, script string) controlplane.Program {
+		return controlplane.Program{Name: name, Path: "/bin/sh", Args: []string{"-c", script}}
+	}
+
+	t.Run("ends by itself", func(t *testing.T) {
+		t.Parallel()
+		p, err := cp.StartProcess(t.Context(), shell("short", "echo done; exit 3"))
+		require.NoError(t, err)
+		<-p.Exited()
+		assert.Equal(t, 3, p.ExitCode())
+		assert.Zero(t, p.PID())
+		log, err := os.ReadFile(p.LogPath())
+		require.NoError(t, err)
+		assert.Equal(t, "done\n", string(log))
+		require.NoError(t, p.Stop(t.Context()), "it is stopped already")
+	})
+	t.Run("ends on SIGTERM, frozen or not", func(t *testing.T) {
+		t.Parallel()
+		p, err := cp.StartProcess(t.Context(), controlplane.Program{Name: "sleep", Path: "/bin/sleep", Args: []string{"1000"}})
+		require.NoError(t, err)
+		require.ErrorContains(t, p.Start(t.Context()), "running already")
+		memory, err := p.ResidentMemory()
+		require.NoError(t, err)
+		assert.Positive(t, memory)
+		p.Freeze()
+		status, err := os.ReadFile(filepath.Join(procPath(p.PID()), "status"))
+		require.NoError(t, err)
+		assert.Contains(t, string(status), "State:\tT", "it has stopped when Freeze returns")
+		require.NoError(t, p.Stop(t.Context()))
+		assert.Equal(t, -1, p.ExitCode(), "a signal ended it")
+	})
+	t.Run("is killed when it does not end", func(t *testing.T) {
+		t.Parallel()
+		program := shell("stubborn", "trap '' TERM; touch "+started+"; while :; do sleep 0.05; done")
+		program.Ready = func(context.Context) error {
+			_, err := os.Stat(started)
+			return err
+		}
+		program.Grace = 100 * time.Millisecond
+		p, err := cp.StartProcess(t.Context(), program)
+		require.NoError(t, err)
+		require.ErrorContains(t, p.Stop(t.Context()), "did not end within 100ms")
+		assert.Zero(t, p.PID())
+	})
+	t.Run("ends before it is ready", func(t *testing.T) {
+		t.Parallel()
+		program := shell("hopeless", "echo no such luck; exit 1")
+		program.Ready = func(context.Context) error { return assert.AnError }
+		_, err := cp.StartProcess(t.Context(), program)
+		require.ErrorContains(t, err, "ended before it was ready")
+		require.ErrorContains(t, err, "no such luck", "the end of its log")
+	})
+	t.Run("is never ready", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		program := shell("slow", "sleep 1000")
+		program.Ready = func(context.Context) error { return assert.AnError }
+		p, err := cp.StartProcess(ctx, program)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Zero(t, p.PID(), "nothing is left running")
+		_, err = cp.StartProcess(t.Context(), program)
+		require.ErrorContains(t, err, "there is a process of that name")
+	})
+}
+
+func configMap(namespace, name string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: %s, name: %s}
+data: {key: value}
+`, namespace, name)
+}

@@ -1,0 +1,76 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
+)
+
+// Build compiles a main package of this repository, by its path from the root ("." is pod-reloader itself), and returns
+// the executable. Go's cache makes it quick when nothing changed. It is safe to call from several processes at once.
+func Build(ctx context.Context, path string) (string, error) {
+	root, err := toolchain.Root()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", path, err)
+	}
+	name := filepath.Base(filepath.Join(root, path))
+	if path == "." {
+		name = "pod-reloader"
+	}
+	dir := filepath.Join(root, "bin", "e2e")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("build %s: %w", path, err)
+	}
+	unlock, err := lock(filepath.Join(dir, name+".lock"))
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", path, err)
+	}
+	defer unlock()
+	target := filepath.Join(dir, name)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", target, "./"+path)
+	command.Dir = root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", path, err, output)
+	}
+	return target, nil
+}
+
+// lock keeps two processes from linking the same program at once; whoever is second finds it linked.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open a lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// own makes a copy of an executable, so that a build by somebody else in the meantime does not change what a restart
+// starts.
+func own(program, directory string) (string, error) {
+	from, err := os.Open(program)
+	if err != nil {
+		return "", fmt.Errorf("copy the program: %w", err)
+	}
+	defer func() { _ = from.Close() }()
+	copied := filepath.Join(directory, filepath.Base(program))
+	to, err := os.OpenFile(copied, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return "", fmt.Errorf("copy the program: %w", err)
+	}
+	_, err = io.Copy(to, from)
+	if err := errors.Join(err, to.Close()); err != nil {
+		return "", fmt.Errorf("copy the program: %w", err)
+	}
+	return copied, nil
+}

@@ -1,0 +1,200 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+)
+
+// canaries are a ConfigMap, a Secret and a workload of each kind that depends on both. No pod comes of them.
+const canaries = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, namespace: SPACE}
+data: {content: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: NAME, namespace: SPACE}
+stringData: {content: "1"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+spec:
+  replicas: 0
+  selector: {matchLabels: {canary: NAME}}
+  template: TEMPLATE
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+spec:
+  replicas: 0
+  serviceName: NAME
+  selector: {matchLabels: {canary: NAME}}
+  template: TEMPLATE
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+spec:
+  selector: {matchLabels: {canary: NAME}}
+  template: TEMPLATE
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+spec:
+  schedule: "0 0 1 1 *"
+  suspend: true
+  jobTemplate: {spec: {template: TEMPLATE}}
+`
+
+const canaryTemplate = `{metadata: {labels: {canary: NAME}}, spec: {nodeSelector: {canary: nowhere}, RESTART` +
+	`containers: [{name: c, image: canary, envFrom: [{configMapRef: {name: NAME}}, {secretRef: {name: NAME}}]}]}}`
+
+// canary is one set of objects.
+type canary struct {
+	objects []*unstructured.Unstructured
+}
+
+func (i *Installation) newCanary() (canary, error) {
+	name := "canary-" + strconv.FormatInt(i.canaries.Add(1), 10)
+	asking := fmt.Sprintf("{%[1]sconfigmaps: %[2]s, %[1]ssecrets: %[2]s}", i.options.Prefix, name)
+	text := strings.ReplaceAll(canaries, "{template: TEMPLATE}", "{template: "+
+		strings.ReplaceAll(canaryTemplate, "RESTART", "restartPolicy: Never, ")+"}")
+	text = strings.ReplaceAll(text, "TEMPLATE", strings.ReplaceAll(canaryTemplate, "RESTART", ""))
+	text = strings.NewReplacer("ASKING", asking, "NAME", name, "SPACE", i.options.Namespace).Replace(text)
+	objects, err := controlplane.Decode([]byte(text))
+	if err != nil {
+		return canary{}, err
+	}
+	return canary{objects}, nil
+}
+
+// quietRounds is how many canaries must sing one after the other. When the first has, everything that happened before is
+// in the queue or was treated, since the watches deliver in order and gates count from the last event. Other workers may
+// still be at it; the whole round of the second canary is the time they get.
+const quietRounds = 2
+
+// Quiet is a barrier: it returns when the loop is through with every event that happened before the call. It changes a
+// new ConfigMap and a new Secret that workloads of every kind depend on and waits until all are reloaded, twice. Reloads
+// that a failure or the refractory gate has put off may still be due. Without gates it takes some 100 ms, otherwise twice
+// the settle time more.
+func (i *Installation) Quiet(ctx context.Context) error {
+	for range quietRounds {
+		if err := i.sing(ctx); err != nil {
+			return fmt.Errorf("await that the loop is through: %w", err)
+		}
+	}
+	return nil
+}
+
+// sing has one canary reloaded.
+func (i *Installation) sing(ctx context.Context) error {
+	c, err := i.newCanary()
+	if err != nil {
+		return err
+	}
+	defer i.bury(context.WithoutCancel(ctx), c)
+	for _, object := range c.objects {
+		if err := i.cp.Client().Create(ctx, object); err != nil {
+			return fmt.Errorf("create a canary: %w", err)
+		}
+	}
+	known := func(_, now *unstructured.Unstructured) bool { return i.mark(now) != "" }
+	if err := i.awaitCanary(ctx, "a canary to be known", c, known); err != nil {
+		return err
+	}
+	for _, object := range c.objects[:2] {
+		field := map[string]string{"ConfigMap": "data", "Secret": "stringData"}[object.GetKind()]
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"`+field+`":{"content":"2"}}`))
+		if err := i.cp.Client().Patch(ctx, object.DeepCopy(), patch); err != nil {
+			return fmt.Errorf("change a canary's configuration: %w", err)
+		}
+	}
+	reloaded := func(before, now *unstructured.Unstructured) bool {
+		return i.templateMark(now) != "" && i.templateMark(now) != i.templateMark(before)
+	}
+	return i.awaitCanary(ctx, "a canary to be reloaded", c, reloaded)
+}
+
+// awaitCanary waits until a condition holds for each workload and keeps the versions for which it did.
+func (i *Installation) awaitCanary(
+	ctx context.Context, what string, c canary, holds func(before, now *unstructured.Unstructured) bool,
+) error {
+	for n, object := range c.objects {
+		if n < 2 {
+			continue // the configuration
+		}
+		err := await(ctx, what, func(ctx context.Context) error {
+			now := object.DeepCopy()
+			if err := i.cp.Client().Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
+				return fmt.Errorf("read a canary: %w", err)
+			}
+			if !holds(object, now) {
+				return fmt.Errorf("%s %s is not: %v", now.GetKind(), now.GetName(), now.GetAnnotations())
+			}
+			c.objects[n] = now
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark changes when a workload's configuration becomes known: the hash of its template, or its Record.
+func (i *Installation) mark(object *unstructured.Unstructured) string {
+	return i.templateMark(object) + object.GetAnnotations()[i.options.Prefix+"config-record"]
+}
+
+// templateMark is what changes with every reload.
+func (i *Installation) templateMark(object *unstructured.Unstructured) string {
+	path := []string{"spec", "template", "metadata", "annotations"}
+	if object.GetKind() == "CronJob" {
+		path = append([]string{"spec", "jobTemplate"}, path...)
+	}
+	annotations, _, _ := unstructured.NestedStringMap(object.Object, path...)
+	return annotations[i.options.Prefix+"config-hash"]
+}
+
+// bury deletes a canary. What cannot be deleted harms nobody.
+func (i *Installation) bury(ctx context.Context, c canary) {
+	for _, object := range c.objects {
+		_ = i.cp.Client().Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
+}
+
+// awaitWebhook waits until what is created is stamped: the API server has taken in the webhook configuration, and a
+// replica answers. It is a dry run and leaves nothing.
+func (i *Installation) awaitWebhook(ctx context.Context) error {
+	if i.options.WithoutWebhook {
+		return nil
+	}
+	c, err := i.newCanary()
+	if err != nil {
+		return err
+	}
+	return await(ctx, "the webhook to be in effect", func(ctx context.Context) error {
+		deployment := c.objects[2].DeepCopy()
+		if err := i.cp.Client().Create(ctx, deployment, client.DryRunAll); err != nil {
+			return fmt.Errorf("create a Deployment: %w", err)
+		}
+		if i.templateMark(deployment) == "" {
+			return errors.New("a Deployment was created without a stamp")
+		}
+		return nil
+	})
+}

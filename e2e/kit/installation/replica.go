@@ -1,0 +1,155 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+)
+
+// Replica is one process of the program. Its Process can be stopped, killed, frozen and started again; the balancer goes
+// by its readiness as a Service does.
+type Replica struct {
+	*controlplane.Process
+	// MetricsURL, HealthURL and WebhookAddress are its own; WebhookAddress is a host and port.
+	MetricsURL, HealthURL, WebhookAddress string
+	// Args are those it was started with.
+	Args []string
+}
+
+// ReplicaOptions make a replica different from the others, as during an upgrade.
+type ReplicaOptions struct {
+	// Args follow those of the installation.
+	Args []string
+	// Env is added to the environment.
+	Env []string
+	// Program is another executable than the installation's.
+	Program string
+}
+
+// AddReplica starts one more replica and returns when it is ready and the balancer knows it.
+func (i *Installation) AddReplica(ctx context.Context, options ReplicaOptions) (*Replica, error) {
+	i.mutex.Lock()
+	name := "pod-reloader-" + strconv.Itoa(i.started)
+	i.started++
+	i.mutex.Unlock()
+	program, replica, err := i.program(name, options)
+	if err != nil {
+		return nil, err
+	}
+	replica.Process, err = i.cp.StartProcess(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	i.mutex.Lock()
+	i.replicas = append(i.replicas, replica)
+	i.mutex.Unlock()
+	if i.balancer == nil {
+		return replica, nil
+	}
+	ready := controlplane.URLReady(replica.HealthURL + "/readyz")
+	i.balancer.AddBackend(name, replica.WebhookAddress, ready) //nolint:contextcheck // asked for as long as the balancer lives
+	return replica, i.awaitBackend(ctx, name)
+}
+
+// RemoveReplica takes a replica out as the deletion of its pod does: the endpoint goes, the process gets SIGTERM and ends.
+func (i *Installation) RemoveReplica(ctx context.Context, replica *Replica) error {
+	if i.balancer != nil {
+		i.balancer.RemoveBackend(replica.Name())
+	}
+	err := replica.Stop(ctx)
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	for n, r := range i.replicas {
+		if r == replica {
+			i.replicas = append(i.replicas[:n:n], i.replicas[n+1:]...)
+			break
+		}
+	}
+	return err
+}
+
+// program says how to run a replica: the container of the manifests with this machine's addresses.
+func (i *Installation) program(name string, options ReplicaOptions) (controlplane.Program, *Replica, error) {
+	container := &i.deployment.Spec.Template.Spec.Containers[0]
+	var addresses [3]string
+	for n := range addresses {
+		port, err := i.cp.FreePort()
+		if err != nil {
+			return controlplane.Program{}, nil, fmt.Errorf("run %s: %w", name, err)
+		}
+		addresses[n] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	}
+	replaced := map[string]string{
+		"--metrics-bind-address":      addresses[0],
+		"--health-probe-bind-address": addresses[1],
+		"--webhook-bind-address":      addresses[2],
+		"--webhook-tls-directory":     i.certificates,
+	}
+	var args []string
+	for _, arg := range container.Args {
+		flag, _, _ := strings.Cut(arg, "=")
+		if value, ours := replaced[flag]; ours {
+			arg = flag + "=" + value
+		}
+		args = append(args, arg)
+	}
+	args = append(append(args, i.options.Args...), options.Args...)
+	env, err := i.environment(name, container)
+	if err != nil {
+		return controlplane.Program{}, nil, err
+	}
+	replica := &Replica{
+		MetricsURL: "http://" + addresses[0] + "/metrics", HealthURL: "http://" + addresses[1],
+		WebhookAddress: addresses[2], Args: args,
+	}
+	program := controlplane.Program{
+		Name: name, Path: i.executable, Args: args,
+		Env:   append(append(env, i.options.Env...), options.Env...),
+		Ready: controlplane.URLReady(replica.HealthURL + "/readyz"),
+		Grace: time.Duration(*i.deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second,
+	}
+	if options.Program != "" {
+		program.Path = options.Program
+	}
+	return program, replica, nil
+}
+
+// environment is that of the container in the pod of that name, as the kubelet would fill it in, and the way to the API server.
+func (i *Installation) environment(name string, container *corev1.Container) ([]string, error) {
+	env := []string{"KUBECONFIG=" + i.kubeconfig}
+	for _, variable := range container.Env {
+		value := variable.Value
+		switch from := variable.ValueFrom; {
+		case from == nil:
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+			value = i.deployment.Namespace
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
+			value = name
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.uid":
+			value = "uid-of-" + name
+		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+			value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
+		default:
+			return nil, fmt.Errorf("the manifests' variable %s comes from where only a kubelet could take it", variable.Name)
+		}
+		env = append(env, variable.Name+"="+value)
+	}
+	return env, nil
+}
+
+// Log is what a replica has logged so far, all its lives.
+func (r *Replica) Log() (string, error) {
+	content, err := os.ReadFile(r.LogPath())
+	if err != nil {
+		return "", fmt.Errorf("read the log of %s: %w", r.Name(), err)
+	}
+	return string(content), nil
+}

@@ -1,0 +1,51 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+)
+
+// Why runs `pod-reloader why` as the administrator and returns what it prints. With another Program in the options it is
+// that of the working tree all the same.
+func (i *Installation) Why(ctx context.Context, args ...string) (string, error) {
+	return i.why(ctx, i.cp.AdminKubeconfig(), args)
+}
+
+// WhyAs is Why with the rights of somebody else; with those of [Installation.Identity] it is what `kubectl exec` into the
+// pod would print.
+func (i *Installation) WhyAs(ctx context.Context, id controlplane.Identity, args ...string) (output string, err error) {
+	dir, err := os.MkdirTemp(i.cp.Dir(), "why-")
+	if err != nil {
+		return "", fmt.Errorf("make a directory for a kubeconfig: %w", err)
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := i.cp.WriteKubeconfig(kubeconfig, id); err != nil {
+		return "", err
+	}
+	return i.why(ctx, kubeconfig, args)
+}
+
+func (i *Installation) why(ctx context.Context, kubeconfig string, args []string) (string, error) {
+	program := i.executable
+	if i.options.Program != "" {
+		var err error
+		if program, err = Build(ctx, "."); err != nil {
+			return "", err
+		}
+	}
+	command := exec.CommandContext(ctx, program, append([]string{"why"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+i.Namespace())
+	var errors strings.Builder
+	command.Stderr = &errors
+	output, err := command.Output()
+	if err != nil {
+		return string(output), fmt.Errorf("pod-reloader why %s: %w: %s", strings.Join(args, " "), err, errors.String())
+	}
+	return string(output), nil
+}

@@ -1,0 +1,158 @@
+package comparison_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+)
+
+const serviceName = "pod-reloader.pod-reloader.svc"
+
+// SAP's readiness is a bare ping: a replica without a certificate, or one that cannot know any hash, counts as an
+// endpoint, and with failurePolicy Fail that blocks every write.
+func TestReadinessTellsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	cp := shared.ControlPlane()
+	outsider := filepath.Join(t.TempDir(), "outsider")
+	require.NoError(t, cp.WriteKubeconfig(outsider, controlplane.Identity{User: "nobody-in-particular"}))
+	insider := filepath.Join(t.TempDir(), "insider")
+	require.NoError(t, cp.WriteKubeconfig(insider, shared.Identity()))
+
+	tests := map[string]struct {
+		kubeconfig  string
+		certificate bool
+		missing     []string
+	}{
+		"NoCertificate":    {insider, false, []string{"certificate"}},
+		"NoDigestKey":      {outsider, true, []string{"digest-key"}},
+		"NeitherOfBoth":    {outsider, false, []string{"certificate", "digest-key"}},
+		"NothingIsMissing": {insider, true, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "tls")
+			require.NoError(t, os.Mkdir(dir, 0o700))
+			if test.certificate {
+				require.NoError(t, cp.ServingCert(dir, serviceName))
+			}
+			health := standby(t, test.kubeconfig, dir)
+			require.EventuallyWithT(t, func(c *assert.CollectT) {
+				code, text := get(c, health+"/readyz?verbose")
+				for _, check := range []string{"certificate", "digest-key", "webhook"} {
+					if contains(test.missing, check) {
+						assert.Contains(c, text, "[-] "+check)
+					} else {
+						assert.Contains(c, text, "[+] "+check)
+					}
+				}
+				assert.Equal(c, len(test.missing) == 0, code == http.StatusOK, text)
+				alive, _ := get(c, health+"/healthz")
+				assert.Equal(c, http.StatusOK, alive, "what is not ready is alive: a restart would not help it")
+			}, fixture.Patience, interval)
+
+			if name == "NoCertificate" {
+				require.NoError(t, cp.ServingCert(dir, serviceName))
+				require.EventuallyWithT(t, func(c *assert.CollectT) {
+					code, text := get(c, health+"/readyz?verbose")
+					assert.Equal(c, http.StatusOK, code, text)
+				}, fixture.Patience, interval, "ready as soon as the certificate is there")
+			}
+		})
+	}
+}
+
+func contains(list []string, item string) bool {
+	for _, one := range list {
+		if one == item {
+			return true
+		}
+	}
+	return false
+}
+
+// standby runs one more process of the program, which never leads and no balancer knows, and returns where its probes are.
+func standby(t *testing.T, kubeconfig, tlsDirectory string) string {
+	t.Helper()
+	cp := shared.ControlPlane()
+	var addresses []string
+	for range 2 {
+		port, err := cp.FreePort()
+		require.NoError(t, err)
+		addresses = append(addresses, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	}
+	process, err := cp.StartProcess(t.Context(), controlplane.Program{
+		Name: "standby-" + strings.ToLower(filepath.Base(t.Name())), Path: shared.Executable(),
+		Env: []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + shared.Namespace()},
+		Args: []string{
+			"--leader-elect", "--leader-election-namespace=default", "--metrics-bind-address=0", "--shutdown-grace-period=0s",
+			"--health-probe-bind-address=" + addresses[0], "--webhook-bind-address=" + addresses[1],
+			"--webhook-tls-directory=" + tlsDirectory,
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	return "http://" + addresses[0]
+}
+
+func get(c *assert.CollectT, url string) (int, string) {
+	response, err := http.Get(url)
+	if !assert.NoError(c, err) {
+		return 0, ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	assert.NoError(c, err)
+	return response.StatusCode, string(body)
+}
+
+// SAP's chart has one replica and failurePolicy Fail: while it restarts, nobody can write a workload. Ours has two and
+// Ignore: one of them away costs nothing, and both away cost no write.
+func TestOneReplicaDownWebhookStillAnswers(t *testing.T) {
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	require.Len(t, shared.Replicas(), 2, "manifests/ has two replicas")
+
+	for n, replica := range shared.Replicas() {
+		require.NoError(t, replica.Stop(s.Patiently()))
+		require.NoError(t, shared.Balancer().AwaitReady(s.Patiently(), 1), "the cluster has taken %s out of the Service", replica.Name())
+		for i := range 10 {
+			name := "web-" + strconv.Itoa(n) + "-" + strconv.Itoa(i)
+			w := s.Deployment(name, fixture.Uses{ConfigMaps: []string{"app"}})
+			assert.NotEmpty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash],
+				"%s was created while %s is down: the other replica stamps it", w, replica.Name())
+		}
+		require.NoError(t, shared.StartAll(s.Patiently()))
+	}
+
+	require.NoError(t, shared.StopAll(s.Patiently()))
+	w := s.Deployment("nobody-there", fixture.Uses{ConfigMaps: []string{"app"}})
+	assert.Empty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "nobody is there to stamp it, and it was created all the same")
+	policies(t, s)
+	require.NoError(t, shared.StartAll(s.Patiently()))
+	s.AwaitKnown(w)
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "what the webhook missed is looked after")
+}
+
+// policies tells that every webhook of the installation lets writes pass when it is away.
+func policies(t *testing.T, s *fixture.Fixture) {
+	t.Helper()
+	configuration := &admissionv1.MutatingWebhookConfiguration{}
+	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: shared.WebhookConfiguration()}, configuration))
+	for _, webhook := range configuration.Webhooks {
+		assert.Equal(t, admissionv1.Ignore, *webhook.FailurePolicy, "%s: nobody's write depends on us", webhook.Name)
+	}
+}

@@ -1,0 +1,81 @@
+package configuration_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
+)
+
+// documented returns a file that docs/configuration.md shows.
+func documented(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := toolchain.Root()
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(dir, "docs", "configuration.md"))
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(page), "```yaml\n# "+name+"\n")
+	require.True(t, found, "the page has no file %s", name)
+	text, _, found := strings.Cut(after, "```")
+	require.True(t, found)
+	return text
+}
+
+// A tenant's installation starts without the right to its configuration: that is told, and does no harm. With the rights
+// as documented, it follows the configuration, tells of it and is denied nothing more.
+func TestRightsOfATenant(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	in := installation.New(t, cp, installation.Options{
+		Args:       []string{"--refractory=0s", "--settle=200ms", "--config=configmap:pod-reloader/pod-reloader"},
+		Components: []string{"namespaced"},
+	})
+	s := fixture.In(t, in, "my-app")
+	t.Cleanup(func() { in.Explain(t, "my-app") })
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "what is built in is looked after")
+	r := &road{Fixture: s, pids: map[string]int{}}
+	for _, replica := range in.Replicas() {
+		r.pids[replica.Name()] = replica.PID()
+		s.Await(replica.Name()+" to tell of the missing right", func() error {
+			return r.logged(replica, "ConfigurationUnreadable", "cannot be read, grant get, list and watch of it")
+		})
+	}
+
+	require.NoError(t, cp.Apply(t.Context(), documented(t, "mine/configuration-rights.yaml")))
+	about := observe.Workload{Kind: "ConfigMap", Namespace: "pod-reloader", Name: "pod-reloader"}
+	s.AwaitEvent(about, "ConfigurationUnreadable", "there is no ConfigMap pod-reloader/pod-reloader")
+	before := r.denied()
+	require.NoError(t, cp.Apply(t.Context(), documented(t, "mine/configuration.yaml")))
+	s.AwaitEvent(about, "ConfigurationApplied", "added argoproj.io/v1alpha1/Rollout=spec.template")
+	r.valid(1)
+	_, err := in.WhyAs(t.Context(), in.Identity(), "deployment/web", "-n", "my-app", "--config=configmap:pod-reloader/pod-reloader")
+	require.NoError(t, err)
+	s.Settled()
+	s.RequireChanges(w, 1, "one change was one restart")
+	require.Len(t, r.denied(), len(before), "the documented rights are enough")
+}
+
+// A replica that takes over tells what is wrong with the configuration that it finds.
+func TestNewLeaderTells(t *testing.T) {
+	t.Parallel()
+	r := newRoad(t, "--config="+inConfigMap, "--shutdown-grace-period=200ms")
+	require.NoError(t, r.Create(t.Context(), settingsWith(map[string]string{"config.yaml": invalid})))
+	r.AwaitEvent(settings, "ConfigurationRejected", invalid0)
+	leader, err := r.Installation.Leader(t.Context())
+	require.NoError(t, err)
+	r.Settled()
+	require.Equal(t, 1, r.rejections(), "the standby says nothing")
+	require.NoError(t, r.Installation.RemoveReplica(r.Patiently(), leader))
+	r.Await("the new leader to tell", func() error { return atLeast(r.rejections(), 2) })
+}

@@ -1,0 +1,217 @@
+package docs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
+)
+
+// notRunHere lists the blocks that carry <!-- not run: … -->, by page and first line: everything else is run.
+var notRunHere = map[string]string{
+	"README.md: git clone https://github.com/pod-reloader/pod-reloader && cd pod-reloader": "clones what is being tested",
+	"README.md: make demo   # the main job on a real API server, narrated, with timings":   "make test runs this very check, and the demo",
+	"README.md: kubectl apply -k manifests":                                                "docs/installing.md runs it",
+	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0":         "needs a container engine and a registry",
+
+	"docs/operations.md: kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop": "needs a kubelet",
+	"docs/operations.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                           "needs a kubelet",
+}
+
+// patience bounds one block; compiling one with a Go program, whose packages nobody may have compiled yet; lastWords the
+// wait for output after a block has ended.
+const (
+	patience  = 5 * time.Minute
+	compiling = 20 * time.Minute
+	lastWords = 30 * time.Second
+)
+
+// installing is the page that installs pod-reloader itself, so it gets a cluster without it.
+const installing = "docs/installing.md"
+
+// configuration is the page that has Rollouts as its example.
+const configuration = "docs/configuration.md"
+
+// Each page is one story from its first block to its last, in a namespace of its own.
+func TestEveryBlockOfThePagesIsTrue(t *testing.T) {
+	for _, p := range pages(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(p.name), ".md"), func(t *testing.T) {
+			t.Parallel()
+			cp := shared.ControlPlane()
+			switch p.name {
+			case installing:
+				cp = controlplane.New(t, controlplane.Options{})
+				define(t, cp, "cert-manager.yaml")
+			case configuration:
+				define(t, cp, "rollouts.yaml")
+			}
+			r := newReader(t, cp)
+			for _, b := range p.blocks {
+				if b.reason == "" && !t.Failed() {
+					r.follow(t, b)
+				}
+			}
+		})
+	}
+}
+
+// Whatever is not run says why, and this test knows of it.
+func TestBlocksThatAreNotRunAreKnown(t *testing.T) {
+	found := map[string]bool{}
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.reason != "" {
+				first, _, _ := strings.Cut(b.text, "\n")
+				found[p.name+": "+first] = true
+				assert.Equal(t, notRunHere[p.name+": "+first], b.reason, "%s line %d", p.name, b.line)
+			}
+		}
+	}
+	for known := range notRunHere {
+		assert.Contains(t, found, known, "no block needs this exception any more")
+	}
+}
+
+// reader does what a page says: in a clone, as an administrator, with the programs that the page takes for granted.
+type reader struct {
+	dir         string
+	version     string
+	environment []string
+}
+
+func newReader(t *testing.T, cp *controlplane.ControlPlane) *reader {
+	t.Helper()
+	r := &reader{dir: t.TempDir(), version: cp.Version()}
+	for _, part := range []string{"manifests", "chart"} {
+		require.NoError(t, os.CopyFS(filepath.Join(r.dir, part), os.DirFS(filepath.Join(root(t), part))))
+	}
+	home := t.TempDir()
+	kubeconfig := filepath.Join(home, "kubeconfig")
+	content, err := os.ReadFile(cp.AdminKubeconfig())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(kubeconfig, content, 0o600))
+	path := []string{filepath.Dir(shared.Executable()), tool(t, "kubernetes-"+cp.Version()), tool(t, "helm"), os.Getenv("PATH")}
+	r.environment = append(os.Environ(),
+		"PATH="+strings.Join(path, string(os.PathListSeparator)), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(home, "cache"),
+		"KUBERC=off", "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	return r
+}
+
+// tool is the directory of a pinned tool.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := toolchain.Builder{}.Build(t.Context(), name)
+	require.NoError(t, err)
+	return dir
+}
+
+// follow does what one block says and compares with what the block says comes of it.
+func (r *reader) follow(t *testing.T, b block) {
+	t.Helper()
+	where := fmt.Sprintf("%s line %d", b.page, b.line)
+	started := time.Now()
+	switch b.language {
+	case "sh":
+		require.NoError(t, compare(b.text, r.bash(t, r.dir, b.text)), where)
+	case "go":
+		file := filepath.Join(t.TempDir(), "main.go")
+		require.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
+		require.NoError(t, compare(b.text, r.within(t, compiling, root(t), "go vet "+file+" && go run "+file)), where)
+	case "yaml":
+		r.judge(t, where, b.text)
+	case "text", "mermaid":
+	default:
+		require.Fail(t, where, "unknown kind of block %q: use sh, go, yaml, text or mermaid", b.language)
+	}
+	t.Logf("%s: %s", where, time.Since(started).Round(time.Millisecond))
+}
+
+// result is what became of a command.
+type result struct {
+	output string
+	err    error
+}
+
+func (r *reader) bash(t *testing.T, dir, script string) result {
+	t.Helper()
+	return r.within(t, patience, dir, script)
+}
+
+func (r *reader) within(t *testing.T, limit time.Duration, dir, script string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	command.Dir, command.Env, command.WaitDelay = dir, r.environment, lastWords
+	output, err := command.CombinedOutput()
+	return result{string(output), err}
+}
+
+var expectation = regexp.MustCompile(`(?m)^\s*(?:#|//) (prints|fails): (.+)$`)
+
+// compare looks for what the comments of a block announce: "prints: text", in this order, and "fails: text" for a
+// block that is meant to fail.
+func compare(text string, got result) error {
+	fails := false
+	rest := got.output
+	for _, match := range expectation.FindAllStringSubmatch(text, -1) {
+		fails = fails || match[1] == "fails"
+		_, after, found := strings.Cut(rest, match[2])
+		if !found {
+			return errors.Join(fmt.Errorf("%q is announced, but this is printed:\n%s", match[2], got.output), got.err)
+		}
+		rest = after
+	}
+	switch {
+	case fails && got.err == nil:
+		return fmt.Errorf("it is meant to fail, but prints:\n%s", got.output)
+	case !fails && got.err != nil:
+		return fmt.Errorf("%w:\n%s", got.err, got.output)
+	default:
+		return nil
+	}
+}
+
+// fileName is the first line of a block that shows a file.
+var fileName = regexp.MustCompile(`^# ([\w./-]+\.yaml)\n`)
+
+// judge stores a block that shows a file, and asks who reads it whether it is right.
+func (r *reader) judge(t *testing.T, where, text string) {
+	t.Helper()
+	name := "unnamed.yaml"
+	if match := fileName.FindStringSubmatch(text); match != nil {
+		name = match[1]
+	}
+	file := filepath.Join(r.dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	script := "kubectl apply --dry-run=server -f " + name
+	switch filepath.Base(name) {
+	case "kustomization.yaml":
+		script = "kubectl kustomize " + filepath.Dir(name)
+	case "values.yaml":
+		script = "helm template pod-reloader chart/pod-reloader --namespace pod-reloader --kube-version " + r.version + " -f " + name
+	}
+	got := r.bash(t, r.dir, script)
+	require.NoError(t, got.err, "%s:\n%s", where, got.output)
+}
+
+// define makes kinds of other programs known, which a page takes for granted.
+func define(t *testing.T, cp *controlplane.ControlPlane, file string) {
+	t.Helper()
+	definitions, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	require.NoError(t, cp.Apply(t.Context(), string(definitions)))
+}

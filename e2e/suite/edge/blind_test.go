@@ -1,0 +1,115 @@
+package edge_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// The rights to list and watch Secrets are withdrawn while get stays: it shows in a metric, an Event and `why`, a change is
+// acted on, if late, and other configuration as ever. When the rights are back, so is everything else.
+func TestRightsToWatchAreWithdrawn(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=200ms"}})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
+
+	role := &rbacv1.ClusterRole{}
+	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
+	rules := slices.Clone(role.Rules)
+	for n, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "secrets") {
+			role.Rules[n].Resources = []string{"configmaps"}
+		}
+	}
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	require.NoError(t, s.Update(t.Context(), role))
+	restart(s, cp.Component(controlplane.APIServer), true) // it does not end watches that were allowed once
+	patiently(s, "the metric of the watch", func() error { return health(s, 0) })
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "ConfigMaps may be watched")
+	s.SetSecret("db", "key", "2")
+	patiently(s, "the change of the Secret", func() error { return reloads(s, 2) })
+	s.AwaitChanges(w, 2, "the re-check has found it")
+	patiently(s, "an Event", func() error { return installationEvent(s, "WatchFailing") })
+	output, err := in.Why(t.Context(), "deployment/web", "-n", s.Namespace)
+	require.NoError(t, err)
+	assert.Contains(t, output, "pod-reloader is partly blind")
+
+	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
+	role.Rules = rules
+	require.NoError(t, s.Update(t.Context(), role))
+	patiently(s, "the watch", func() error { return health(s, 1) })
+	patiently(s, "an Event", func() error { return installationEvent(s, "WatchRecovered") })
+	s.SetSecret("db", "key", "3")
+	s.AwaitChanges(w, 3, "the watch works again")
+}
+
+// patiently waits for what takes minutes: a watch must fail for a while to be reported, and is re-checked each minute.
+func patiently(s *fixture.Fixture, what string, holds func() error) {
+	s.Helper()
+	var err error
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
+		if err = holds(); err == nil {
+			return
+		}
+		select {
+		case <-s.Context().Done():
+		case <-time.After(time.Second):
+		}
+	}
+	require.NoError(s, err, what)
+}
+
+// health compares the metric of the watch of Secrets.
+func health(s *fixture.Fixture, want float64) error {
+	metrics, err := s.Installation.Metrics(s.Context())
+	if err != nil {
+		return err
+	}
+	if got := metrics.Sum("pod_reloader_watch_healthy", "resource", "secrets"); got != want {
+		return fmt.Errorf("the watch's metric is %v", got)
+	}
+	return nil
+}
+
+// reloads compares the metric of reloads.
+func reloads(s *fixture.Fixture, want float64) error {
+	metrics, err := s.Installation.Metrics(s.Context())
+	if err != nil {
+		return err
+	}
+	if got := metrics.Sum("pod_reloader_reloads_total"); got < want {
+		return fmt.Errorf("%v reloads", got)
+	}
+	return nil
+}
+
+// installationEvent looks for an Event on the installation's own Deployment.
+func installationEvent(s *fixture.Fixture, reason string) error {
+	list := &eventsv1.EventList{}
+	if err := s.List(s.Context(), list, client.InNamespace(s.Installation.Namespace())); err != nil {
+		return err
+	}
+	for _, event := range list.Items {
+		if event.Reason == reason && event.Regarding.Kind == "Deployment" && event.Regarding.Name == "pod-reloader" {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event %s", reason)
+}

@@ -1,0 +1,100 @@
+package edge_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// longList returns a list of 30,000 names in 240,000 bytes. Annotations have 256 KiB in total.
+func longList() string {
+	var list strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&list, "c%06d,", i)
+	}
+	return list.String()
+}
+
+// webhookTimeout is how long the API server waits for the webhook.
+const webhookTimeout = 3 * time.Second
+
+// One namespace has 16 workloads with the longest lists that there can be, and creates more of them, dry, in a loop. Reloads
+// in another namespace stay prompt, and the memory and the reads of pod-reloader stay bounded.
+func TestLongestListsHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+		Replicas: 1, Args: []string{"--refractory=0s", "--settle=100ms"},
+	})
+	big, small := fixture.New(t, in), fixture.New(t, in)
+	small.ConfigMap("app", fixture.Data{"key": "1"})
+	w := small.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	replica := in.Replicas()[0]
+	idle, err := replica.ResidentMemory()
+	require.NoError(t, err)
+
+	list := longList()
+	crowd := func(s *fixture.Fixture, name string) client.Object {
+		return s.Manifest("Deployment", name, fixture.Uses{Annotations: map[string]string{fixture.ConfigMaps: list}})
+	}
+	user, heard := big.Warned()
+	for n := range 16 {
+		began := time.Now()
+		require.NoError(t, user.Create(t.Context(), crowd(user, fmt.Sprintf("crowd-%d", n))))
+		if texts := strings.Join(heard.Take(), "\n"); time.Since(began) < webhookTimeout {
+			assert.Contains(t, texts, "29000 config objects are not tracked")
+		}
+		big.AwaitEvent(observe.Workload{Kind: "Deployment", Namespace: big.Namespace, Name: fmt.Sprintf("crowd-%d", n)},
+			"InvalidAnnotation", "29000 config objects are not tracked: a workload can track 1000")
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	var created atomic.Int64
+	for n := range 8 {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				if big.Create(ctx, crowd(big, fmt.Sprintf("dry-%d", n)), client.DryRunAll) == nil {
+					created.Add(1)
+				}
+			}
+		})
+	}
+	const reloads = 10
+	began, slowest := time.Now(), time.Duration(0)
+	for n := 1; n <= reloads; n++ {
+		before := time.Now()
+		small.SetConfigMap("app", "key", fmt.Sprintf("changed %d times", n))
+		small.AwaitChanges(w, n, "the lists of another namespace hold it up")
+		slowest = max(slowest, time.Since(before))
+	}
+	took := time.Since(began)
+	stop()
+	running.Wait()
+	require.Positive(t, created.Load())
+
+	peak, err := replica.PeakMemory()
+	require.NoError(t, err)
+	metrics, err := replica.Metrics(t.Context())
+	require.NoError(t, err)
+	t.Logf("%d reloads in %s, the slowest in %s, beside %d dry runs; memory %d MB before, at most %d MB; %v decisions",
+		reloads, took, slowest, created.Load(), idle>>20, peak>>20, metrics.Sum("pod_reloader_webhook_decisions_total"))
+	assert.Less(t, slowest, fixture.Patience/10)
+	assert.Less(t, (peak-idle)>>20, int64(150), "MiB more than before")
+	small.Settled()
+	small.AssertChanges(w, reloads, "and once each")
+	nothingDenied(t, in)
+}

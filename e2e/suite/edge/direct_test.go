@@ -1,0 +1,79 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// Direct mode: no webhook is registered, the loop writes the marks itself.
+func TestDirectMode(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
+		Args: []string{"--refractory=0s", "--settle=200ms"}, WithoutWebhook: true,
+	})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"key": "1"})
+	uses := fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}}
+	workloads := everyKind(s, "web", uses)
+	for _, w := range workloads {
+		s.AwaitKnown(w)
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "first seen, it is adopted and not restarted")
+	}
+	s.SetConfigMap("app", "key", "2")
+	once(s, workloads, 1, "one change is one restart")
+	s.SetSecret("db", "key", "2")
+	once(s, workloads, 2, "one change more is one restart more")
+
+	for _, w := range workloads {
+		require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT that knows nothing of our marks")
+	}
+	once(s, workloads, 3, "dropping the marks is itself a change of the template, and costs no second restart")
+	for _, w := range workloads {
+		s.AwaitKnown(w)
+	}
+	s.SetConfigMap("app", "key", "3")
+	once(s, workloads, 4, "it is looked after as before")
+	for _, w := range workloads {
+		s.AwaitEvent(w, "Reloaded", "configmap/app modified")
+		assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: there is nobody to poke", w)
+	}
+	stripped(t, in)
+	nothingDenied(t, in)
+}
+
+// writesSpec tells whether the body of a patch touches the spec.
+func writesSpec(t *testing.T, r controlplane.Request) bool {
+	t.Helper()
+	require.NotEmpty(t, r.Body, "the audit log has the body of %s %s", r.What(), r.Name)
+	body := r.Body
+	// The audit log has a JSON patch as JSON; other encodings would come as a string.
+	var text string
+	if json.Unmarshal(body, &text) == nil {
+		body = json.RawMessage(text)
+	}
+	var merge map[string]any
+	if json.Unmarshal(body, &merge) == nil {
+		return merge["spec"] != nil
+	}
+	var operations []struct{ Op, Path string }
+	require.NoError(t, json.Unmarshal(body, &operations), string(body))
+	for _, operation := range operations {
+		if operation.Op != "test" && (operation.Path == "" || strings.HasPrefix(operation.Path, "/spec")) {
+			return true
+		}
+	}
+	return false
+}

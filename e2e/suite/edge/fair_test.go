@@ -1,0 +1,203 @@
+package edge_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// fleetOf creates Deployments that list configmap/app, and waits until they are known.
+func fleetOf(s *fixture.Fixture, n int) []observe.Workload {
+	s.Helper()
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	var all []observe.Workload
+	for i := range n {
+		all = append(all, s.Deployment("web-"+strconv.Itoa(i), fixture.Uses{ConfigMaps: []string{"app"}}))
+	}
+	for _, w := range all {
+		s.AwaitKnown(w)
+	}
+	return all
+}
+
+// promptly is how soon a reload must come, settle time and a slow machine included. A write that hangs takes 10 s.
+const promptly = 6 * time.Second
+
+func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	hung, other := fixture.New(t, shared, map[string]string{"hanging-webhook": "yes"}), fixture.New(t, shared)
+	all, healthy := fleetOf(hung, 40), fleetOf(other, 1)[0]
+	hook := newHangingWebhook(t, hung)
+	hook.hang()
+	hung.SetConfigMap("app", "key", "2")
+	hung.Await("a write to hang", func() error {
+		if hook.hanging.Load() > 0 {
+			return nil
+		}
+		return assert.AnError
+	})
+	for round := 1; round <= 5; round++ {
+		start := time.Now()
+		other.SetConfigMap("app", "key", "changed "+strconv.Itoa(round))
+		other.AwaitChanges(healthy, round, "another namespace must not hold it up")
+		assert.Less(t, time.Since(start), promptly, "round %d", round)
+	}
+	other.AwaitEvent(healthy, "Reloaded", "configmap/app modified")
+	assert.LessOrEqual(t, hook.most.Load(), int64(8), "writes in flight in one namespace")
+	hook.release()
+	for _, w := range all {
+		hung.AwaitChanges(w, 1, "its reload is still due")
+	}
+}
+
+// hangingWebhook is a validating webhook that does not answer while it hangs.
+type hangingWebhook struct {
+	hanging, most atomic.Int64
+
+	mu   sync.Mutex
+	wait chan struct{} // closed while it answers
+}
+
+func newHangingWebhook(t *testing.T, s *fixture.Fixture) *hangingWebhook {
+	t.Helper()
+	h := &hangingWebhook{wait: make(chan struct{})}
+	close(h.wait)
+	dir := t.TempDir()
+	require.NoError(t, s.Installation.ControlPlane().ServingCert(dir, "hanging.example.svc"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(h)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	t.Cleanup(h.release)
+	h.register(t, s, "https://"+server.Listener.Addr().(*net.TCPAddr).String()+"/")
+	return h
+}
+
+func (h *hangingWebhook) register(t *testing.T, s *fixture.Fixture, url string) {
+	t.Helper()
+	policy, none, seconds := registrationv1.Fail, registrationv1.SideEffectClassNone, int32(10)
+	configuration := &registrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "hanging-" + s.Namespace},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name:                    "hanging.example.com",
+			ClientConfig:            registrationv1.WebhookClientConfig{URL: &url, CABundle: s.Installation.ControlPlane().CA()},
+			FailurePolicy:           &policy,
+			SideEffects:             &none,
+			TimeoutSeconds:          &seconds,
+			AdmissionReviewVersions: []string{"v1"},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"hanging-webhook": "yes"}},
+			Rules: []registrationv1.RuleWithOperations{{
+				Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update},
+				Rule:       registrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+			}},
+		}},
+	}
+	require.NoError(t, s.Create(t.Context(), configuration))
+	t.Cleanup(func() { assert.NoError(t, s.Delete(context.WithoutCancel(t.Context()), configuration)) })
+	probe := s.Manifest("Deployment", "probe", fixture.Uses{})
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		require.NoError(c, s.Create(t.Context(), probe.DeepCopy(), client.DryRunAll))
+		assert.Positive(c, h.most.Load(), "the webhook is not effective yet")
+	}, fixture.Patience, interval)
+	h.most.Store(0)
+}
+
+func (h *hangingWebhook) hang() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wait = make(chan struct{})
+}
+
+func (h *hangingWebhook) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.wait:
+	default:
+		close(h.wait)
+	}
+}
+
+// ServeHTTP allows each request, as soon as the webhook answers.
+func (h *hangingWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	review := &admissionv1.AdmissionReview{}
+	if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	h.mu.Lock()
+	wait := h.wait
+	h.most.Store(max(h.most.Load(), h.hanging.Add(1)))
+	h.mu.Unlock()
+	defer h.hanging.Add(-1)
+	select {
+	case <-wait:
+	case <-r.Context().Done():
+		return
+	}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	review.Request = nil
+	_ = json.NewEncoder(w).Encode(review) // a failed write shows as a failed call
+}
+
+func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	all := fleetOf(s, 30)
+	const every, long, settleMax = 150 * time.Millisecond, 18 * time.Second, 5 * time.Second
+	begin := time.Now()
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for n := 2; time.Since(begin) < long; n++ {
+		<-ticker.C
+		s.SetConfigMap("app", "key", strconv.Itoa(n))
+	}
+	end := time.Now()
+	for _, w := range all {
+		last := begin
+		for _, change := range s.Watcher.Changes(w) {
+			assert.Less(t, change.Time.Sub(last), settleMax+promptly, "%s: the time without a restart", w)
+			last = change.Time
+		}
+		assert.Less(t, end.Sub(last), settleMax+promptly, "%s: the time without a restart", w)
+		assert.NotEmpty(t, s.Watcher.Changes(w))
+	}
+}
+
+// stripped shows that a writer who removes our Record again and again makes the loop wait, and is reported.
+func stripped(t *testing.T, in *installation.Installation) {
+	t.Helper()
+	s := fixture.New(t, in)
+	w := fleetOf(s, 1)[0]
+	removed := 0
+	for begin := time.Now(); time.Since(begin) < 6*time.Second; {
+		s.AwaitKnown(w)
+		patchWorkload(s, w, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":null}}}`)
+		removed++
+	}
+	assert.LessOrEqual(t, removed, 8, "the wait doubles from write to write")
+	s.AwaitEvent(w, "RecordContested", "managedFields")
+	s.AwaitKnown(w)
+}

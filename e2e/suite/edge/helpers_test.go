@@ -1,0 +1,113 @@
+package edge_test
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// kinds are those whose template the loop has stamped.
+var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
+
+// interval is how often a condition is looked at that nobody announces.
+const interval = 50 * time.Millisecond
+
+// serviceName is what the webhook's certificate is for.
+const serviceName = "pod-reloader.pod-reloader.svc"
+
+// podless are the components that tests without pods do without.
+func podless() controlplane.Options {
+	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
+}
+
+// patchWorkload applies a merge patch to a workload and returns the answer.
+func patchWorkload(s *fixture.Fixture, of observe.Workload, patch string) *unstructured.Unstructured {
+	s.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
+	s.Merge(object, of.Name, patch)
+	return object
+}
+
+// everyKind creates a workload of each kind.
+func everyKind(s *fixture.Fixture, name string, uses fixture.Uses) []observe.Workload {
+	s.Helper()
+	var workloads []observe.Workload
+	for _, kind := range kinds {
+		workloads = append(workloads, s.Workload(kind, name, uses))
+	}
+	return workloads
+}
+
+// once awaits and requires the n-th change of each of some workloads, and none beyond.
+func once(s *fixture.Fixture, workloads []observe.Workload, n int, why string) {
+	s.Helper()
+	for _, w := range workloads {
+		s.AwaitChanges(w, n, why)
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, n, why)
+	}
+}
+
+// ours are the annotations of a workload that are the user's word to pod-reloader, or its own.
+func ours(object *unstructured.Unstructured) map[string]string {
+	annotations := object.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return !strings.HasPrefix(key, "pod-reloader.cs.sap.com/") })
+	return annotations
+}
+
+// unmarked tells that a workload bears nothing that only pod-reloader writes.
+func unmarked(s *fixture.Fixture, of observe.Workload, why string) {
+	s.Helper()
+	stored := s.Get(of)
+	for _, mark := range []string{fixture.ConfigHash, fixture.ConfigRecord, fixture.LastReload} {
+		assert.NotContains(s, stored.GetAnnotations(), mark, "%s: %s", of, why)
+	}
+	for _, mark := range []string{fixture.ConfigHash, fixture.ConfigRestart} {
+		assert.NotContains(s, fixture.TemplateAnnotations(stored), mark, "%s: %s", of, why)
+	}
+}
+
+// stage is a scene on the shared installation, whose rights must have been enough up to its end.
+func stage(t *testing.T) *fixture.Fixture {
+	t.Helper()
+	t.Cleanup(func() { nothingDenied(t, shared) })
+	return fixture.New(t, shared)
+}
+
+// nothingDenied tells that the installation's rights were enough for all that it tried so far.
+func nothingDenied(t testing.TB, in *installation.Installation) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), fixture.Patience)
+	defer cancel()
+	requests, err := in.ControlPlane().Audit().All(ctx)
+	require.NoError(t, err)
+	for _, r := range requests.By(in.Identity().User).Denied() {
+		if strings.Contains(r.Message, "because it is being terminated") {
+			continue // a namespace that goes takes no new Events, whoever sends them
+		}
+		assert.Fail(t, "a right is missing in manifests/", "%s in %q was denied: %s", r.What(), r.Namespace, r.Message)
+	}
+}
+
+// noDummy tells that a workload bears no request for a reload.
+func noDummy(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[fixture.ConfigHash] == ""
+}
+
+// canaryName is what the barrier of an installation calls its n-th set of objects.
+func canaryName(n int) string { return "canary-" + strconv.Itoa(n) }

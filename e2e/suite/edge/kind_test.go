@@ -1,0 +1,116 @@
+package edge_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// fleet is a kind with its pod template at a place of its own, named on the command line of the shared installation.
+var fleet = fixture.Fleet{Group: "edge.example.com", Template: "spec.pods.template"}
+
+// newFleet is one as a user's file has it.
+func newFleet(s *fixture.Fixture, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"size": int64(3),
+		"pods": map[string]any{"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": name}},
+			"spec": map[string]any{
+				"fieldOfTheFuture": map[string]any{"numbers": []any{int64(9007199254740993), 2.5}, "nothing": map[string]any{}},
+				"containers": []any{map[string]any{
+					"name": "main", "image": "example.com/app:1", "alsoNew": true,
+					"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
+				}},
+			},
+		}},
+	}}}
+	object.SetGroupVersionKind(fleet.Kind())
+	object.SetNamespace(s.Namespace)
+	object.SetName(name)
+	object.SetAnnotations(map[string]string{fixture.ConfigMaps: "app"})
+	return object
+}
+
+// fleetPods is the pod spec of a fleet.
+func fleetPods(object *unstructured.Unstructured) map[string]any {
+	podSpec, _, _ := unstructured.NestedMap(object.Object, "spec", "pods", "template", "spec")
+	return podSpec
+}
+
+// A kind that is named on the command line and served by nobody, until its definition is installed: it is told, tried
+// again, and then looked after like a Deployment, first without the webhook, then with it.
+func TestKindThatIsServedLater(t *testing.T) {
+	t.Parallel()
+	leader, err := shared.Leader(t.Context())
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		log, err := leader.Log()
+		require.NoError(c, err)
+		assert.True(c, logged(log, "does not serve this workload kind", "edge.example.com/v1/Fleet"), "the log tells which kind is not served")
+	}, fixture.Patience, interval)
+
+	fleet.Define(t, shared)
+	s := fleet.Fixture(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "early"}
+	podSpec := fleetPods(newFleet(s, "early"))
+	get := func(name string) *unstructured.Unstructured {
+		t.Helper()
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(fleet.Kind())
+		require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Namespace: s.Namespace, Name: name}, object))
+		return object
+	}
+
+	require.NoError(t, s.Create(t.Context(), newFleet(s, "early")))
+	s.Await("the kind to be looked after", func() error {
+		if get("early").GetAnnotations()[fixture.ConfigRecord] == "" {
+			return errors.New("it has no Record")
+		}
+		return nil
+	})
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "no webhook looks at this kind yet, the loop stamps it itself")
+	s.AwaitEvent(w, "Reloaded", "configmap/app modified")
+
+	fleet.Serve(s, newFleet(s, "probe"))
+	s.CreatePromptly(newFleet(s, "late"))
+	late := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "late"}
+	assert.Contains(t, get("late").GetAnnotations()[fixture.ConfigRecord], "configmap/app=", "the webhook stamps the kind at CREATE")
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "now by the webhook")
+	s.AwaitChanges(late, 1, "now by the webhook")
+	s.Settled()
+	s.RequireChanges(w, 2, "each change is one restart")
+	s.RequireChanges(late, 1, "one change is one restart")
+	for _, name := range []string{"early", "late"} {
+		stored := get(name)
+		assert.Equal(t, podSpec, fleetPods(stored), "%s: fields that nobody knows survive the loop and the webhook", name)
+		assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigHash, "%s: no request stays", name)
+	}
+	text, err := shared.Why(t.Context(), "fleet/late", "-n", s.Namespace, fleet.Flag())
+	require.NoError(t, err)
+	assert.Contains(t, text, "configmap/app", "why knows the kind")
+}
+
+// logged tells whether one line of a log has all the texts.
+func logged(log string, texts ...string) bool {
+	for line := range strings.Lines(log) {
+		found := true
+		for _, text := range texts {
+			found = found && strings.Contains(line, text)
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}

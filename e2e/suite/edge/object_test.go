@@ -1,0 +1,220 @@
+package edge_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// An object that pods can start without: its creation and its deletion are changes like any other, each one restart.
+func TestOptionalObjectComesAndGoes(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	listed := everyKind(s, "listed", fixture.Uses{ConfigMaps: []string{"maybe"}, Unread: true})
+	referenced := s.Manifest("Deployment", "referenced", fixture.Uses{Annotations: map[string]string{fixture.ConfigMaps: "maybe"}})
+	containers := podSpec(referenced)["containers"].([]any)
+	containers[0].(map[string]any)["envFrom"] = []any{
+		map[string]any{"configMapRef": map[string]any{"name": "maybe", "optional": true}},
+	}
+	s.CreatePromptly(referenced)
+	all := append(listed, observe.Deployment(s.Namespace, "referenced"))
+
+	s.ConfigMap("maybe", fixture.Data{"key": "1"})
+	once(s, all, 1, "the optional ConfigMap was created")
+	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "maybe"}}))
+	once(s, all, 2, "the optional ConfigMap was deleted")
+	for _, w := range all {
+		s.AwaitEvent(w, "Reloaded", "configmap/maybe created")
+		s.AwaitEvent(w, "Reloaded", "configmap/maybe deleted")
+	}
+}
+
+// An object that pods need: they wait for it and start with it by themselves; without it they must not be restarted.
+func TestRequiredObjectComesAndGoes(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("there", fixture.Data{"key": "1"})
+	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"there"}, Secrets: []string{"later"}})
+	for _, w := range workloads {
+		s.AwaitEvent(w, "ConfigMissing", "secret/later")
+	}
+	s.Secret("later", fixture.Data{"key": "1"})
+	for _, w := range workloads {
+		s.AwaitAdopted(w, "secret/later")
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "the waiting pods start with the new Secret by themselves")
+	}
+	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
+	for _, w := range workloads {
+		s.AwaitEvent(w, "ReloadHeld", "secret/later")
+	}
+	s.SetConfigMap("there", "key", "2")
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "pods that restart now could not start")
+	}
+	s.Secret("later", fixture.Data{"key": "2"})
+	once(s, workloads, 1, "what was held, and the Secret's new content, are one restart")
+}
+
+// podSpec is the one in a manifest of fixture.Manifest of a kind with spec.template.
+func podSpec(manifest interface{ UnstructuredContent() map[string]any }) map[string]any {
+	spec := manifest.UnstructuredContent()["spec"].(map[string]any)
+	return spec["template"].(map[string]any)["spec"].(map[string]any)
+}
+
+func TestBinaryData(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	binary := s.ConfigMap("binary", nil)
+	binary.BinaryData = map[string][]byte{"blob": {0, 1, 254, 255}}
+	require.NoError(t, s.Update(t.Context(), binary))
+	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"binary"}, Unread: true})
+	binary.BinaryData["blob"] = []byte{0, 1, 254, 254}
+	require.NoError(t, s.Update(t.Context(), binary))
+	once(s, workloads, 1, "one bit of binaryData changed")
+}
+
+// Immutable objects cannot be changed; they are replaced by others of the same name. The pods need both, so that nothing
+// restarts while one of them is away.
+func TestImmutableObjectsAreReplaced(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	immutable := true
+	replace := func(value string) {
+		t.Helper()
+		meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: "fixed"}
+		for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}} {
+			require.NoError(t, client.IgnoreNotFound(s.Delete(t.Context(), object)), "at first there is none")
+		}
+		require.NoError(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Immutable: &immutable, Data: fixture.Data{"key": value}}))
+		require.NoError(t, s.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, Immutable: &immutable, StringData: fixture.Data{"key": value}}))
+	}
+	replace("1")
+	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"fixed"}, Secrets: []string{"fixed"}})
+	replace("1")
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "replaced by the same content")
+	}
+	replace("2")
+	once(s, workloads, 1, "both objects were replaced by others")
+}
+
+// The largest Secret that the API takes.
+func TestSecretOfOneMebibyte(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	content := make([]byte, corev1.MaxSecretSize)
+	_, err := rand.Read(content)
+	require.NoError(t, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "large"}, Data: map[string][]byte{"blob": content}}
+	require.NoError(t, s.Create(t.Context(), secret))
+	workloads := everyKind(s, "web", fixture.Uses{Secrets: []string{"large"}, Unread: true})
+	for _, w := range workloads {
+		assert.Contains(t, s.Get(w).GetAnnotations()[fixture.ConfigRecord], "secret/large=", "%s is stamped, in time for the API server", w)
+	}
+	secret.Data["blob"][corev1.MaxSecretSize-1] ^= 1
+	require.NoError(t, s.Update(t.Context(), secret))
+	once(s, workloads, 1, "the last bit of a Secret of 1 MiB changed")
+}
+
+func TestTwoHundredReferencesOnOneWorkload(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	uses := fixture.Uses{}
+	for n := range 100 {
+		name := fmt.Sprintf("config-%03d", n)
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		s.Secret(name, fixture.Data{"key": "1"})
+		uses.ConfigMaps = append(uses.ConfigMaps, name)
+		uses.Secrets = append(uses.Secrets, name)
+	}
+	w := s.Deployment("web", uses)
+	record := s.Get(w).GetAnnotations()[fixture.ConfigRecord]
+	assert.Contains(t, record, "configmap/config-000=")
+	assert.Contains(t, record, "secret/config-099=", "each of the 200 is recorded by name")
+
+	s.SetSecret("config-099", "key", "2")
+	s.AwaitChanges(w, 1, "one of 200 changed")
+	s.AwaitEvent(w, "Reloaded", "secret/config-099 modified")
+	s.SetConfigMap("config-000", "key", "2")
+	s.AwaitChanges(w, 2, "another one of 200 changed")
+	s.AwaitEvent(w, "Reloaded", "configmap/config-000 modified")
+	s.Settled()
+	s.RequireChanges(w, 2, "each change is one restart")
+}
+
+// Names of objects may have dots and be as long as a domain name.
+func TestNamesWithDots(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	names := []string{"app.example.com", "a.b", "0.1.2-3.x"}
+	for _, name := range names {
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		s.Secret(name, fixture.Data{"key": "1"})
+	}
+	uses := fixture.Uses{ConfigMaps: names, Secrets: names}
+	workloads := append(everyKind(s, "web", uses), s.Deployment("web.example.com", uses))
+	for n, name := range names {
+		s.SetConfigMap(name, "key", "2")
+		for _, w := range workloads {
+			s.AwaitChanges(w, 2*n+1, "configmap/"+name+" changed")
+			s.AwaitEvent(w, "Reloaded", "configmap/"+name+" modified")
+		}
+		s.SetSecret(name, "key", "2")
+		for _, w := range workloads {
+			s.AwaitChanges(w, 2*n+2, "secret/"+name+" changed")
+		}
+	}
+	once(s, workloads, 2*len(names), "each change is one restart")
+}
+
+func TestSharedConfigRestartsEachOfItsWorkloadsOnce(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.ConfigMap("own", fixture.Data{"key": "1"})
+	var both []observe.Workload
+	for n := range 2 {
+		both = append(both, everyKind(s, "web"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}})...)
+	}
+	other := s.Deployment("other", fixture.Uses{ConfigMaps: []string{"own"}})
+	s.SetConfigMap("app", "key", "2")
+	once(s, both, 1, "the ConfigMap that they share changed")
+	s.RequireChanges(other, 0, "it has one of its own")
+}
+
+func TestSameNameInTwoNamespacesAreTwoObjects(t *testing.T) {
+	t.Parallel()
+	one, two := stage(t), stage(t)
+	for _, s := range []*fixture.Fixture{one, two} {
+		s.ConfigMap("app", fixture.Data{"key": "1"})
+		s.Secret("app", fixture.Data{"key": "1"})
+	}
+	uses := fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"app"}}
+	here, there := everyKind(one, "web", uses), everyKind(two, "web", uses)
+	one.SetConfigMap("app", "key", "2")
+	once(one, here, 1, "the ConfigMap of its namespace changed")
+	two.Settled()
+	for _, w := range there {
+		two.AssertChanges(w, 0, "another namespace's ConfigMap of that name changed")
+	}
+	two.SetSecret("app", "key", "2")
+	once(two, there, 1, "the Secret of its namespace changed")
+	for _, w := range here {
+		one.AssertChanges(w, 1, "another namespace's Secret of that name changed")
+	}
+}

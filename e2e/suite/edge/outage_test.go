@@ -1,0 +1,252 @@
+package edge_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// Changes before, during and after restarts of the API server, in order and by force: none is missed and none is followed
+// twice. What the observer cannot see while the server is away shows in the generation: nobody else changes these specs.
+func TestChangesDuringRestartsOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=200ms"}})
+	s := fixture.New(t, in)
+	keepRunning(s, in)
+	const restarts, each = 4, 15
+	var workloads []observe.Workload
+	for n := range restarts * each {
+		name := "app" + strconv.Itoa(n)
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}}))
+	}
+	s.Settled()
+	generations := map[observe.Workload]int64{}
+	for _, w := range workloads {
+		generations[w] = s.Get(w).GetGeneration()
+	}
+
+	for n := range restarts {
+		var changing sync.WaitGroup
+		for i := range each {
+			changing.Go(func() { insist(s, workloads[n*each+i].Name) })
+			if i == each/3 {
+				restart(s, cp.Component(controlplane.APIServer), n%2 == 0)
+			}
+		}
+		changing.Wait()
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AwaitWorkload(w, "a reload for the change", func(u *unstructured.Unstructured) bool {
+			return u.GetGeneration() > generations[w]
+		})
+	}
+	s.Settled()
+	for _, w := range workloads {
+		assert.Equal(t, generations[w]+1, s.Get(w).GetGeneration(), "%s: one change is one restart", w)
+	}
+}
+
+// insist changes a ConfigMap, again and again until the API server has taken it.
+func insist(s *fixture.Fixture, name string) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"2"}}`))
+	s.Await("a change of configmap/"+name, func() error { return s.Patch(s.Context(), object, patch) })
+}
+
+// keepRunning starts replicas again that end, as the kubelet does: while the API server is away for long, the leader loses its
+// lease and ends.
+func keepRunning(s *fixture.Fixture, in *installation.Installation) {
+	ctx, cancel := context.WithCancel(s.Context())
+	var kubelet sync.WaitGroup
+	for _, replica := range in.Replicas() {
+		kubelet.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-replica.Exited():
+					if err := replica.Start(ctx); err != nil && ctx.Err() == nil {
+						s.Logf("%s does not start: %v", replica.Name(), err)
+					}
+				}
+			}
+		})
+	}
+	s.Cleanup(func() {
+		cancel()
+		kubelet.Wait()
+	})
+}
+
+// restart stops a component, by force or in order, and starts it again.
+func restart(s *fixture.Fixture, component *controlplane.Process, force bool) {
+	s.Helper()
+	if force {
+		component.Kill()
+	} else {
+		require.NoError(s, component.Stop(s.Patiently()))
+	}
+	require.NoError(s, component.Start(s.Patiently()))
+}
+
+// Replicas stop one after the other, as in an upgrade, while users write all the time; the cluster is slow to take a
+// stopping replica out of the Service. No write fails and none passes without its stamp. Where the cluster is even slower
+// than the time that a stopping replica gives it, as on a machine that stands still, that shows nothing.
+func TestReplicasStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
+		Replicas: 2, Args: []string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=4s"},
+	})
+	in.Balancer().SetEndpointDelay(1500 * time.Millisecond)
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+
+	load := write(s, 4)
+	judged := 0
+	for range 2 {
+		for _, replica := range in.Replicas() {
+			load.progress(s)
+			inTime := stopInService(s, replica)
+			load.progress(s)
+			require.NoError(t, replica.Start(s.Patiently()))
+			require.NoError(t, in.Balancer().AwaitReady(s.Patiently(), 2))
+			written, failed := load.take(s)
+			if !inTime {
+				t.Logf("%s had ended before the cluster took it out of the Service; of %d writes: %v", replica.Name(), written, failed)
+				continue
+			}
+			judged++
+			assert.Empty(t, failed, "of %d writes", written)
+		}
+	}
+	assert.Empty(t, load.end(), "when all replicas are there")
+	assert.Positive(t, judged, "no replica was taken out of the Service before it ended")
+	s.Settled()
+}
+
+// stopInService stops a replica, and tells whether the cluster took it out of the Service before it ended.
+func stopInService(s *fixture.Fixture, replica *installation.Replica) bool {
+	s.Helper()
+	out := make(chan error, 1)
+	go func() { out <- s.Installation.Balancer().AwaitReady(s.Patiently(), 1) }()
+	exited := replica.Exited()
+	stopped := make(chan error, 1)
+	go func() { stopped <- replica.Stop(s.Patiently()) }()
+	inTime := false
+	select {
+	case <-exited:
+	case err := <-out:
+		inTime = err == nil && replica.PID() != 0
+	}
+	require.NoError(s, <-stopped, "%s ends by itself after SIGTERM", replica.Name())
+	return inTime
+}
+
+// load is users who write.
+type load struct {
+	stop    func()
+	writing sync.WaitGroup
+
+	mutex   sync.Mutex
+	written int
+	failed  []string
+}
+
+// write starts users, each of whom creates and deletes workloads and changes one, and looks at the stamps of the answers.
+func write(s *fixture.Fixture, users int) *load {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	l := &load{stop: cancel}
+	for user := range users {
+		lasting := s.Manifest("Deployment", fmt.Sprintf("lasting-%d", user), fixture.Uses{ConfigMaps: []string{"app"}})
+		require.NoError(s, s.Create(ctx, lasting))
+		l.writing.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				short := s.Manifest("Deployment", fmt.Sprintf("short-%d-%d", user, n), fixture.Uses{ConfigMaps: []string{"app"}})
+				l.note(short, func() error { return s.Create(context.WithoutCancel(ctx), short) })
+				release := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":null},`+
+					`"spec":{"containers":[{"name":"main","image":"example.com/app:%d"}]}}}}`, n)
+				l.note(lasting, func() error {
+					return s.Patch(context.WithoutCancel(ctx), lasting, client.RawPatch(types.StrategicMergePatchType, []byte(release)))
+				})
+				_ = s.Delete(context.WithoutCancel(ctx), short) // what stays goes with the namespace
+			}
+		})
+	}
+	return l
+}
+
+// note makes a write, counts it and notes what went wrong with it. One that the webhook may not have been asked about in
+// time does not count.
+func (l *load) note(answer *unstructured.Unstructured, write func() error) {
+	began := time.Now()
+	err := write()
+	prompt := time.Since(began) < fixture.Prompt
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if prompt {
+		l.written++
+	}
+	switch {
+	case err != nil:
+		l.failed = append(l.failed, fmt.Sprintf("%s failed: %v", answer.GetName(), err))
+	case prompt && fixture.TemplateAnnotations(answer)[fixture.ConfigHash] == "":
+		l.failed = append(l.failed, fmt.Sprintf("at %s %s passed without a stamp", time.Now().Format("05.000"), answer.GetName()))
+	}
+}
+
+// progress waits until some more writes are done.
+func (l *load) progress(s *fixture.Fixture) {
+	s.Helper()
+	count := func() int {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		return l.written
+	}
+	before := count()
+	s.Await("users to write", func() error {
+		if now := count(); now < before+20 {
+			return fmt.Errorf("%d writes", now-before)
+		}
+		return nil
+	})
+}
+
+// take waits until some more writes are done, so that those that have begun are among them, and returns the writes since
+// the last time.
+func (l *load) take(s *fixture.Fixture) (written int, failed []string) {
+	s.Helper()
+	l.progress(s)
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	written, failed = l.written, l.failed
+	l.written, l.failed = 0, nil
+	return written, failed
+}
+
+// end stops the users, and returns what has gone wrong since the last time.
+func (l *load) end() (failed []string) {
+	l.stop()
+	l.writing.Wait()
+	return l.failed
+}

@@ -1,0 +1,150 @@
+package edge_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// trusting is a client for servers with certificates of the cluster's CA.
+func trusting(t *testing.T, cp *controlplane.ControlPlane) *http.Client {
+	t.Helper()
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(cp.CA()))
+	return &http.Client{Timeout: fixture.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: roots, ServerName: serviceName, MinVersion: tls.VersionTLS13,
+	}}}
+}
+
+// post sends a body to a replica's webhook, as the API server would. It does so again where the machine was so slow that
+// the webhook may have given up reading.
+func post(t *testing.T, cp *controlplane.ControlPlane, replica *installation.Replica, body string) (code int, text []byte) {
+	t.Helper()
+	https := trusting(t, cp)
+	defer https.CloseIdleConnections()
+	for range 5 {
+		began := time.Now()
+		response, err := https.Post("https://"+replica.WebhookAddress+"/mutate?timeout=3s", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		code = response.StatusCode
+		text, err = io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		if time.Since(began) < fixture.Prompt {
+			break
+		}
+	}
+	return code, text
+}
+
+// goodReview is what a real API server could send, of a Deployment with members that nobody knows everywhere.
+const goodReview = `{
+  "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "future": 1,
+  "request": {
+    "uid": "1", "operation": "CREATE", "namespace": "NAMESPACE", "name": "web", "future": [1],
+    "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+    "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+    "object": {
+      "apiVersion": "apps/v1", "kind": "Deployment", "future": {"a": null},
+      "metadata": {"name": "web", "annotations": {"pod-reloader.cs.sap.com/configmaps": "app"}, "future": true},
+      "spec": {
+        "future": 9007199254740993,
+        "template": {
+          "future": "x",
+          "metadata": {"annotations": {"other": "1"}, "future": 1e400},
+          "spec": {"future": [{"": ""}], "containers": [{"name": "c", "image": "i", "future": 0.1}]}
+        }
+      }
+    }
+  }
+}`
+
+// Fields that nobody knows, at every level, pass the webhook as they are: its patch adds our annotations and nothing else.
+func TestUnknownFieldsPassTheWebhook(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	review := strings.ReplaceAll(strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace), "1e400", "1e4")
+	code, body := post(t, shared.ControlPlane(), shared.Replicas()[0], review)
+	require.Equal(t, http.StatusOK, code, string(body))
+	var sent struct {
+		Request struct{ Object json.RawMessage }
+	}
+	var answer struct {
+		Response struct {
+			Allowed bool
+			Patch   []byte
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(review), &sent))
+	require.NoError(t, json.Unmarshal(body, &answer))
+	require.True(t, answer.Response.Allowed)
+
+	var operations []struct{ Op, Path string }
+	require.NoError(t, json.Unmarshal(answer.Response.Patch, &operations))
+	for _, operation := range operations {
+		assert.Equal(t, "add", operation.Op)
+		assert.Contains(t, operation.Path, "/annotations/pod-reloader.cs.sap.com~1", "the patch touches what is not ours")
+	}
+	patch, err := jsonpatch.DecodePatch(answer.Response.Patch)
+	require.NoError(t, err)
+	patched, err := patch.Apply(sent.Request.Object)
+	require.NoError(t, err)
+	undo := bytes.Count(patched, []byte("config-hash")) + bytes.Count(patched, []byte("config-record"))
+	assert.Equal(t, 2, undo, "hash and Record, once each: %s", patched)
+	assert.Contains(t, string(patched), "9007199254740993", "numbers keep their precision")
+}
+
+// What is no admission review is answered with a 4xx that says why, and the process lives.
+func TestMalformedReviews(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	review := strings.ReplaceAll(strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace), "1e400", "1e4")
+	tests := map[string]string{
+		"Empty":            "",
+		"NoJSON":           "hello",
+		"Null":             "null",
+		"Array":            "[]",
+		"EmptyObject":      "{}",
+		"Truncated":        review[:len(review)/2],
+		"OtherVersion":     strings.Replace(review, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1),
+		"OtherKind":        `{"apiVersion":"v1","kind":"ConfigMap"}`,
+		"NoRequest":        `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`,
+		"NoUID":            strings.Replace(review, `"uid": "1"`, `"uid": ""`, 1),
+		"RequestIsAString": `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"x"}`,
+		"NoObject":         strings.Replace(review, `"object":`, `"objekt":`, 1),
+		"ObjectIsANumber":  `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},"object":5}}`,
+		"NoOldObject":      strings.Replace(review, "CREATE", "UPDATE", 1),
+		"NumberTooLarge":   strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace),
+		"DeepNesting":      strings.Repeat("[", 100_000),
+	}
+	replica := shared.Replicas()[1]
+	pid := replica.PID()
+	for name, body := range tests {
+		code, text := post(t, shared.ControlPlane(), replica, body)
+		assert.Equal(t, http.StatusBadRequest, code, "%s: %s", name, text)
+		assert.NotEmpty(t, strings.TrimSpace(string(text)), "%s: the answer says what is wrong", name)
+	}
+	code, text := post(t, shared.ControlPlane(), replica, review)
+	assert.Equal(t, http.StatusOK, code, "a good one is answered after all these: %s", text)
+	assert.Equal(t, pid, replica.PID(), "the process lives")
+	metrics, err := replica.Metrics(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, metrics.Sum("pod_reloader_webhook_panics_total"), "nothing panicked")
+	assert.GreaterOrEqual(t, metrics.Sum("pod_reloader_webhook_decisions_total", "outcome", "malformed"), float64(len(tests)), "each is counted")
+}

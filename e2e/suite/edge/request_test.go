@@ -1,0 +1,90 @@
+package edge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+)
+
+// A request for a reload of a workload that asks for nothing is taken away. The user is warned, and the client library does
+// not call it success.
+func TestPurgedRequestIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	user, heard := s.Warned()
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	excluded := map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}
+	for name, uses := range map[string]fixture.Uses{
+		"no-lists": {},
+		"excluded": {ConfigMaps: []string{"app"}, Labels: excluded},
+	} {
+		w := s.Deployment(name, uses)
+		heard.Take()
+		result, err := poke.Do(t.Context(), user.Client, poke.Request{
+			GroupVersionKind: fixture.GroupVersionKind(w.Kind), Namespace: w.Namespace, Name: w.Name, Digest: strings.Repeat("0", 64),
+		})
+		require.NoError(t, err, name)
+		assert.Equal(t, poke.Purged, result.Outcome, name)
+		assert.Contains(t, strings.Join(heard.Take(), " "), "dropped this request for a reload", name)
+		s.Settled()
+		s.AssertChanges(w, 0, "a purge restarts nothing")
+	}
+}
+
+// A client asks for reloads by server-side apply. The annotation that the loop has set for its own request, and that was
+// purged, has no owner: no force is needed.
+func TestRequestByServerSideApplyAfterAReload(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	app := s.ConfigMap("app", fixture.Data{"key": "1"})
+	var workloads []observe.Workload
+	for _, w := range everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}}) {
+		workloads = append(workloads, w)
+		ask(s, w, revision(app))
+	}
+	s.Merge(app, "app", `{"data":{"key":"2"}}`)
+	once(s, workloads, 1, "the loop reloads it, by a request of its own")
+	for _, w := range workloads {
+		for range 2 {
+			ask(s, w, revision(app))
+			assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: the request is taken away", w)
+		}
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 1, "nothing more was due")
+	}
+}
+
+// ask requests a reload by server-side apply, without force.
+func ask(s *fixture.Fixture, of observe.Workload, digest string) {
+	s.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
+	object.SetNamespace(of.Namespace)
+	object.SetName(of.Name)
+	object.SetAnnotations(map[string]string{fixture.ConfigHash: digest})
+	require.NoError(s, s.Apply(s.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("a-client")), of)
+}
+
+// Names that a user could take for the annotations' are told, on each kind.
+func TestMisspeltAnnotationsAreTold(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	user, heard := s.Warned()
+	for misspelt, right := range map[string]string{
+		"config-maps": "configmaps", "configMaps": "configmaps", "configmap": "configmaps", "secret": "secrets", "Secrets": "secrets",
+	} {
+		manifest := s.Manifest("Deployment", "web", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelt: "app"}})
+		require.NoError(t, user.Create(t.Context(), manifest, client.DryRunAll))
+		assert.Contains(t, strings.Join(heard.Take(), " "), `it is called "pod-reloader.cs.sap.com/`+right+`"`, misspelt)
+	}
+}

@@ -1,0 +1,159 @@
+package edge_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// An installation for one namespace, with no right anywhere else.
+func TestScopeOfNamespaces(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
+		Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespaced"},
+	})
+	inside, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	scopes(t, in, inside, uses, outside, uses)
+	explained(inside, outside, "--namespaces does not name "+outside.Namespace, "--namespaces=my-app")
+	requests, err := cp.Audit().All(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, requests.By(in.Identity().User).In(outside.Namespace), "it asks for nothing in a namespace that is not its")
+}
+
+// Namespaces by their labels.
+func TestScopeOfNamespaceSelector(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
+		Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespace-selector"},
+	})
+	inside, outside := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	scopes(t, in, inside, uses, outside, uses)
+	explained(inside, outside, "the labels of the namespace do not match --namespace-selector", "--namespace-selector=pod-reloader=enabled")
+
+	// Any pod that reaches the port can ask about any namespace, of the leader and of a standby.
+	for _, replica := range in.Replicas() {
+		for _, s := range []*fixture.Fixture{inside, outside} {
+			review := strings.ReplaceAll(strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace), "1e400", "1e4")
+			code, answer := post(t, cp, replica, review)
+			require.Equal(t, http.StatusOK, code, string(answer))
+			assert.Equal(t, s == inside, bytes.Contains(answer, []byte(`"patch":`)), "%s: %s", s.Namespace, answer)
+		}
+	}
+	requests, err := cp.Audit().All(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, requests.By(in.Identity().User).In(outside.Namespace), "nothing is read there")
+}
+
+// Workloads by their labels.
+func TestScopeOfObjectSelector(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{Args: []string{
+		"--refractory=0s", "--settle=200ms", "--object-selector=tier!=db,tier notin (cache)",
+	}})
+	s := fixture.New(t, in)
+	selected := fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": "web"}}
+	for _, tier := range []string{"db", "cache"} {
+		outside := fixture.New(t, in)
+		scopes(t, in, s, selected, outside, fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": tier}})
+		explained(s, outside, "its labels do not match --object-selector", "--object-selector=tier!=db,tier notin (cache)")
+		s = fixture.New(t, in)
+	}
+
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("leaves", selected)
+	require.Contains(t, fixture.TemplateAnnotations(s.Get(w)), fixture.ConfigHash)
+	leaving := fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": "db"}}
+	require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, leaving)))
+	s.SetConfigMap("app", "key", "2")
+	s.Settled()
+	s.RequireChanges(w, 1, "a PUT without the hash takes it out of the scope: out of scope nothing is patched, and nothing is reloaded")
+}
+
+// The labels by which a user takes a workload out, on the shared installation.
+func TestScopeOfLabels(t *testing.T) {
+	t.Parallel()
+	for _, label := range []string{"ignored", "disabled"} {
+		labels := map[string]string{"pod-reloader.cs.sap.com/" + label: "true"}
+		scopes(t, nil, stage(t), fixture.Uses{ConfigMaps: []string{"app"}},
+			stage(t), fixture.Uses{ConfigMaps: []string{"app"}, Labels: labels})
+	}
+}
+
+// scopes tells that workloads inside are looked after and those outside are not touched: neither by the webhook, when they
+// are created and updated, nor by the loop, when their configuration changes.
+func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixture, selected fixture.Uses, outside *fixture.Fixture, excluded fixture.Uses) {
+	t.Helper()
+	in := inside.Installation
+	mark, err := in.ControlPlane().Audit().Mark()
+	require.NoError(t, err)
+	for _, s := range []*fixture.Fixture{inside, outside} {
+		s.ConfigMap("app", fixture.Data{"key": "1"})
+	}
+	yes := everyKind(inside, "web", selected)
+	no := everyKind(outside, "web", excluded)
+	for n, value := range []string{"2", "3"} {
+		outside.SetConfigMap("app", "key", value)
+		inside.SetConfigMap("app", "key", value)
+		once(inside, yes, n+1, "it is in scope")
+		for _, w := range no {
+			patchWorkload(outside, w, `{"metadata":{"labels":{"n":"`+value+`"}}}`)
+		}
+	}
+	image(outside, no)
+	outside.Settled()
+	for _, w := range no {
+		outside.AssertChanges(w, 1, "out of scope, only its user changes it")
+		if own != nil {
+			unmarked(outside, w, "it is out of scope")
+			continue
+		}
+		stored := outside.Get(w)
+		assert.NotContains(t, fixture.TemplateAnnotations(stored), fixture.ConfigHash, "%s: a label excludes it", w)
+		assert.Contains(t, stored.GetAnnotations()[fixture.ConfigRecord], "v1:-:", "%s: what its pods have is recorded, for the end of the exclusion", w)
+	}
+	requests, err := in.ControlPlane().Audit().Since(t.Context(), mark)
+	require.NoError(t, err)
+	assert.Empty(t, requests.By(in.Identity().User).In(outside.Namespace).Writes(), "out of scope nothing is written, Events included")
+	if own != nil {
+		nothingDenied(t, own)
+	}
+}
+
+// explained tells that `why`, run in the pod and told the flags of the installation, knows what is out of scope.
+func explained(inside, outside *fixture.Fixture, reason, flag string) {
+	outside.Helper()
+	in := inside.Installation
+	output, err := in.Why(outside.Context(), "deployment/web", "-n", outside.Namespace, flag)
+	require.NoError(outside, err)
+	assert.Contains(outside, output, "nothing is due (not looked after: "+reason)
+	output, err = in.WhyAs(inside.Context(), in.Identity(), "deployment/web", "-n", inside.Namespace, flag)
+	require.NoError(inside, err)
+	assert.Contains(inside, output, "nothing is due (the pods have the current configuration)")
+	assert.NotContains(inside, output, "Problem:", "the installation's rights are enough")
+}
+
+// image releases a new image of each workload.
+func image(s *fixture.Fixture, workloads []observe.Workload) {
+	s.Helper()
+	for _, w := range workloads {
+		template := `{"template":{"spec":{"containers":[{"name":"main","image":"example.com/app:2"}]}}}`
+		if w.Kind == "CronJob" {
+			template = `{"jobTemplate":{"spec":` + template + `}}`
+		}
+		patchWorkload(s, w, `{"spec":`+template+`}`)
+	}
+}

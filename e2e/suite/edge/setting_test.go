@@ -1,0 +1,135 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// With --missing-required=reload the deletion of an object that pods need is a change like any other. Its return is none:
+// the new pods wait for it, and start with it by themselves.
+func TestMissingRequiredReload(t *testing.T) {
+	t.Parallel()
+	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+		Args: []string{"--refractory=0s", "--settle=200ms", "--missing-required=reload"},
+	})
+	s := fixture.New(t, in)
+	s.Secret("db", fixture.Data{"key": "1"})
+	workloads := everyKind(s, "web", fixture.Uses{Secrets: []string{"db"}})
+	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
+	once(s, workloads, 1, "somebody wants it so")
+	for _, w := range workloads {
+		s.AwaitEvent(w, "Reloaded", "secret/db deleted")
+		for _, event := range s.Events(w) {
+			assert.NotEqual(t, "ReloadHeld", event.Reason, "%s: nothing is held: %s", w, event.Note)
+		}
+	}
+	s.Secret("db", fixture.Data{"key": "2"})
+	for _, w := range workloads {
+		s.AwaitAdopted(w, "secret/db")
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 1, "the pods that wait for it start with it")
+	}
+	s.SetSecret("db", "key", "3")
+	once(s, workloads, 2, "and its changes count as before")
+	nothingDenied(t, in)
+}
+
+// A last-reload by a replica whose clock is a day ahead: the refractory period counts from when it is seen, not from then.
+func TestReloadByAClockThatIsAhead(t *testing.T) {
+	t.Parallel()
+	for name, withoutWebhook := range map[string]bool{"Webhook": false, "Direct": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+				Replicas: 1, WithoutWebhook: withoutWebhook,
+				Args: []string{"--refractory=1s", "--settle=100ms", "--shutdown-grace-period=200ms"},
+			})
+			s := fixture.New(t, in)
+			s.ConfigMap("app", fixture.Data{"key": "1"})
+			w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+			s.AwaitKnown(w)
+			s.SetConfigMap("app", "key", "2")
+			s.AwaitChanges(w, 1, "its configuration changed")
+			s.AwaitEvent(w, "Reloaded", "configmap/app modified")
+
+			require.NoError(t, in.StopAll(s.Patiently()))
+			dayAhead := time.Now().Add(24 * time.Hour)
+			stamped(s, w, dayAhead)
+			require.NoError(t, in.StartAll(s.Patiently()))
+			s.SetConfigMap("app", "key", "3")
+			s.AwaitChanges(w, 2, "nobody waits for a day")
+			s.Settled()
+			s.RequireChanges(w, 2, "once each")
+			assert.True(t, lastReload(s, w).Before(dayAhead.Add(-time.Hour)), "the new one is by our own clock")
+		})
+	}
+}
+
+// stamped writes another time into the last-reload of a workload, which nobody may watch over just then.
+func stamped(s *fixture.Fixture, of observe.Workload, at time.Time) {
+	s.Helper()
+	var fields map[string]any
+	require.NoError(s, json.Unmarshal([]byte(s.Get(of).GetAnnotations()[fixture.LastReload]), &fields))
+	fields["time"] = at.UTC().Format("2006-01-02T15:04:05.000Z")
+	text, err := json.Marshal(fields)
+	require.NoError(s, err)
+	patchWorkload(s, of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.LastReload, text))
+	require.WithinDuration(s, at, lastReload(s, of), time.Second)
+}
+
+func lastReload(s *fixture.Fixture, of observe.Workload) time.Time {
+	s.Helper()
+	var last struct{ Time time.Time }
+	require.NoError(s, json.Unmarshal([]byte(s.Get(of).GetAnnotations()[fixture.LastReload]), &last))
+	return last.Time
+}
+
+// A workload that is deleted and created anew under the same name is another one: what is remembered of the first, as the
+// generation that was written last, does not hold the second back.
+func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	workloads := everyKind(s, "web", uses)
+	for n := 1; n <= 3; n++ {
+		s.SetConfigMap("app", "key", fmt.Sprintf("changed %d times", n))
+		once(s, workloads, n, "its configuration changed")
+	}
+	for _, w := range workloads {
+		manifest := s.Manifest(w.Kind, w.Name, uses)
+		require.NoError(t, s.Delete(t.Context(), manifest.DeepCopy()))
+		s.CreatePromptly(manifest)
+	}
+	require.NoError(t, s.Watcher.Sync(s.Patiently()), "the changes of the first ones are not counted any more")
+	s.SetConfigMap("app", "key", "after the creation")
+	once(s, workloads, 1, "the new one has had one change of its configuration")
+
+	for _, w := range workloads {
+		require.NoError(t, s.Delete(t.Context(), s.Manifest(w.Kind, w.Name, uses)))
+	}
+	s.SetConfigMap("app", "key", "while there is none")
+	for _, w := range workloads {
+		s.CreatePromptly(s.Manifest(w.Kind, w.Name, uses))
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "the new one was created with what it needs")
+	}
+	s.SetConfigMap("app", "key", "in the end")
+	once(s, workloads, 1, "and is looked after")
+}

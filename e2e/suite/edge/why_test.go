@@ -1,0 +1,53 @@
+package edge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+)
+
+// Somebody who may read the workload and hardly anything else is told as much as that allows, and what is missing.
+func TestWhyWithFewRights(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	require.NoError(t, s.Installation.ControlPlane().Apply(t.Context(), strings.ReplaceAll(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: NAMESPACE}
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [get]}
+- {apiGroups: [""], resources: [configmaps], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: NAMESPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}
+`, "NAMESPACE", s.Namespace)))
+	var output string
+	s.Await("the reader's rights", func() (err error) {
+		output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "deployment/web", "-n", s.Namespace,
+			"--namespace-selector=pod-reloader=enabled")
+		return err
+	})
+	assert.Contains(t, output, "nothing is due (every tracked object has the recorded resourceVersion)", w)
+	var problems []string
+	for line := range strings.Lines(output) {
+		if problem, is := strings.CutPrefix(line, "Problem: "); is {
+			problems = append(problems, problem)
+		}
+	}
+	require.Len(t, problems, 4, "one line for each right that is missing: %s", output)
+	assert.Contains(t, problems[0], "the digest key cannot be read")
+	assert.Contains(t, problems[1], "whether --namespace-selector selects the namespace cannot be told")
+	assert.Contains(t, problems[2], "why an attempt failed cannot be told, since the Events cannot be listed")
+	assert.Contains(t, problems[3], "whether the watches of pod-reloader work cannot be told")
+}

@@ -1,0 +1,293 @@
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// kubelet runs the containers of pod-reloader's pods. The pods themselves are real objects, admitted, scheduled and made
+// ready by the control plane; KWOK, which plays its nodes, runs nothing.
+type kubelet struct {
+	cp *controlplane.ControlPlane
+	// executable is what the image has.
+	executable, dir string
+
+	mutex sync.Mutex
+	pods  map[string]*container
+}
+
+// container is the one of a pod, as a process of this machine.
+type container struct {
+	*installation.Replica
+	pod *corev1.Pod
+	// ports are the addresses that stand for the container's ports.
+	ports map[int32]string
+	// mounts are the directories of the Secrets that the pod mounts.
+	mounts map[string]*secretVolume
+}
+
+func newKubelet(ctx context.Context, cp *controlplane.ControlPlane) (*kubelet, error) {
+	built, err := installation.Build(ctx, ".")
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.ReadFile(built)
+	if err != nil {
+		return nil, fmt.Errorf("copy the program: %w", err)
+	}
+	dir := filepath.Join(cp.Dir(), "pods")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for pods: %w", err)
+	}
+	executable := filepath.Join(dir, "pod-reloader")
+	if err := os.WriteFile(executable, program, 0o700); err != nil {
+		return nil, fmt.Errorf("copy the program: %w", err)
+	}
+	return &kubelet{cp: cp, executable: executable, dir: dir, pods: map[string]*container{}}, nil
+}
+
+// follow waits until the Deployment is rolled out, or gone, and starts and stops processes as its pods came and went.
+func (k *kubelet) follow(ctx context.Context) error {
+	pods, err := k.rolledOut(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := sets.New[string]()
+	var changes sync.WaitGroup
+	failures := make(chan error, len(pods)+len(k.running()))
+	for i := range pods {
+		wanted.Insert(pods[i].Name)
+		if k.container(pods[i].Name) == nil {
+			changes.Go(func() { failures <- k.start(ctx, &pods[i]) })
+		}
+	}
+	for _, c := range k.running() {
+		if !wanted.Has(c.pod.Name) {
+			changes.Go(func() { failures <- k.stop(ctx, c) })
+		}
+	}
+	changes.Wait()
+	close(failures)
+	var all error
+	for failure := range failures {
+		all = errors.Join(all, failure)
+	}
+	return all
+}
+
+// rolledOut waits until the pods are those that the Deployment asks for, all ready, and returns them.
+func (k *kubelet) rolledOut(ctx context.Context) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+	err := await(ctx, "the rollout of pod-reloader", func(ctx context.Context) error {
+		want := 0
+		deployment := &appsv1.Deployment{}
+		switch err := k.cp.Client().Get(ctx, ours, deployment); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return err
+		default:
+			want = int(*deployment.Spec.Replicas)
+			s := deployment.Status
+			if s.ObservedGeneration < deployment.Generation || int(s.ReadyReplicas) != want ||
+				int(s.UpdatedReplicas) != want || int(s.Replicas) != want {
+				return fmt.Errorf("generation %d, %d replicas wanted: %+v", deployment.Generation, want, s)
+			}
+		}
+		list := &corev1.PodList{}
+		if err := k.cp.Client().List(ctx, list, client.InNamespace(ours.Namespace)); err != nil {
+			return err
+		}
+		if pods = list.Items; len(pods) != want {
+			return fmt.Errorf("there are %d pods, %d are wanted", len(pods), want)
+		}
+		return nil
+	})
+	return pods, err
+}
+
+func (k *kubelet) container(pod string) *container {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return k.pods[pod]
+}
+
+// running are the containers that were started and not stopped.
+func (k *kubelet) running() []*container {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	all := make([]*container, 0, len(k.pods))
+	for _, c := range k.pods {
+		all = append(all, c)
+	}
+	return all
+}
+
+// reach is the address of a port of a pod.
+func (k *kubelet) reach(pod string, port int32) (string, error) {
+	c := k.container(pod)
+	if c == nil {
+		return "", fmt.Errorf("nothing runs for pod %s", pod)
+	}
+	address, there := c.ports[port]
+	if !there {
+		return "", fmt.Errorf("the container of pod %s has no port %d", pod, port)
+	}
+	return address, nil
+}
+
+// start mounts what a pod mounts and runs its container until it is ready.
+func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
+	if n := len(pod.Spec.Containers); n != 1 {
+		return fmt.Errorf("pod %s has %d containers, one is expected", pod.Name, n)
+	}
+	c := &container{pod: pod, ports: map[int32]string{}, mounts: map[string]*secretVolume{}}
+	dir := filepath.Join(k.dir, pod.Name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make a directory for pod %s: %w", pod.Name, err)
+	}
+	if err := k.mount(ctx, c, dir); err != nil {
+		return err
+	}
+	program, err := k.program(c, dir)
+	if err != nil {
+		return err
+	}
+	process, err := k.cp.StartProcess(ctx, program)
+	if err != nil {
+		return err
+	}
+	c.Process = process
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.pods[pod.Name] = c
+	return nil
+}
+
+// stop ends a container whose pod is gone. Nothing is sent there any more, since its endpoint is gone too.
+func (k *kubelet) stop(ctx context.Context, c *container) error {
+	k.mutex.Lock()
+	delete(k.pods, c.pod.Name)
+	k.mutex.Unlock()
+	return c.Stop(ctx)
+}
+
+// mount makes a directory of each Secret that the pod mounts, and waits for the Secret as a kubelet does.
+func (k *kubelet) mount(ctx context.Context, c *container, dir string) error {
+	for _, v := range c.pod.Spec.Volumes {
+		if v.Secret == nil {
+			continue
+		}
+		volume := &secretVolume{
+			secret: client.ObjectKey{Namespace: c.pod.Namespace, Name: v.Secret.SecretName},
+			dir:    filepath.Join(dir, v.Name),
+		}
+		err := await(ctx, "Secret "+volume.secret.String(), func(ctx context.Context) error {
+			return volume.refresh(ctx, k.cp.Client())
+		})
+		if err != nil {
+			return err
+		}
+		c.mounts[v.Name] = volume
+	}
+	return nil
+}
+
+// refresh writes the Secrets as they are now into the volumes, which a kubelet does within a minute or so.
+func (k *kubelet) refresh(ctx context.Context) error {
+	for _, c := range k.running() {
+		for _, v := range c.mounts {
+			if err := v.refresh(ctx, k.cp.Client()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// program is the pod's container with the addresses and the paths of this machine.
+func (k *kubelet) program(c *container, dir string) (controlplane.Program, error) {
+	spec := &c.pod.Spec.Containers[0]
+	var replace []string
+	for _, p := range spec.Ports {
+		port, err := k.cp.FreePort()
+		if err != nil {
+			return controlplane.Program{}, fmt.Errorf("run pod %s: %w", c.pod.Name, err)
+		}
+		c.ports[p.ContainerPort] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		replace = append(replace, fmt.Sprintf("=:%d", p.ContainerPort), "="+c.ports[p.ContainerPort])
+	}
+	for _, m := range spec.VolumeMounts {
+		if volume := c.mounts[m.Name]; volume != nil {
+			replace = append(replace, "="+m.MountPath, "="+volume.dir)
+		}
+	}
+	// The default is made for endpoints that take their time to go.
+	args := []string{"--shutdown-grace-period=200ms"}
+	for _, arg := range spec.Args {
+		args = append(args, strings.NewReplacer(replace...).Replace(arg))
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	identity := controlplane.ServiceAccount(c.pod.Namespace, c.pod.Spec.ServiceAccountName)
+	if err := k.cp.WriteKubeconfig(kubeconfig, identity); err != nil {
+		return controlplane.Program{}, err
+	}
+	env, err := environment(c.pod, "KUBECONFIG="+kubeconfig)
+	if err != nil {
+		return controlplane.Program{}, err
+	}
+	c.Replica = &installation.Replica{MetricsURL: "http://" + c.ports[containerPort(spec, "metrics")] + "/metrics", Args: args}
+	probe := spec.ReadinessProbe.HTTPGet
+	return controlplane.Program{
+		Name: c.pod.Name, Path: k.executable, Args: args, Env: env,
+		Ready: controlplane.URLReady("http://" + c.ports[containerPort(spec, probe.Port.StrVal)] + probe.Path),
+	}, nil
+}
+
+// containerPort is the number of a container's port; 0 if none has the name.
+func containerPort(spec *corev1.Container, name string) int32 {
+	for _, p := range spec.Ports {
+		if p.Name == name {
+			return p.ContainerPort
+		}
+	}
+	return 0
+}
+
+// environment is that of the container, as a kubelet would fill it in, with some more.
+func environment(pod *corev1.Pod, env ...string) ([]string, error) {
+	spec := &pod.Spec.Containers[0]
+	for _, variable := range spec.Env {
+		value := variable.Value
+		switch from := variable.ValueFrom; {
+		case from == nil:
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+			value = pod.Namespace
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
+			value = pod.Name
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.uid":
+			value = string(pod.UID)
+		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+			value = strconv.FormatInt(spec.Resources.Limits.Memory().Value(), 10)
+		default:
+			return nil, fmt.Errorf("variable %s of pod %s comes from where only a kubelet could take it", variable.Name, pod.Name)
+		}
+		env = append(env, variable.Name+"="+value)
+	}
+	return env, nil
+}

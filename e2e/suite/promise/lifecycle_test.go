@@ -1,0 +1,286 @@
+package promise_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// fleet is a namespace full of workloads, each with a ConfigMap and a Secret of its own, that lives through all that can
+// happen to pod-reloader itself.
+type fleet struct {
+	*fixture.Fixture
+	workloads []observe.Workload
+	// expected is how many template changes each has had for a reason.
+	expected int
+	// rounds counts the changes of the configuration.
+	rounds int
+	// crews have running pods, and a configuration that does not change: one is older than the installation, one younger.
+	crews []*crew
+}
+
+// fleetSize makes each event a repetition for that many workloads.
+const fleetSize = 52
+
+// What happens to pod-reloader itself: P2 for every event, and after every event P1, which shows that all is awake.
+func TestP1AndP2ThroughTheLifeOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	f, in := newFleetWithInstallation(t)
+	f.nothing("the installation on a cluster full of workloads")
+	f.puts()
+	f.everything("a change after the installation, known from the adopted Record alone")
+	f.restarts(in)
+	f.downtime(in)
+	f.keys(in)
+	f.upgrade(in)
+	f.removal(in)
+}
+
+// The same for changes of the leader.
+func TestP1AndP2ThroughFailovers(t *testing.T) {
+	t.Parallel()
+	f, in := newFleetWithInstallation(t)
+	f.resignation(in)
+	f.death(in)
+	f.frost(in)
+}
+
+// newFleetWithInstallation installs pod-reloader on a cluster full of workloads.
+func newFleetWithInstallation(t *testing.T) (*fleet, *installation.Installation) {
+	t.Helper()
+	cp := controlplane.New(t, controlplane.Options{Nodes: crewSize})
+	f := newFleet(t, cp)
+	f.addCrew(t, cp)
+	f.Installation = installation.New(t, cp, installation.Options{
+		Args: []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=500ms"},
+	})
+	for _, w := range f.workloads {
+		f.AwaitKnown(w)
+	}
+	f.addCrew(t, cp)
+	return f, f.Installation
+}
+
+// addCrew starts workloads with pods in a namespace of their own.
+func (f *fleet) addCrew(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	c := newCrew(t, cp, false)
+	c.start()
+	c.ran = c.awaitReady("the start")
+	f.crews = append(f.crews, c)
+}
+
+func newFleet(t *testing.T, cp *controlplane.ControlPlane) *fleet {
+	t.Helper()
+	namespace := cp.Namespace(t)
+	f := &fleet{Fixture: &fixture.Fixture{
+		TB: t, Client: cp.Client(), Namespace: namespace, Watcher: observe.New(t, cp.Admin(), namespace),
+	}}
+	for n := range fleetSize {
+		name := "app" + strconv.Itoa(n)
+		f.ConfigMap(name, fixture.Data{"key": "0"})
+		f.Secret(name, fixture.Data{"key": "0"})
+		f.workloads = append(f.workloads, f.Workload(kinds[n%len(kinds)], name,
+			fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}}))
+	}
+	return f
+}
+
+// nothing tells that an event has restarted nobody.
+func (f *fleet) nothing(event string) {
+	f.Helper()
+	f.Settled()
+	for _, w := range f.workloads {
+		f.RequireChanges(w, f.expected, event+" restarts nothing")
+	}
+	for _, c := range f.crews {
+		c.assertSame(event)
+	}
+}
+
+// puts replaces workloads, which is no change of them.
+func (f *fleet) puts() {
+	f.Helper()
+	for _, c := range f.crews {
+		c.puts()
+	}
+	f.nothing("a PUT with our annotations, and one without them")
+}
+
+// change gives every workload a new configuration by one write, to its ConfigMap or to its Secret in turn: two writes
+// might be further apart than the settle time.
+func (f *fleet) change() {
+	f.Helper()
+	f.changeSome(f.workloads)
+	f.rounds++
+}
+
+func (f *fleet) changeSome(workloads []observe.Workload) {
+	f.Helper()
+	for n, w := range workloads {
+		if (n+f.rounds)%2 == 0 {
+			f.SetConfigMap(w.Name, "key", rand.Text())
+		} else {
+			f.SetSecret(w.Name, "key", rand.Text())
+		}
+	}
+}
+
+// everything changes the configuration of all: each restarts once more.
+func (f *fleet) everything(event string) {
+	f.Helper()
+	f.change()
+	f.restarted(event)
+}
+
+func (f *fleet) restarted(event string) {
+	f.Helper()
+	f.expected++
+	for _, w := range f.workloads {
+		f.AwaitChanges(w, f.expected, event+" restarts "+w.String())
+	}
+	f.nothing("anything beyond one restart for " + event)
+}
+
+func (f *fleet) restarts(in *installation.Installation) {
+	f.Helper()
+	require.NoError(f, in.RestartAll(f.Patiently()))
+	f.nothing("a rolling restart")
+	require.NoError(f, in.StopAll(f.Patiently()))
+	lease := &coordinationv1.Lease{}
+	require.NoError(f, f.Client.Get(f.Context(), types.NamespacedName{Namespace: in.Namespace(), Name: "pod-reloader"}, lease))
+	assert.Empty(f, ptr.Deref(lease.Spec.HolderIdentity, ""), "a leader that ends releases the lease: the next need not wait for it")
+	require.NoError(f, in.StartAll(f.Patiently()))
+	f.nothing("a stop and a start of all replicas")
+}
+
+func (f *fleet) leader(in *installation.Installation) *installation.Replica {
+	f.Helper()
+	leader, err := in.Leader(f.Patiently())
+	require.NoError(f, err)
+	return leader
+}
+
+func (f *fleet) resignation(in *installation.Installation) {
+	f.Helper()
+	leader := f.leader(in)
+	require.NoError(f, leader.Stop(f.Patiently()))
+	f.nothing("a leader that resigns")
+	require.NoError(f, leader.Start(f.Patiently()))
+}
+
+func (f *fleet) death(in *installation.Installation) {
+	f.Helper()
+	leader := f.leader(in)
+	half := len(f.workloads) / 2
+	f.changeSome(f.workloads[:half])
+	leader.Kill()
+	f.changeSome(f.workloads[half:])
+	f.restarted("a change while the leader dies")
+	require.NoError(f, leader.Start(f.Patiently()))
+}
+
+func (f *fleet) frost(in *installation.Installation) {
+	f.Helper()
+	leader := f.leader(in)
+	leader.Freeze()
+	f.everything("a change while the leader is frozen")
+	leader.Thaw()
+	f.nothing("a frozen leader that goes on")
+	select {
+	case <-leader.Exited(): // it finds its lease gone, and ends so that it is started anew
+	case <-f.Patiently().Done():
+		require.Fail(f, "a replica that has lost its lease goes on")
+	}
+	require.NoError(f, leader.Start(f.Patiently()))
+}
+
+func (f *fleet) downtime(in *installation.Installation) {
+	f.Helper()
+	require.NoError(f, in.StopAll(f.Patiently()))
+	for range 3 {
+		f.change()
+	}
+	require.NoError(f, in.StartAll(f.Patiently()))
+	f.restarted("changes while pod-reloader was down")
+
+	require.NoError(f, in.StopAll(f.Patiently()))
+	for n, w := range f.workloads {
+		before := &corev1.ConfigMap{}
+		require.NoError(f, f.Client.Get(f.Context(), types.NamespacedName{Namespace: f.Namespace, Name: w.Name}, before))
+		f.SetConfigMap(w.Name, "key", "something else")
+		f.SetConfigMap(w.Name, "key", before.Data["key"])
+		if n%2 == 0 {
+			recreate(f.Fixture, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.Name}, Data: before.Data})
+		}
+	}
+	require.NoError(f, in.StartAll(f.Patiently()))
+	f.nothing("a change there and back while pod-reloader was down")
+}
+
+const digestKey = "pod-reloader-digest-key"
+
+func (f *fleet) keys(in *installation.Installation) {
+	f.Helper()
+	ring := fixture.In(f.TB, in, in.Namespace())
+	for n := 2; n <= 4; n++ {
+		ring.Merge(&corev1.Secret{}, digestKey, fmt.Sprintf(`{"stringData":{"%04d":%q}}`, n, rand.Text()+rand.Text()))
+		f.nothing("a rotation of the digest key")
+	}
+	f.everything("a change after rotations of the digest key")
+	ring.Merge(&corev1.Secret{}, digestKey, `{"data":{"0001":null,"0002":null}}`)
+	f.nothing("the end of old digest keys that no Record uses any more")
+
+	require.NoError(f, in.StopAll(f.Patiently()))
+	require.NoError(f, f.Delete(f.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: digestKey}}))
+	require.NoError(f, in.StartAll(f.Patiently()))
+	f.nothing("the loss of the digest key")
+	for _, w := range f.workloads {
+		f.AwaitEvent(w, "RecordAdopted", "which is gone")
+	}
+	f.everything("a change after the loss of the digest key")
+}
+
+func (f *fleet) upgrade(in *installation.Installation) {
+	f.Helper()
+	old := in.Replicas()
+	require.NoError(f, in.Apply(f.Patiently()))
+	for _, replica := range old {
+		_, err := in.AddReplica(f.Patiently(), installation.ReplicaOptions{Args: []string{"--log-level=debug"}})
+		require.NoError(f, err)
+		f.nothing("replicas of two versions beside each other")
+		require.NoError(f, in.RemoveReplica(f.Patiently(), replica))
+	}
+	f.nothing("an upgrade")
+	require.NoError(f, in.RenewCertificate())
+	f.everything("a change after an upgrade")
+}
+
+func (f *fleet) removal(in *installation.Installation) {
+	f.Helper()
+	require.NoError(f, f.Delete(f.Context(), &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: in.WebhookConfiguration()},
+	}))
+	f.nothing("the kill switch")
+	f.everything("a change without the webhook")
+	require.NoError(f, in.StopAll(f.Patiently()))
+	require.NoError(f, f.Watcher.Sync(f.Patiently()))
+	for _, w := range f.workloads {
+		assert.Len(f, f.Watcher.Changes(w), f.expected, "%s: the end of pod-reloader restarts nothing", w)
+	}
+}

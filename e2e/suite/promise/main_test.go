@@ -1,0 +1,18 @@
+package promise_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// shared is the installation of the tests that do it no harm: as shipped, but a workload may be reloaded again at once,
+// so that a restart too many is seen where the refractory gate would only put it off.
+var shared *installation.Installation
+
+func TestMain(m *testing.M) {
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{"--refractory=0s"}},
+		func(i *installation.Installation) { shared = i }))
+}

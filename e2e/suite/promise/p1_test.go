@@ -1,0 +1,126 @@
+package promise_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// kinds are those whose running pods a reload replaces, and CronJob, whose next run is stamped.
+var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
+
+func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"password": "1"})
+	s.ConfigMap("other", fixture.Data{"key": "1"})
+	var asking, bystanders []observe.Workload
+	for _, kind := range kinds {
+		asking = append(asking, s.Workload(kind, "asking", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 2}))
+		bystanders = append(bystanders, s.Workload(kind, "bystander", fixture.Uses{ConfigMaps: []string{"other"}, Replicas: 1}))
+	}
+
+	s.SetConfigMap("app", "key", "2")
+	for _, w := range asking {
+		s.AwaitChanges(w, 1, "the content of configmap/app has changed")
+	}
+	s.Settled()
+	for _, w := range asking {
+		s.RequireChanges(w, 1, "one change of a ConfigMap is one restart")
+	}
+
+	s.SetSecret("db", "password", "2")
+	for _, w := range asking {
+		s.AwaitChanges(w, 2, "the content of secret/db has changed")
+	}
+	s.Settled()
+	for _, w := range asking {
+		s.AssertChanges(w, 2, "one change of a Secret is one restart more")
+	}
+	for _, w := range bystanders {
+		s.AssertChanges(w, 0, "it depends on another ConfigMap")
+	}
+	deployment := observe.Deployment(s.Namespace, "asking")
+	assert.Equal(t, 3, s.Watcher.ReplicaSets(deployment), "the first rollout and one for each change")
+}
+
+func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
+	t.Parallel()
+	inTime(t, func(s *fixture.Fixture) bool {
+		s.ConfigMap("app", fixture.Data{"key": "1"})
+		var workloads []observe.Workload
+		for _, kind := range kinds {
+			workloads = append(workloads, s.Workload(kind, "web",
+				fixture.Uses{ConfigMaps: []string{"app", "later"}, Secrets: []string{"later"}, Unread: true}))
+		}
+		each := func(n int, why string) {
+			t.Helper()
+			for _, w := range workloads {
+				s.AwaitChanges(w, n, why)
+			}
+			s.Settled()
+			for _, w := range workloads {
+				s.RequireChanges(w, n, why)
+			}
+		}
+		together := within(settle, func() {
+			s.ConfigMap("later", fixture.Data{"key": "1"})
+			s.Secret("later", fixture.Data{"key": "1"})
+		})
+		if !together {
+			return false
+		}
+		each(1, "listed objects that were absent were created: one restart for both")
+		require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
+		each(2, "a listed object that no pod requires was deleted")
+		s.ConfigMap("later", fixture.Data{"key": "1"})
+		each(3, "it is there again, long after")
+		return true
+	})
+}
+
+// Without the webhook, and without any right outside one namespace.
+func TestP1DirectModeInOneNamespaceRestartsOnce(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{
+		WithoutWebhook: true, Components: []string{"namespaced"}, Args: []string{"--settle=200ms", "--refractory=0s"},
+	})
+	s, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
+	var workloads []observe.Workload
+	for _, scope := range []*fixture.Fixture{s, outside} {
+		scope.ConfigMap("app", fixture.Data{"key": "0"})
+		for _, kind := range kinds {
+			workloads = append(workloads, scope.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}}))
+		}
+	}
+	inside, others := workloads[:len(kinds)], workloads[len(kinds):]
+	for _, w := range inside {
+		s.AwaitKnown(w)
+	}
+	for n := 1; n <= 3; n++ {
+		s.SetConfigMap("app", "key", strconv.Itoa(n))
+		outside.SetConfigMap("app", "key", strconv.Itoa(n))
+		for _, w := range inside {
+			s.AwaitChanges(w, n, "the content has changed")
+		}
+		s.Settled()
+		for _, w := range inside {
+			s.RequireChanges(w, n, "one change is one restart in direct mode, too")
+		}
+	}
+	outside.Settled()
+	for _, w := range others {
+		outside.AssertChanges(w, 0, "it is in a namespace that the installation does not look after")
+	}
+}

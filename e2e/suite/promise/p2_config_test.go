@@ -1,0 +1,210 @@
+package promise_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// repetitions of everything that must not restart a pod.
+const repetitions = 50
+
+// Edits of config objects that leave their content alone.
+func TestP2EditsBesideTheContentRestartNothing(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		// edit does it for the n-th time, to the ConfigMap "app" and the Secret "db".
+		edit func(s *fixture.Fixture, n int)
+	}{
+		"Label": {
+			reason: "a label is no content",
+			edit: func(s *fixture.Fixture, n int) {
+				eachConfigObject(s, fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, n))
+			},
+		},
+		"Annotation": {
+			reason: "an annotation is no content",
+			edit: func(s *fixture.Fixture, n int) {
+				eachConfigObject(s, fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n))
+			},
+		},
+		"ManagedFields": {
+			reason: "who owns a field is no content",
+			edit:   applyAsSomebodyElse,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fixture.New(t, shared)
+			workloads := dependents(s)
+			for n := range repetitions {
+				test.edit(s, n)
+			}
+			s.Settled()
+			for _, w := range workloads {
+				s.AssertChanges(w, 0, test.reason)
+			}
+			requireStillAwake(s, workloads)
+		})
+	}
+}
+
+// dependents are workloads of all kinds that depend on the ConfigMap "app" and the Secret "db".
+func dependents(s *fixture.Fixture) []observe.Workload {
+	s.Helper()
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"password": "1"})
+	var workloads []observe.Workload
+	for _, kind := range kinds {
+		workloads = append(workloads, s.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}}))
+	}
+	return workloads
+}
+
+// An edit there and back within the settle window is no change.
+func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	workloads := dependents(s)
+	const atATime = 5
+	expected := map[observe.Workload]int{}
+	enough(t, repetitions, atATime, func() int {
+		prompt := thereAndBack(s, atATime)
+		s.Settled()
+		for _, w := range workloads {
+			if prompt {
+				s.AssertChanges(w, expected[w], "what the pods run with is what is there")
+			}
+			expected[w] = len(s.Watcher.Changes(w))
+		}
+		if !prompt {
+			return 0
+		}
+		return atATime
+	})
+	stillAwake(s, workloads, expected)
+}
+
+// thereAndBack makes some edits, and tells whether each was back before the loop could look.
+func thereAndBack(s *fixture.Fixture, edits int) bool {
+	s.Helper()
+	each := true
+	return within(settleMax, func() {
+		for n := range edits {
+			each = within(settle, func() {
+				if n%2 == 0 {
+					s.SetConfigMap("app", "extra", strconv.Itoa(n))
+					s.Merge(&corev1.ConfigMap{}, "app", `{"data":{"extra":null}}`)
+				} else {
+					s.Merge(&corev1.Secret{}, "db", fmt.Sprintf(`{"stringData":{"extra":"%d"}}`, n))
+					s.Merge(&corev1.Secret{}, "db", `{"data":{"extra":null}}`)
+				}
+			}) && each
+		}
+	}) && each
+}
+
+func eachConfigObject(s *fixture.Fixture, patch string) {
+	s.Helper()
+	s.Merge(&corev1.ConfigMap{}, "app", patch)
+	s.Merge(&corev1.Secret{}, "db", patch)
+}
+
+// applyAsSomebodyElse applies the same content on the server's side under a name of its own, which adds an owner.
+func applyAsSomebodyElse(s *fixture.Fixture, n int) {
+	s.Helper()
+	for kind, content := range map[string]map[string]any{
+		"ConfigMap": {"data": map[string]any{"key": "1"}},
+		"Secret":    {"stringData": map[string]any{"password": "1"}},
+	} {
+		object := &unstructured.Unstructured{Object: content}
+		object.SetAPIVersion("v1")
+		object.SetKind(kind)
+		object.SetNamespace(s.Namespace)
+		object.SetName(map[string]string{"ConfigMap": "app", "Secret": "db"}[kind])
+		require.NoError(s, s.Apply(s.Context(), client.ApplyConfigurationFromUnstructured(object),
+			client.FieldOwner("owner-"+strconv.Itoa(n)), client.ForceOwnership))
+	}
+}
+
+// requireStillAwake shows that the peace before was no sleep: the next change of the content restarts each once.
+func requireStillAwake(s *fixture.Fixture, workloads []observe.Workload) {
+	s.Helper()
+	stillAwake(s, workloads, nil)
+}
+
+// stillAwake is requireStillAwake for workloads that have changed before.
+func stillAwake(s *fixture.Fixture, workloads []observe.Workload, before map[observe.Workload]int) {
+	s.Helper()
+	s.SetConfigMap("app", "key", "changed")
+	for _, w := range workloads {
+		s.AwaitChanges(w, before[w]+1, "the content has changed at last")
+	}
+}
+
+func TestP2RecreationWithEqualContentRestartsNothing(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	const objects = 10
+	workloads := map[observe.Workload]string{}
+	for n := range objects {
+		name := "c" + strconv.Itoa(n)
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		s.Secret(name, fixture.Data{"key": "1"})
+		uses := fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}, Unread: n%2 == 0}
+		workloads[s.Workload(kinds[n%len(kinds)], name, uses)] = name
+	}
+	expected := map[observe.Workload]int{}
+	enough(t, repetitions, objects, func() int {
+		prompt := map[observe.Workload]bool{}
+		for w, name := range workloads {
+			prompt[w] = recreateBoth(s, name)
+		}
+		s.Settled()
+		judged := 0
+		for w := range workloads {
+			if prompt[w] {
+				judged++
+				s.AssertChanges(w, expected[w], "its objects were deleted and created again with equal content, which a backup tool does")
+			}
+			expected[w] = len(s.Watcher.Changes(w))
+		}
+		return judged
+	})
+	for w, name := range workloads {
+		s.SetSecret(name, "key", "2")
+		s.AwaitChanges(w, expected[w]+1, "the content has changed at last")
+	}
+}
+
+// recreateBoth recreates a ConfigMap and a Secret, and tells whether each was back within the settle time.
+func recreateBoth(s *fixture.Fixture, name string) bool {
+	s.Helper()
+	prompt := within(settle, func() {
+		recreate(s, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: fixture.Data{"key": "1"}})
+	})
+	return within(settle, func() {
+		recreate(s, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"key": []byte("1")}})
+	}) && prompt
+}
+
+// recreate deletes an object and creates it anew: it gets another UID and resourceVersion.
+func recreate(s *fixture.Fixture, object client.Object) {
+	s.Helper()
+	object.SetNamespace(s.Namespace)
+	require.NoError(s, s.Delete(s.Context(), object))
+	object.SetResourceVersion("")
+	object.SetUID("")
+	require.NoError(s, s.Create(s.Context(), object))
+}

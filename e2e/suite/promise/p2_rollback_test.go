@@ -1,0 +1,204 @@
+package promise_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// rollback is a way back from a release whose pods cannot start.
+type rollback struct {
+	byHelm bool
+	// release begins the release, and returns the function that goes back.
+	release func(c *crew) (back func(c *crew))
+}
+
+// rollbacks are the ways back.
+func rollbacks() map[string]rollback {
+	return map[string]rollback{
+		"Undo": {release: func(c *crew) func(*crew) {
+			c.kubectl("patch", "deployment/deployment", "statefulset/statefulset", "daemonset/daemonset", "-p", `{"spec":{"template":{"spec":`+
+				`{"containers":[{"name":"main","image":"example.com/app:2","resources":{"requests":{"cpu":"2000"}}}]}}}}`)
+			return func(c *crew) {
+				c.kubectl("rollout", "undo", "deployment/deployment", "statefulset/statefulset", "daemonset/daemonset", "--to-revision=1")
+			}
+		}},
+		"HelmRollback": {byHelm: true, release: func(c *crew) func(*crew) {
+			c.runHelm(append([]string{"upgrade"}, c.release(stuckVersion)...)...)
+			return func(c *crew) { c.runHelm("rollback", "crew", "1") }
+		}},
+		"HelmAtomic": {byHelm: true, release: releaseAtomically},
+	}
+}
+
+// releaseAtomically begins a `helm upgrade --atomic`. It goes back by itself when it fails: here, when it is interrupted,
+// which is no other way than that of a timeout.
+func releaseAtomically(c *crew) func(*crew) {
+	command := c.helmCommand(append([]string{"upgrade", "--atomic", "--timeout=10m"}, c.release(stuckVersion)...)...)
+	require.NoError(c, command.Start())
+	return func(c *crew) {
+		require.NoError(c, command.Process.Signal(os.Interrupt))
+		require.Error(c, command.Wait(), "an upgrade that failed")
+		assert.Contains(c, c.runHelm("history", "crew"), "Rollback to 1", "helm has rolled it back")
+	}
+}
+
+// between are what happens between a stuck release and the way back. None of it leaves another configuration behind.
+func between() map[string]func(c *crew) {
+	return map[string]func(c *crew){
+		"Nothing": func(*crew) {},
+		"Label":   func(c *crew) { c.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"a":"b"}}}`) },
+		"Recreated": func(c *crew) {
+			recreate(c.Fixture, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Data: fixture.Data{"key": "A"}})
+		},
+		thereAndBackAgain: goThereAndBack,
+		keyRotated:        func(*crew) {}, // it is done for all at once
+	}
+}
+
+const thereAndBackAgain, keyRotated = "ThereAndBack", "KeyRotated"
+
+// goThereAndBack changes the content, awaits the reload, and takes the change back, which is one reload more.
+func goThereAndBack(c *crew) {
+	for round, content := range []string{"B", "A"} {
+		c.SetConfigMap("app", "key", content)
+		for _, kind := range crewKinds {
+			c.AwaitChanges(c.workload(kind), round+2, "the content changes while the release is stuck")
+		}
+	}
+}
+
+// rollbackCase is a row of the table: a way back, what happens before it, and the crew that it happens to.
+type rollbackCase struct {
+	way, event string
+	// installed says that the workloads were there before pod-reloader: their first version bears no stamp.
+	installed bool
+	*crew
+	back func(*crew)
+	left pods
+	// templates is how many there are before the way back.
+	templates map[string]int
+}
+
+func (r *rollbackCase) name() string {
+	if r.installed {
+		return r.way + r.event + "NeverStamped"
+	}
+	return r.way + r.event
+}
+
+// rollbackCases returns the table. Without a stamp, a configuration that changes there and back, and is acted upon, is left
+// out: the way back to a template from before the first stamp is a known limit.
+func rollbackCases() []*rollbackCase {
+	var cases []*rollbackCase
+	for way := range rollbacks() {
+		for event := range between() {
+			cases = append(cases, &rollbackCase{way: way, event: event})
+		}
+		for _, event := range []string{"Label", keyRotated} {
+			cases = append(cases, &rollbackCase{way: way, event: event, installed: true})
+		}
+	}
+	return cases
+}
+
+// TestP2RollbacksKeepTheirPods goes back from a release that cannot start, whatever has happened in between that leaves
+// the configuration as it was: the pods of the first version are found again. What all await, they await together.
+func TestP2RollbacksKeepTheirPods(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{Nodes: crewSize})
+	all := rollbackCases()
+	for _, r := range all {
+		r.crew = newCrew(t, cp, rollbacks()[r.way].byHelm)
+	}
+	only := func(which func(*rollbackCase) bool) (some []*rollbackCase) {
+		for _, r := range all {
+			if which(r) {
+				some = append(some, r)
+			}
+		}
+		return some
+	}
+	var in *installation.Installation
+	each := func(what string, some []*rollbackCase, do func(*rollbackCase)) {
+		t.Run(what, func(t *testing.T) {
+			for _, r := range some {
+				t.Run(r.name(), func(t *testing.T) {
+					t.Parallel()
+					here := *r
+					here.crew = r.in(t, in)
+					do(&here)
+					r.back, r.left, r.templates, r.ran = here.back, here.left, here.templates, here.ran
+				})
+			}
+		})
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	each("Found", only(func(r *rollbackCase) bool { return r.installed }), func(r *rollbackCase) { r.start() })
+	in = installation.New(t, cp, installation.Options{Args: []string{"--settle=100ms", "--refractory=0s"}})
+	each("Created", only(func(r *rollbackCase) bool { return !r.installed }), func(r *rollbackCase) { r.start() })
+	each("Released", all, (*rollbackCase).releaseStuck)
+	require.NoError(t, in.Quiet(t.Context()))
+	each("Back", only(func(r *rollbackCase) bool { return r.event != keyRotated }), (*rollbackCase).goBack)
+	ring := fixture.In(t, in, in.Namespace())
+	ring.Merge(&corev1.Secret{}, digestKey, fmt.Sprintf(`{"stringData":{"0002":%q}}`, rand.Text()+rand.Text()))
+	require.NoError(t, in.Quiet(t.Context()))
+	each("BackAfterRotation", only(func(r *rollbackCase) bool { return r.event == keyRotated }), (*rollbackCase).goBack)
+	require.NoError(t, in.Quiet(t.Context()))
+	each("Same", all, (*rollbackCase).requireSurvivors)
+	each("Awake", all, (*rollbackCase).requireAwake)
+}
+
+// releaseStuck releases what cannot start, and lets something happen.
+func (r *rollbackCase) releaseStuck() {
+	r.Helper()
+	r.ran = r.awaitReady("the first version")
+	for _, kind := range crewKinds {
+		r.AwaitKnown(r.workload(kind))
+	}
+	r.back = rollbacks()[r.way].release(r.crew)
+	r.awaitStuck()
+	between()[r.event](r.crew)
+}
+
+func (r *rollbackCase) goBack() {
+	r.Helper()
+	r.left, r.templates = r.survivors(), r.crew.templates()
+	r.back(r.crew)
+	r.requireSurvivors()
+}
+
+// requireSurvivors requires that the pods that the stuck release has left live on, under a template that was there.
+func (r *rollbackCase) requireSurvivors() {
+	r.Helper()
+	now := r.awaitReady("the rollback")
+	for _, kind := range crewKinds {
+		require.Subset(r, now[kind], r.left[kind], "%s: the pods of the first version live on", kind)
+	}
+	require.Equal(r, r.templates, r.crew.templates(), "the first template is found again")
+}
+
+// requireAwake shows that a change of the content restarts them.
+func (r *rollbackCase) requireAwake() {
+	r.Helper()
+	before := map[string]int{}
+	for _, kind := range crewKinds {
+		before[kind] = len(r.Watcher.Changes(r.workload(kind)))
+	}
+	r.SetConfigMap("app", "key", "C")
+	for _, kind := range crewKinds {
+		r.AwaitChanges(r.workload(kind), before[kind]+1, "the content has changed at last")
+	}
+}

@@ -1,0 +1,105 @@
+package promise_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// releases is how often a configuration and then its workload are changed.
+const releases = 30
+
+func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	var released []observe.Workload
+	tries := 0
+	enough(t, releases, 1, func() int {
+		name := "app" + strconv.Itoa(tries)
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		s.Secret(name, fixture.Data{"key": "1"})
+		w := s.Workload(kinds[tries%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}})
+		tries++
+		inTime := within(settle, func() {
+			s.SetConfigMap(name, "key", "2")
+			s.SetSecret(name, "key", "2")
+			setImage(s, w, "example.com/app:2")
+		})
+		if !inTime {
+			return 0 // the configuration may have settled before the workload changed, and then counts by itself
+		}
+		released = append(released, w)
+		return 1
+	})
+	s.Settled()
+	for _, w := range released {
+		s.AssertChanges(w, 1, "a release is one rollout")
+		for _, change := range s.Watcher.Changes(w)[:1] {
+			assert.Equal(t, "example.com/app:2", change.ImageAfter, w)
+			assert.NotEqual(t, change.AnnotationsBefore[fixture.ConfigHash], change.AnnotationsAfter[fixture.ConfigHash],
+				"%s: the stamp of the new image is that of the new configuration", w)
+		}
+	}
+}
+
+// The webhook reads what is there now: the stamp of a write is never older than the write, however short the time since
+// the configuration changed.
+func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "0"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	hashes := map[string]int{fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]: 0}
+	const atATime = 5
+	expected := 0
+	enough(t, releases, atATime, func() int {
+		prompt := releaseOneAfterTheOther(s, w, hashes, atATime)
+		s.Settled()
+		before := expected
+		expected = len(s.Watcher.Changes(w))
+		if !prompt {
+			return 0 // the configuration may have settled between its own change and the workload's
+		}
+		s.AssertChanges(w, before+atATime, "each release is one rollout and none follows")
+		return atATime
+	})
+}
+
+// releaseOneAfterTheOther changes the configuration and the workload some times, and tells whether the loop had no time to
+// look in between. The stamps are gathered in hashes.
+func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[string]int, times int) bool {
+	s.Helper()
+	each := true
+	return within(settleMax, func() {
+		for range times {
+			n := len(hashes)
+			each = within(settle, func() {
+				s.SetConfigMap("app", "key", strconv.Itoa(n))
+				hash := setImage(s, w, fmt.Sprintf("example.com/app:release-%d", n))
+				require.NotEmpty(s, hash)
+				require.NotContains(s, hashes, hash, "release %d bears the stamp of an earlier configuration", n)
+				hashes[hash] = n
+			}) && each
+		}
+	}) && each
+}
+
+// setImage changes the image in a pod template and returns the stamp that it got.
+func setImage(s *fixture.Fixture, of observe.Workload, image string) string {
+	s.Helper()
+	path := "/spec/template"
+	if of.Kind == "CronJob" {
+		path = "/spec/jobTemplate/spec/template"
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
+	s.JSONPatch(object, of.Name, fmt.Sprintf(`[{"op":"replace","path":"%s/spec/containers/0/image","value":%q}]`, path, image))
+	return fixture.TemplateAnnotations(object)[fixture.ConfigHash]
+}

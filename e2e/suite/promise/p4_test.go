@@ -1,0 +1,141 @@
+package promise_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	var names []string
+	for n := range 5 {
+		name := "c" + strconv.Itoa(n)
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		s.Secret(name, fixture.Data{"key": "1"})
+		names = append(names, name)
+	}
+	var workloads []observe.Workload
+	for _, kind := range kinds {
+		workloads = append(workloads, s.Workload(kind, "web", fixture.Uses{ConfigMaps: names, Secrets: names}))
+	}
+	rounds := 0
+	enough(t, 3, 1, func() int {
+		before := map[observe.Workload]int{}
+		for _, w := range workloads {
+			before[w] = len(s.Watcher.Changes(w))
+		}
+		rounds++
+		together := changeAll(s, names, strconv.Itoa(rounds))
+		for _, w := range workloads {
+			s.AwaitChanges(w, before[w]+1, "ten objects have changed")
+		}
+		s.Settled()
+		if !together {
+			return 0
+		}
+		for _, w := range workloads {
+			s.RequireChanges(w, before[w]+1, "ten objects changed in one go are one restart")
+			hint := s.Get(w).GetAnnotations()[fixture.LastReload]
+			for _, name := range names {
+				assert.Contains(t, hint, `"configmap/`+name+`"`, "%s: each cause is named", w)
+				assert.Contains(t, hint, `"secret/`+name+`"`, "%s: each cause is named", w)
+			}
+		}
+		return 1
+	})
+}
+
+// A→B→A before the settle time ends.
+func TestP4ContentThatComesBackWithinTheSettleTimeRestartsNothing(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	var workloads []observe.Workload
+	tries := 0
+	enough(t, 10, 1, func() int {
+		name := "app-" + strconv.Itoa(tries)
+		tries++
+		s.ConfigMap(name, fixture.Data{"key": "A"})
+		w := s.Deployment(name, fixture.Uses{ConfigMaps: []string{name}, Replicas: 1})
+		inTime := within(settle, func() {
+			s.SetConfigMap(name, "key", "B")
+			s.SetConfigMap(name, "key", "A")
+		})
+		if !inTime {
+			return 0
+		}
+		workloads = append(workloads, w)
+		return 1
+	})
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 0, "the pods run with the content that is there")
+	}
+}
+
+// changeAll changes ConfigMaps and Secrets at the same time, and tells whether that took less than the settle time.
+func changeAll(s *fixture.Fixture, names []string, value string) bool {
+	s.Helper()
+	return within(settle, func() {
+		var writing sync.WaitGroup
+		for _, name := range names {
+			writing.Go(func() { s.SetConfigMap(name, "key", "changed "+value) })
+			writing.Go(func() { s.SetSecret(name, "key", "changed "+value) })
+		}
+		writing.Wait()
+	})
+}
+
+func TestP4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T) {
+	t.Parallel()
+	const refractory, reloads = 3 * time.Second, 3
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{Args: []string{"--settle=0s", "--refractory=" + refractory.String()}})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "0"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+
+	writing, stop := context.WithCancel(t.Context())
+	defer stop()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	go func() {
+		_, _ = s.Watcher.AwaitTemplateChanges(writing, w, reloads)
+		stop()
+	}()
+	deadline, started := s.Patiently(), time.Now()
+	for n := 1; writing.Err() == nil; n++ {
+		s.SetConfigMap("app", "key", strconv.Itoa(n))
+		select {
+		case <-ticker.C:
+		case <-writing.Done():
+		case <-deadline.Done():
+			require.Fail(t, "the workload is never restarted", "%v", s.Watcher.Changes(w))
+		}
+	}
+	changes := s.Watcher.Changes(w)
+	for n, change := range changes {
+		// The first restart is not before the first write. Seen late, it must not make the next one look too close.
+		assert.GreaterOrEqual(t, change.Time.Sub(started), time.Duration(n)*refractory-100*time.Millisecond,
+			"restart %d is too early after those before: %v", n+1, changes)
+	}
+
+	// What comes last, within the refractory period, is not lost: the pods end with it.
+	s.SetConfigMap("app", "key", "last")
+	last := fixture.TemplateAnnotations(s.Get(s.Deployment("fresh", fixture.Uses{ConfigMaps: []string{"app"}})))[fixture.ConfigHash]
+	s.AwaitWorkload(w, "the stamp of the last content", func(o *unstructured.Unstructured) bool {
+		return fixture.TemplateAnnotations(o)[fixture.ConfigHash] == last
+	})
+}

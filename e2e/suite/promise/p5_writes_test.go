@@ -1,0 +1,193 @@
+package promise_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// webhookTimeout is that of the manifests: the most that we can delay a write.
+const webhookTimeout = 3 * time.Second
+
+// writeLimit is how long a write may take at most: the API server calls webhooks again for each time that it loses the
+// race against another writer (the Deployment controller's status), and a loaded machine takes its time as well.
+const writeLimit = 5 * webhookTimeout
+
+// troubled is an installation whose parts can be taken away and slowed down.
+type troubled struct {
+	*fixture.Fixture
+	in *installation.Installation
+	// api is between the program and the API server.
+	api *controlplane.Proxy
+	// users is a client whose warnings are gathered.
+	users    client.Client
+	warnings *controlplane.Warnings
+}
+
+func newTroubled(t *testing.T) *troubled {
+	t.Helper()
+	cp := controlplane.New(t, controlplane.Options{})
+	api, err := controlplane.NewProxy(cp.Address())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, api.Close()) })
+	in := installation.New(t, cp, installation.Options{
+		Args:    []string{"--settle=100ms", "--refractory=0s", "--shutdown-grace-period=300ms"},
+		Connect: func(config *rest.Config) { config.Host = "https://" + api.Addr() },
+	})
+	f := &troubled{Fixture: fixture.New(t, in), in: in, api: api}
+	user, heard := f.Warned()
+	f.users, f.warnings = user.Client, heard
+	return f
+}
+
+// setImage writes a template as a user; the error is the user's.
+func (f *troubled) setImage(ctx context.Context, of observe.Workload, image string) (time.Duration, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
+	object.SetNamespace(of.Namespace)
+	object.SetName(of.Name)
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
+	started := time.Now()
+	err := f.users.Patch(ctx, object, client.RawPatch("application/json-patch+json", []byte(patch)))
+	return time.Since(started), err
+}
+
+// Nobody's write depends on us: with the webhook away, slow, or cut off from the API server, writes pass and are delayed
+// by no more than its timeout, and what was missed meanwhile is made up for.
+func TestP5WritesPassWhateverHappensToUs(t *testing.T) {
+	t.Parallel()
+	f := newTroubled(t)
+	f.ConfigMap("app", fixture.Data{"key": "1"})
+	var workloads []observe.Workload
+	for n := range repetitions {
+		workloads = append(workloads, f.Deployment(fmt.Sprintf("web%d", n), fixture.Uses{ConfigMaps: []string{"app"}}))
+	}
+	expected := 0
+	release := func(trouble string) {
+		t.Helper()
+		expected++
+		started := time.Now()
+		image := fmt.Sprintf("example.com/app:during-%d", expected)
+		var writing sync.WaitGroup
+		for _, w := range workloads {
+			writing.Go(func() {
+				took, err := f.setImage(t.Context(), w, image)
+				assert.NoError(t, err, "%s, and a user's write failed", trouble)
+				assert.Less(t, took, writeLimit, "%s, and a user's write took too long", trouble)
+			})
+		}
+		writing.Wait()
+		t.Logf("%s: %d writes took %s", trouble, len(workloads), time.Since(started))
+	}
+	recovered := func(trouble string) {
+		t.Helper()
+		f.Settled()
+		for _, w := range workloads {
+			f.RequireChanges(w, expected, trouble+" costs no restart of its own")
+		}
+		f.SetConfigMap("app", "key", fmt.Sprintf("after %d", expected))
+		expected++
+		for _, w := range workloads {
+			f.AwaitChanges(w, expected, "after "+trouble+", a change restarts as ever")
+		}
+	}
+
+	require.NoError(t, f.in.StopAll(f.Patiently()))
+	release("the webhook is away")
+	require.NoError(t, f.in.StartAll(f.Patiently()))
+	recovered("a webhook that was away")
+
+	f.in.Balancer().SetDelay(webhookTimeout + time.Second)
+	release("the webhook does not answer")
+	f.in.Balancer().SetDelay(0)
+	recovered("a webhook that did not answer")
+
+	f.api.SetDelay(1200 * time.Millisecond)
+	f.warnings.Take()
+	release("the API server does not answer the webhook in time")
+	told := f.warnings.Take()
+	assert.NotEmpty(t, told, "users are told that their write has an old stamp")
+	for _, text := range told {
+		assert.Contains(t, text, "pod-reloader", "who warns")
+	}
+	f.api.SetDelay(0)
+	recovered("a webhook that could not read")
+}
+
+// The one thing that is rejected, and what looks like it.
+func TestP5OnlyAWrongProofIsRejected(t *testing.T) {
+	t.Parallel()
+	f := newTroubled(t)
+	f.ConfigMap("app", fixture.Data{"key": "1"})
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	w := f.Deployment("web", uses)
+	never := f.Deployment("never", fixture.Uses{})
+	annotate := func(of observe.Workload, annotations string) error {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
+		object.SetNamespace(of.Namespace)
+		object.SetName(of.Name)
+		return f.users.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{`+annotations+`}}}`)))
+	}
+	wrong := `"` + fixture.ConfigHash + `":"0000000000000000000000000000000000000000000000000000000000000000"`
+
+	err := annotate(w, wrong)
+	require.Error(t, err, "a new proof that does not match is rejected")
+	assert.True(t, apierrors.IsConflict(err), "as a conflict, so that clients look again: %v", err)
+	assert.Contains(t, err.Error(), "configmap/app", "it names what was compared")
+
+	assert.NoError(t, annotate(never, wrong), "on a workload that never opted in it is purged")
+	assert.NotContains(t, f.Get(never).GetAnnotations(), fixture.ConfigHash)
+	copied := f.Manifest("Deployment", "copied", uses)
+	annotations := copied.GetAnnotations()
+	annotations[fixture.ConfigHash] = "0000"
+	copied.SetAnnotations(annotations)
+	assert.NoError(t, f.users.Create(t.Context(), copied), "one that was copied from elsewhere is purged")
+	assert.NotContains(t, f.Get(observe.Deployment(f.Namespace, "copied")).GetAnnotations(), fixture.ConfigHash)
+	for _, garbage := range []string{
+		`"` + fixture.ConfigRecord + `":"garbage"`, `"` + fixture.LastReload + `":"{"`,
+		`"` + fixture.ConfigMaps + `":"app,,App!,../etc"`, `"` + fixture.Secrets + `":" , "`,
+	} {
+		assert.NoError(t, annotate(w, garbage), "garbage in an annotation is answered by a warning at most: %s", garbage)
+	}
+
+	f.api.SetDelay(1200 * time.Millisecond)
+	code, retry := annotateOnce(f, w, wrong)
+	f.api.SetDelay(0)
+	assert.Equal(t, http.StatusServiceUnavailable, code, "what cannot be verified is rejected")
+	assert.NotEmpty(t, retry, "and the client is told to try again")
+}
+
+// annotateOnce writes annotations past the retries of client-go, and returns the status and when to try again.
+func annotateOnce(f *troubled, of observe.Workload, annotations string) (code int, retryAfter string) {
+	f.Helper()
+	admin := f.in.ControlPlane().Admin()
+	api, err := rest.HTTPClientFor(admin)
+	require.NoError(f, err)
+	url := fmt.Sprintf("%s/apis/apps/v1/namespaces/%s/deployments/%s", admin.Host, of.Namespace, of.Name)
+	body := strings.NewReader(`{"metadata":{"annotations":{` + annotations + `}}}`)
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodPatch, url, body)
+	require.NoError(f, err)
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	response, err := api.Do(request)
+	require.NoError(f, err)
+	require.NoError(f, response.Body.Close())
+	return response.StatusCode, response.Header.Get("Retry-After")
+}

@@ -1,0 +1,151 @@
+package promise_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// planted is a Secret as `kubectl apply` leaves it: with its plain text in an annotation, too.
+const planted = `
+apiVersion: v1
+kind: Secret
+metadata: {name: NAME, namespace: SPACE}
+stringData: {plain: "PLAIN"}
+data: {encoded: "ENCODED"}
+`
+
+// fragment is how much of a planted text must be found in one piece: half of a key is too much already.
+const fragment = 16
+
+// secrets are texts that were planted.
+type secrets []string
+
+// plant applies a Secret with two new texts by kubectl.
+func (p *secrets) plant(s *fixture.Fixture, name string) {
+	s.Helper()
+	plain, encoded := rand.Text()+rand.Text(), rand.Text()+rand.Text()
+	*p = append(*p, plain, encoded)
+	manifest := strings.NewReplacer("NAME", name, "SPACE", s.Namespace, "PLAIN", plain,
+		"ENCODED", base64.StdEncoding.EncodeToString([]byte(encoded))).Replace(planted)
+	_, err := s.Installation.ControlPlane().KubectlInput(s.Patiently(), manifest, "apply", "-f", "-")
+	require.NoError(s, err)
+}
+
+// found returns the pieces of the planted texts, plain or in base64, that are somewhere in a content.
+func (p secrets) found(content []byte) []string {
+	var pieces []string
+	for _, text := range p {
+		for _, form := range []string{text, base64.StdEncoding.EncodeToString([]byte(text))} {
+			for at := 0; at+fragment <= len(form); at += fragment / 2 {
+				if piece := form[at : at+fragment]; bytes.Contains(content, []byte(piece)) {
+					pieces = append(pieces, piece)
+				}
+			}
+		}
+	}
+	return pieces
+}
+
+func TestP7NoSecretStaysInMemoryOrLeavesTheProcess(t *testing.T) {
+	t.Parallel()
+	program, err := installation.Build(t.Context(), "e2e/suite/promise/heapdump")
+	require.NoError(t, err)
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{
+		Program: program, Replicas: -1, Args: []string{"--settle=0s", "--refractory=0s", "--log-level=5"},
+	})
+	dumps := map[string]*installation.Replica{}
+	for _, name := range []string{"one", "two"} {
+		path := filepath.Join(t.TempDir(), name)
+		replica, err := in.AddReplica(t.Context(), installation.ReplicaOptions{Env: []string{"HEAP_DUMP=" + path}})
+		require.NoError(t, err)
+		dumps[path] = replica
+	}
+	s := fixture.New(t, in)
+	var texts secrets
+	texts.plant(s, "referenced")
+	w := s.Deployment("web", fixture.Uses{Secrets: []string{"referenced"}})
+	s.AwaitKnown(w)
+	for n := 1; n <= 3; n++ {
+		texts.plant(s, "referenced")
+		s.AwaitChanges(w, n, "the Secret's content has changed")
+		texts.plant(s, fmt.Sprintf("unreferenced-%d", n))
+	}
+	s.Settled() // ordinary traffic
+
+	for path, replica := range dumps {
+		heap := heapOf(s, replica, path)
+		assert.Contains(t, string(heap), "unreferenced-2", "the search finds what is in the heap: a name may be")
+		assert.Empty(t, texts.found(heap), "%s keeps parts of secrets in its memory", replica.Name())
+		log, err := replica.Log()
+		require.NoError(t, err)
+		assert.Empty(t, texts.found([]byte(log)), "%s logs parts of secrets", replica.Name())
+	}
+	assert.Empty(t, texts.found(encoded(t, s.Get(w))), "the workload bears parts of secrets")
+	events := &eventsv1.EventList{}
+	require.NoError(t, s.List(t.Context(), events))
+	assert.Empty(t, texts.found(encoded(t, events)), "Events tell parts of secrets")
+	explained, err := in.Why(t.Context(), "deployment/web", "-n", s.Namespace, "-o", "json")
+	require.NoError(t, err)
+	assert.Empty(t, texts.found([]byte(explained)), "why tells parts of secrets")
+}
+
+// heapOf has a replica dump its heap.
+func heapOf(s *fixture.Fixture, replica *installation.Replica, path string) []byte {
+	s.Helper()
+	replica.Signal(syscall.SIGUSR1)
+	var heap []byte
+	s.Await("the heap of "+replica.Name(), func() error {
+		var err error
+		heap, err = os.ReadFile(path)
+		return err
+	})
+	return heap
+}
+
+func encoded(t *testing.T, object any) []byte {
+	t.Helper()
+	text, err := json.Marshal(object)
+	require.NoError(t, err)
+	return text
+}
+
+// Who reads a digest cannot check a guess: without the key, which is nowhere but in its Secret, nobody can compute it.
+func TestP7DigestsDependOnTheKeyAndTheNamespace(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{Replicas: 1, Args: []string{"--shutdown-grace-period=0s"}})
+	s, other := fixture.New(t, in), fixture.New(t, in)
+	hash := func(s *fixture.Fixture, name string) string {
+		return fixture.TemplateAnnotations(s.Get(s.Deployment(name, fixture.Uses{Secrets: []string{"db"}})))[fixture.ConfigHash]
+	}
+	s.Secret("db", fixture.Data{"password": "guess me"})
+	other.Secret("db", fixture.Data{"password": "guess me"})
+	first := hash(s, "first")
+	require.Len(t, first, 64)
+	require.Equal(t, first, hash(s, "second"), "the same content has the same digest")
+	assert.NotEqual(t, first, hash(other, "first"), "one tenant's digest tells nothing about another's content")
+
+	require.NoError(t, in.StopAll(s.Patiently()))
+	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: digestKey}}))
+	require.NoError(t, in.StartAll(s.Patiently()))
+	assert.NotEqual(t, first, hash(s, "third"), "another key makes another digest of the same content")
+}

@@ -1,0 +1,129 @@
+package promise_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// A leader that ends between stamps and their Events, by SIGKILL and by SIGTERM: its successor writes those that are
+// missing, and none a second time. The right to create Events is away while the leader reloads, so that none is written.
+func TestP8LeaderThatEndsLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	in := installation.New(t, cp, installation.Options{
+		Args: []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=200ms"},
+	})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "0"})
+	var workloads []observe.Workload
+	for n := range 40 {
+		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], "app"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}}))
+	}
+	s.Settled()
+
+	for n, end := range []func(*installation.Replica){
+		(*installation.Replica).Kill,
+		func(leader *installation.Replica) { require.NoError(t, leader.Stop(s.Patiently())) },
+	} {
+		round := n + 1
+		leader, err := in.Leader(s.Patiently())
+		require.NoError(t, err)
+		giveBack := withdrawEvents(s)
+		s.SetConfigMap("app", "key", strconv.Itoa(round))
+		for _, w := range workloads {
+			s.AwaitChanges(w, round, "its configuration has changed")
+		}
+		require.Equal(t, n*len(workloads), reportedInAll(s), "no reload of this round has its Event yet")
+		end(leader)
+		giveBack()
+		for _, w := range workloads {
+			s.Await(fmt.Sprintf("an Event for each reload of %s", w), func() error {
+				if events := reported(s, w); events < round {
+					return fmt.Errorf("there are %d Events for %d reloads", events, round)
+				}
+				return nil
+			})
+		}
+		require.NoError(t, leader.Start(s.Patiently()))
+		s.Settled()
+		for _, w := range workloads {
+			s.AssertChanges(w, round, "once")
+			assert.Equal(t, round, reported(s, w), "%s: one Event for each reload", w)
+		}
+	}
+}
+
+// withdrawEvents takes the installation's right to create Events away, waits until it is gone, and returns what gives it
+// back.
+func withdrawEvents(s *fixture.Fixture) (giveBack func()) {
+	s.Helper()
+	var verbs []string
+	set := func(to ...string) {
+		s.Helper()
+		role := &rbacv1.ClusterRole{}
+		require.NoError(s, s.Client.Get(s.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
+		n := slices.IndexFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "events") })
+		require.GreaterOrEqual(s, n, 0, "the role names Events")
+		verbs, role.Rules[n].Verbs = role.Rules[n].Verbs, to
+		require.NoError(s, s.Update(s.Context(), role))
+	}
+	in := s.Installation
+	config, err := in.ControlPlane().Config(in.Identity())
+	require.NoError(s, err)
+	as, err := client.New(config, client.Options{})
+	require.NoError(s, err)
+	set("list")
+	s.Await("the right to create Events to be gone", func() error {
+		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "probe"}}
+		if err := as.Create(s.Context(), event, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+	return func() { set(verbs...) }
+}
+
+// reported counts the reloads of a workload that Events report.
+func reported(s *fixture.Fixture, w observe.Workload) int {
+	s.Helper()
+	return reloads(s.Events(w))
+}
+
+// reportedInAll counts those of all workloads of a scene.
+func reportedInAll(s *fixture.Fixture) int {
+	s.Helper()
+	all := &eventsv1.EventList{}
+	require.NoError(s, s.List(s.Context(), all, client.InNamespace(s.Namespace)))
+	return reloads(all.Items)
+}
+
+func reloads(events []eventsv1.Event) int {
+	count := 0
+	for _, event := range events {
+		if event.Reason != "Reloaded" {
+			continue
+		}
+		count++
+		if event.Series != nil {
+			count += int(event.Series.Count) - 1
+		}
+	}
+	return count
+}

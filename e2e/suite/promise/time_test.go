@@ -1,0 +1,47 @@
+package promise_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+)
+
+// settle is how long configuration must be quiet in an installation as shipped, settleMax how long it may take to be.
+const settle, settleMax = time.Second, 5 * time.Second
+
+// attempts is how often a test tries to make its writes in time.
+const attempts = 5
+
+// within tells whether writes were made in less than a time. Writes within the settle time are one change. Where the
+// machine stands still meanwhile they are several, and what the loop does then shows nothing.
+func within(limit time.Duration, writes func()) bool {
+	began := time.Now()
+	writes()
+	return time.Since(began) < limit
+}
+
+// inTime makes attempts, each in a scene of its own, until one tells that its writes were in time.
+func inTime(t *testing.T, attempt func(s *fixture.Fixture) bool) {
+	t.Helper()
+	for range attempts {
+		if attempt(fixture.New(t, shared)) {
+			return
+		}
+		t.Log("the writes were not in time, so this attempt shows nothing")
+	}
+	require.Fail(t, "the writes were never in time", "%d attempts", attempts)
+}
+
+// enough repeats an attempt at some repetitions, which tells how many of them were in time, until as many were as are
+// needed.
+func enough(t testing.TB, needed, atATime int, attempt func() int) {
+	t.Helper()
+	done := 0
+	for tries := 0; done < needed; tries++ {
+		require.Less(t, tries, attempts*needed/atATime, "only %d of %d repetitions were in time", done, needed)
+		done += attempt()
+	}
+}

@@ -1,0 +1,81 @@
+package repository
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	makeTarget  = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*)$`)
+	makeCommand = regexp.MustCompile("(?m)(?:`|^(?:\\$ |step )?)make ([a-z][a-z-]*)")
+	link        = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)\s]*)?\)`)
+)
+
+// `make` prints every target, so every target says what it is for.
+func TestMakeTargetsAreDocumented(t *testing.T) {
+	t.Parallel()
+	for target, description := range targets(t) {
+		assert.Contains(t, description, "## ", "make %s", target)
+	}
+}
+
+func TestDocumentsNameExistingMakeTargets(t *testing.T) {
+	t.Parallel()
+	existing := targets(t)
+	for _, document := range append(documents(t), ".ci/run") {
+		for _, match := range makeCommand.FindAllStringSubmatch(read(t, document), -1) {
+			assert.Contains(t, existing, match[1], "%s says make %s", document, match[1])
+		}
+	}
+}
+
+func TestDocumentsLinkToExistingFiles(t *testing.T) {
+	t.Parallel()
+	for _, document := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(read(t, document), -1) {
+			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
+				continue
+			}
+			assert.FileExistsf(t, filepath.Join(root(t), filepath.Dir(document), match[1]),
+				"%s links to %s", document, match[1])
+		}
+	}
+}
+
+// targets of the Makefile with the rest of their line. Lines that only set a variable for a target are left out.
+func targets(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, match := range makeTarget.FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		if !strings.Contains(match[2], ":=") {
+			found[match[1]] = match[2]
+		}
+	}
+	require.Contains(t, found, "help")
+	return found
+}
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, file := range trackedFiles(t) {
+		if filepath.Ext(file) == ".md" {
+			found = append(found, file)
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), file))
+	require.NoError(t, err)
+	return string(text)
+}

@@ -1,0 +1,269 @@
+package repository
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
+)
+
+// objects are what a rendering consists of, by "Kind namespace/name".
+type objects map[string]map[string]any
+
+// variants are the ways of installing that manifests/ and the chart both know.
+var variants = map[string]struct {
+	reason     string
+	components []string
+	values     []string
+}{
+	"Default": {
+		reason: "the installation that everything is tested with",
+	},
+	"Namespaced": {
+		reason:     "rights in one namespace only",
+		components: []string{"namespaced"},
+		values:     []string{"namespaces={my-app}"},
+	},
+	"WithoutWebhook": {
+		reason:     "direct mode: neither webhook nor certificate",
+		components: []string{"without-webhook"},
+		values:     []string{"webhook.enabled=false"},
+	},
+	"NamespaceSelector": {
+		reason:     "webhook and loop select the same namespaces",
+		components: []string{"namespace-selector"},
+		values:     []string{"namespaceSelector.matchLabels.pod-reloader=enabled"},
+	},
+	"ObjectSelector": {
+		reason:     "webhook and loop select the same workloads",
+		components: []string{"object-selector"},
+		values:     []string{"objectSelector.matchLabels.pod-reloader=enabled"},
+	},
+	"BothSelectors": {
+		reason:     "each has a flag of its own",
+		components: []string{"namespace-selector", "object-selector"},
+		values:     []string{"namespaceSelector.matchLabels.pod-reloader=enabled", "objectSelector.matchLabels.pod-reloader=enabled"},
+	},
+	"SecureMetrics": {
+		reason:     "only who may get /metrics gets them",
+		components: []string{"secure-metrics"},
+		values:     []string{"metrics.secure=true"},
+	},
+	"NamespacedSecureMetrics": {
+		reason:     "taking the cluster-wide rights away leaves that to ask who scrapes",
+		components: []string{"namespaced", "secure-metrics"},
+		values:     []string{"namespaces={my-app}", "metrics.secure=true"},
+	},
+	"NamespacedWithoutWebhook": {
+		reason:     "a tenant's installation",
+		components: []string{"namespaced", "without-webhook"},
+		values:     []string{"namespaces={my-app}", "webhook.enabled=false"},
+	},
+	"WithoutWebhookNamespaced": {
+		reason:     "the order of components does not matter",
+		components: []string{"without-webhook", "namespaced"},
+		values:     []string{"namespaces={my-app}", "webhook.enabled=false"},
+	},
+}
+
+// The chart renders the same objects as the manifests. Only the Namespace is missing: Helm makes it by itself.
+func TestChartEqualsManifests(t *testing.T) {
+	t.Parallel()
+	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
+	for name, variant := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manifests := kustomize(t, kubectl, variant.components...)
+			chart := template(t, helm, variant.values...)
+			delete(manifests, "Namespace /pod-reloader")
+			for key, want := range manifests {
+				have, found := chart[key]
+				if assert.True(t, found, "the chart lacks %s (%s)", key, variant.reason) {
+					assert.Equal(t, want, have, "%s (%s)", key, variant.reason)
+				}
+			}
+			for key := range chart {
+				assert.Contains(t, manifests, key, "the manifests lack what the chart has (%s)", variant.reason)
+			}
+		})
+	}
+}
+
+// Labels of ours exclude a workload by the webhook's rules. A webhook that the API server does not ask could not put back
+// what a write takes off.
+func TestWebhookIsAskedAboutExcludedWorkloads(t *testing.T) {
+	t.Parallel()
+	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
+	for name, variant := range variants {
+		for _, rendered := range []objects{kustomize(t, kubectl, variant.components...), template(t, helm, variant.values...)} {
+			for _, webhook := range list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"]) {
+				selector, selected := webhook.(map[string]any)["objectSelector"]
+				assert.Equal(t, slices.Contains(variant.components, "object-selector"), selected, name)
+				assert.NotContains(t, fmt.Sprint(selector), "pod-reloader.cs.sap.com/", name)
+			}
+		}
+	}
+}
+
+// What an installation must never lose, whichever way it is made.
+func TestManifestsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
+	kubectl := tool(t, kubernetesTool(), "kubectl")
+	for name, variant := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered := kustomize(t, kubectl, variant.components...)
+			text, err := yaml.Marshal(rendered)
+			require.NoError(t, err)
+			assert.NotContains(t, string(text), "caBundle", "applying the manifests again must not empty it")
+			for key, object := range rendered {
+				for _, rule := range list(object["rules"]) {
+					assert.NotContains(t, fmt.Sprint(rule), "*", "%s grants more than is named", key)
+				}
+			}
+		})
+	}
+}
+
+// Whoever installs pod-reloader is told why it wants each right.
+func TestManifestsGiveAReasonForEachRule(t *testing.T) {
+	t.Parallel()
+	files := []string{
+		"base/clusterrole.yaml", "base/role.yaml",
+		"components/namespaced/role.yaml", "components/secure-metrics/clusterrole.yaml",
+	}
+	for _, file := range files {
+		rules := 0
+		before := ""
+		for line := range strings.Lines(read(t, filepath.Join("manifests", file))) {
+			if strings.HasPrefix(line, "  - apiGroups:") {
+				rules++
+				assert.True(t, strings.HasPrefix(strings.TrimSpace(before), "#"), "%s: no reason before %s", file, line)
+			}
+			before = line
+		}
+		assert.Positive(t, rules, file)
+	}
+}
+
+// kubernetesTool is the pin whose kubectl renders: that of the version under test.
+func kubernetesTool() string {
+	version := os.Getenv("K8S_VERSION")
+	if version == "" {
+		version = "1.36"
+	}
+	return "kubernetes-" + version
+}
+
+func tool(t *testing.T, name, program string) string {
+	t.Helper()
+	dir, err := toolchain.Builder{}.Build(t.Context(), name)
+	require.NoError(t, err)
+	return filepath.Join(dir, program)
+}
+
+// kustomize renders the base with components, as somebody's own kustomization would.
+func kustomize(t *testing.T, kubectl string, components ...string) objects {
+	t.Helper()
+	directory := filepath.Join(root(t), "manifests")
+	if len(components) > 0 {
+		directory = overlay(t, directory, components)
+	}
+	out, err := run(t.Context(), kubectl, "kustomize", directory)
+	require.NoError(t, err)
+	return parse(t, out)
+}
+
+// overlay writes a kustomization; kustomize wants relative paths.
+func overlay(t *testing.T, manifests string, components []string) string {
+	t.Helper()
+	// The real path: relative paths lead astray where the temporary directory is a link.
+	directory, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	relative, err := filepath.Rel(directory, manifests)
+	require.NoError(t, err)
+	kustomization := map[string]any{"resources": []string{relative}}
+	paths := make([]string, 0, len(components))
+	for _, component := range components {
+		paths = append(paths, filepath.Join(relative, "components", component))
+	}
+	kustomization["components"] = paths
+	text, err := yaml.Marshal(kustomization)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "kustomization.yaml"), text, 0o600))
+	return directory
+}
+
+func template(t *testing.T, helm string, values ...string) objects {
+	t.Helper()
+	out, err := run(t.Context(), helm, templateArgs(t, values)...)
+	require.NoError(t, err)
+	rendered := parse(t, out)
+	for key, object := range rendered {
+		metadata, _ := object["metadata"].(map[string]any)
+		labels, _ := metadata["labels"].(map[string]any)
+		require.Contains(t, labels, "helm.sh/chart", "%s", key)
+		// Helm's own marks.
+		delete(labels, "helm.sh/chart")
+		delete(labels, "app.kubernetes.io/managed-by")
+	}
+	return rendered
+}
+
+func templateArgs(t *testing.T, values []string) []string {
+	t.Helper()
+	args := []string{
+		"template", "pod-reloader", filepath.Join(root(t), "chart/pod-reloader"), "--namespace", "pod-reloader",
+		// Without a cluster, Helm assumes a version that it was linked with.
+		"--kube-version", "1.36.0",
+	}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	return args
+}
+
+func run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, program, args...)
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, problems.String())
+	}
+	return out.Bytes(), nil
+}
+
+func parse(t *testing.T, text []byte) objects {
+	t.Helper()
+	rendered := objects{}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var object map[string]any
+		require.NoError(t, yaml.UnmarshalStrict([]byte(document), &object))
+		if len(object) == 0 {
+			continue
+		}
+		metadata, _ := object["metadata"].(map[string]any)
+		namespace, _ := metadata["namespace"].(string)
+		key := fmt.Sprintf("%v %s/%v", object["kind"], namespace, metadata["name"])
+		require.NotContains(t, rendered, key, "rendered twice")
+		rendered[key] = object
+	}
+	require.NotEmpty(t, rendered)
+	return rendered
+}
+
+func list(value any) []any {
+	items, _ := value.([]any)
+	return items
+}

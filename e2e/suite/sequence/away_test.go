@@ -1,0 +1,92 @@
+package sequence_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// The webhook is away, a poke is stored, the configuration moves on, the webhook is back: what kubectl does then must
+// not be rejected for a dummy that nobody meant.
+func TestDummyStoredWhileTheWebhookWasAway(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{
+		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
+	})
+	s := fixture.New(t, in)
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := cp.Kubectl(t.Context(), append([]string{"-n", s.Namespace}, args...)...)
+		require.NoError(t, err, "kubectl %v", args)
+		return out
+	}
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	rolledOut(s, w, 1)
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "so that there is something to undo")
+
+	idle := s.Deployment("idle", fixture.Uses{ConfigMaps: []string{"app2"}, Unread: true})
+	bystander := s.Deployment("bystander", fixture.Uses{})
+
+	require.NoError(t, in.StopAll(t.Context()))
+	for _, name := range []string{"web", "idle", "bystander"} {
+		kubectl("annotate", "deployment/"+name, fixture.ConfigHash+"=0123456789abcdef@2")
+	}
+	s.SetConfigMap("app", "key", "3")
+	require.NoError(t, in.StartAll(t.Context()))
+	s.AwaitChanges(w, 2, "the change during the downtime is picked up")
+
+	for _, w := range []observe.Workload{idle, bystander} {
+		s.AwaitWorkload(w, "the dummy is purged, though nothing is due", func(u *unstructured.Unstructured) bool {
+			return u.GetAnnotations()[fixture.ConfigHash] == ""
+		})
+		s.Settled()
+		s.RequireChanges(w, 0, "nothing was due")
+	}
+
+	kubectl("set", "image", "deployment/web", "main=example.com/app:2")
+	kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
+	s.AwaitWorkload(w, "the image of the first revision", func(u *unstructured.Unstructured) bool {
+		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+		return containers[0].(map[string]any)["image"] == "example.com/app:1"
+	})
+	stored := s.Get(w)
+	assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigHash, "the dummy is purged")
+	current := fixture.TemplateAnnotations(stored)[fixture.ConfigHash]
+	s.Settled()
+	assert.Equal(t, current, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "undone was the image, not the configuration")
+}
+
+// A tenant's ReplicaSets bear the annotations of their time; undo across a reload brings back only our marks.
+func TestUndoAcrossAReloadKeepsTheConfiguration(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	rolledOut(s, w, 1)
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "the content changed")
+	rolledOut(s, w, 2)
+	_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
+	require.NoError(t, err)
+	s.Settled()
+	s.RequireChanges(w, 1, "configuration is not rolled back by rollout undo")
+}
+
+// rolledOut waits until the Deployment controller has begun the rollout of a revision, so that it can be undone.
+func rolledOut(s *fixture.Fixture, of observe.Workload, revision int) {
+	s.Helper()
+	s.AwaitWorkload(of, "the rollout", func(u *unstructured.Unstructured) bool {
+		return u.GetAnnotations()["deployment.kubernetes.io/revision"] == strconv.Itoa(revision)
+	})
+}

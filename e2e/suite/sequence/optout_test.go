@@ -1,0 +1,69 @@
+package sequence_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// Opting out by a PUT without any key of ours, and in again.
+func TestOptOutByPutAndInAgain(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	in := fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1}
+	w := s.Deployment("web", in)
+	out := s.Manifest("Deployment", "web", in)
+	out.SetAnnotations(nil)
+
+	require.NoError(t, s.Update(t.Context(), out))
+	s.SetConfigMap("app", "key", "2")
+	s.Settled()
+	s.RequireChanges(w, 0, "opting out restarts nothing, and then nobody looks after it")
+
+	require.NoError(t, s.Update(t.Context(), s.Manifest("Deployment", "web", in)))
+	s.Settled()
+	s.RequireChanges(w, 1, "the list is new, and the content is not the one that the pods have")
+
+	out.SetResourceVersion("")
+	require.NoError(t, s.Update(t.Context(), out))
+	require.NoError(t, s.Update(t.Context(), s.Manifest("Deployment", "web", in)))
+	s.Settled()
+	s.RequireChanges(w, 1, "out and in again with the same content")
+}
+
+// Annotations that leave next to no room: a stamp never makes an object invalid.
+func TestNextToNoRoomForMarks(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	var names []string
+	for _, letter := range strings.Split("abcdefghij", "") {
+		name := strings.Repeat(letter, 200)
+		names = append(names, name)
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+	}
+	full := s.Manifest("Deployment", "full", fixture.Uses{ConfigMaps: names, Unread: true})
+	annotations := full.GetAnnotations()
+	annotations["filler"] = strings.Repeat("x", 255<<10-3200)
+	full.SetAnnotations(annotations)
+	template := map[string]any{"metadata": map[string]any{
+		"labels":      map[string]any{"app": "full"},
+		"annotations": map[string]any{"filler": strings.Repeat("x", 255<<10)},
+	}}
+	spec := full.Object["spec"].(map[string]any)
+	template["spec"] = spec["template"].(map[string]any)["spec"]
+	spec["template"] = template
+	require.NoError(t, s.Create(t.Context(), full), "255 KiB of annotations are the user's right")
+
+	w := observe.Deployment(s.Namespace, "full")
+	assert.Contains(t, s.Get(w).GetAnnotations()[fixture.ConfigRecord], ":*", "the Record takes the form that fits")
+	s.SetConfigMap(names[3], "key", "2")
+	s.AwaitChanges(w, 1, "the change is seen, though its cause has no name")
+	s.Settled()
+	s.RequireChanges(w, 1, "once")
+}

@@ -1,0 +1,134 @@
+package sequence_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// The leader freezes, another one takes over and reloads, the first one thaws and finishes what it was at.
+func TestFrozenLeaderComesBack(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{
+		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
+	})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	first, err := in.Leader(t.Context())
+	require.NoError(t, err)
+
+	first.Freeze()
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "the standby takes over when the lease has run out")
+	first.Thaw()
+	s.Await("the first one to notice that the lease is the other one's", func() error {
+		leader, err := in.Leader(s.Patiently())
+		if err == nil && leader == first {
+			err = errors.New("it says that it leads")
+		}
+		return err
+	})
+
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "the new leader goes on")
+	s.Settled()
+	s.RequireChanges(w, 2, "the old one changed nothing after it came back")
+}
+
+// Two replicas with different keys in memory, as during a botched upgrade: no restart and no quarrel without end.
+func TestReplicasWithDifferentKeysDoNotFight(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	args := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
+	in := installation.New(t, cp, installation.Options{Replicas: 1, Args: args})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	stranger, err := in.AddReplica(t.Context(), installation.ReplicaOptions{Args: append(args, "--digest-key-secret=another-key")})
+	require.NoError(t, err)
+
+	mark, err := cp.Audit().Mark()
+	require.NoError(t, err)
+	for n := range 20 {
+		merge(s, w, `{"metadata":{"labels":{"n":"`+string(rune('a'+n))+`"}}}`)
+	}
+	first := in.Replicas()[0]
+	require.NoError(t, in.RemoveReplica(t.Context(), first))
+	s.AwaitEvent(w, "RecordAdopted", "digest")
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "the replica with the other key goes on from what it found")
+	s.Settled()
+	s.RequireChanges(w, 1, "another key restarts nothing by itself")
+
+	requests, err := cp.Audit().Since(t.Context(), mark)
+	require.NoError(t, err)
+	writes := requests.By(in.Identity().User).In(s.Namespace).Writes()
+	assert.Less(t, len(writes), 10, "each key takes over once: %v", writes.Count())
+	assert.NotZero(t, stranger.PID())
+}
+
+// A list a becomes a,b in direct mode, where nobody stamps at admission: b is unknown, not created.
+func TestExtendedListAdoptsInDirectMode(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{
+		Replicas: 1, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=100ms"},
+	})
+	s := fixture.New(t, in)
+	s.ConfigMap("a", fixture.Data{"key": "1"})
+	s.ConfigMap("b", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"a"}, Replicas: 1})
+	s.AwaitKnown(w)
+	s.SetConfigMap("a", "key", "2")
+	s.AwaitChanges(w, 1, "a changed")
+	merge(s, w, `{"metadata":{"annotations":{"`+fixture.ConfigMaps+`":"a,b"}}}`)
+	s.AwaitAdopted(w, "configmap/b")
+	s.Settled()
+	s.RequireChanges(w, 1, "b was there before: that is no change of it")
+	s.SetConfigMap("b", "key", "2")
+	s.AwaitChanges(w, 2, "now b changed")
+	s.SetConfigMap("a", "key", "3")
+	s.AwaitChanges(w, 3, "and a still counts")
+	s.Settled()
+	s.RequireChanges(w, 3, "once each")
+}
+
+// A namespace leaves the scope and enters it again.
+func TestNamespaceLeavesTheScopeAndReturns(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{})
+	in := installation.New(t, cp, installation.Options{
+		Replicas: 1, Components: []string{"namespace-selector"}, Args: []string{"--refractory=0s", "--settle=100ms"},
+	})
+	s, witness := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
+	label := func(s *fixture.Fixture, value string) {
+		t.Helper()
+		_, err := cp.Kubectl(t.Context(), "label", "--overwrite", "namespace", s.Namespace, "pod-reloader="+value)
+		require.NoError(t, err)
+	}
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	s.AwaitKnown(w)
+	witness.ConfigMap("app", fixture.Data{"key": "1"})
+	entering := witness.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+
+	// Namespaces come to the loop in order, but not in step with configuration: when one has entered, the other has left.
+	label(s, "disabled")
+	label(witness, "enabled")
+	witness.AwaitKnown(entering)
+	s.SetConfigMap("app", "key", "2")
+	s.Settled()
+	s.RequireChanges(w, 0, "the namespace is out of scope")
+	label(s, "enabled")
+	s.AwaitChanges(w, 1, "back in scope, its pods have an old content")
+	s.Settled()
+	s.RequireChanges(w, 1, "once")
+}
