@@ -1,10 +1,9 @@
-package main
+package cli
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,16 +14,16 @@ import (
 )
 
 // commands are the sub-commands, in the order of the help text. A new tool is one more line.
-func commands(stdout io.Writer) []*cobra.Command {
+func commands(p Process) []*cobra.Command {
 	return []*cobra.Command{
-		newWhy(stdout, os.Getenv),
-		newVersion(),
+		newWhy(p),
+		newVersion(p),
 	}
 }
 
 // newRoot returns the command that runs the manager, with the tools below it. It parses its flags itself, so that all
 // that is wrong is told at once.
-func newRoot(stdout io.Writer) *cobra.Command {
+func newRoot(p Process) *cobra.Command {
 	flags := options.NewFlags()
 	root := &cobra.Command{
 		Use:                "pod-reloader [flags]",
@@ -43,11 +42,11 @@ func newRoot(stdout io.Writer) *cobra.Command {
 			if err := errors.Join(parsed, invalid); err != nil {
 				return usageError{err}
 			}
-			return app.Run(cmd.Context(), app.Host{}, o, buildVersion(), o.Logging.Logger(cmd.ErrOrStderr()))
+			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, o.Logging.Logger(cmd.ErrOrStderr()))
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	for _, command := range commands(stdout) {
+	for _, command := range commands(p) {
 		command.Args = usage(command.Args)
 		root.AddCommand(command)
 	}
@@ -60,16 +59,6 @@ func newRoot(stdout io.Writer) *cobra.Command {
 		help(cmd, args)
 	})
 	return root
-}
-
-// usage makes wrong arguments of a command a usage error.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }
 
 const intro = `pod-reloader restarts exactly the workloads whose running pods no longer match their configuration.
@@ -103,5 +92,5 @@ func printHelp(w io.Writer, root *cobra.Command, flags *options.Flags) {
 	for _, g := range flags.Groups() {
 		fmt.Fprintf(w, "\n%s:\n%s", g.Title, strings.TrimRight(g.Set.FlagUsagesWrapped(110), "\n")+"\n")
 	}
-	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" tells more about a command.\n")
+	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" explains a command.\n")
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// unset is an environment without variables.
+func unset(string) string { return "" }
 
 func TestRun(t *testing.T) {
 	t.Parallel()
@@ -49,7 +52,8 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			assert.Equal(t, tt.code, run(t.Context(), tt.args, &stdout, &stderr), tt.why)
+			p := Process{Args: tt.args, Stdout: &stdout, Stderr: &stderr, Getenv: unset}
+			assert.Equal(t, tt.code, Run(t.Context(), p), tt.why)
 			for _, want := range tt.stdout {
 				assert.Contains(t, stdout.String(), want)
 			}
@@ -68,7 +72,8 @@ func TestRun(t *testing.T) {
 func TestVersionAsJSON(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{"version", "-o", "json"}, &stdout, &stderr))
+	p := Process{Args: []string{"version", "-o", "json"}, Stdout: &stdout, Stderr: &stderr, Getenv: unset}
+	require.Zero(t, Run(t.Context(), p))
 	var info buildInfo
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &info))
 	assert.NotEmpty(t, info.Version)

@@ -1,0 +1,101 @@
+// Package cli is the command line of pod-reloader: the command that runs the manager, and the tools below it, one file
+// each. It reads flags, prints results and chooses the exit code; what the commands do is in the packages that they call.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Process is what a command line takes from its process.
+type Process struct {
+	// Args are the arguments, without the program's name.
+	Args           []string
+	Stdout, Stderr io.Writer
+	// Getenv returns an environment variable, and an empty string for one that is not set.
+	Getenv func(string) string
+	// Version is the version that the program was built as. Empty means the one that the Go toolchain has recorded.
+	Version string
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	// exitUsage is for a command line that makes no sense; trying again does not help.
+	exitUsage = 2
+)
+
+// Run executes a command line until ctx ends, and returns the exit code: 0 for success, 1 for a failure, 2 for wrong usage.
+func Run(ctx context.Context, p Process) int {
+	root := newRoot(p) //nolint:contextcheck // cobra hands the context to the commands
+	root.SetArgs(p.Args)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintln(p.Stderr, "pod-reloader: "+line)
+	}
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is what is wrong with a command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usage makes wrong arguments of a command a usage error.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// noArgs is for commands that take flags only.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// outputFormat is the flag --output of the commands that print for people or for programs.
+type outputFormat struct{ name string }
+
+func (o *outputFormat) register(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.name, "output", "o", "text", "`text|json`")
+}
+
+// check returns what is wrong with the flag.
+func (o *outputFormat) check() error {
+	if o.name != "text" && o.name != "json" {
+		return fmt.Errorf("--output: %q: want text or json", o.name)
+	}
+	return nil
+}
+
+// print writes v as JSON, or calls text.
+func (o *outputFormat) print(w io.Writer, v any, text func(io.Writer) error) error {
+	if o.name == "text" {
+		return text(w)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}

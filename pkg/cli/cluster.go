@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/app"
+)
+
+// cluster is where a command asks: the flags --kubeconfig and --namespace.
+type cluster struct{ kubeconfig, namespace string }
+
+// register adds the flags; what names the object whose namespace it is.
+func (c *cluster) register(cmd *cobra.Command, what string) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace of the "+what+"; without it the one of the kubeconfig's context")
+}
+
+// connect completes the namespace, and returns the configuration of the client.
+func (c *cluster) connect(version string) (*rest.Config, error) {
+	if c.namespace == "" {
+		var err error
+		if c.namespace, err = app.ContextNamespace(c.kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	return app.RESTConfig(c.kubeconfig, version)
+}

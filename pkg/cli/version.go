@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// buildInfo is what `version` prints.
+type buildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	// Modified means that the source had changes besides those of the revision.
+	Modified  bool   `json:"modified,omitempty"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+}
+
+// readBuild returns how the program was built.
+func (p Process) readBuild() buildInfo {
+	info := buildInfo{Version: p.Version, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		info.Version = cmp.Or(info.Version, "unknown")
+		return info
+	}
+	info.Version = cmp.Or(info.Version, build.Main.Version, "unknown")
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			info.Revision = s.Value
+		case "vcs.modified":
+			info.Modified = s.Value == "true"
+		}
+	}
+	return info
+}
+
+func newVersion(p Process) *cobra.Command {
+	var output outputFormat
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print which version this is",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := output.check(); err != nil {
+				return usageError{err}
+			}
+			info := p.readBuild()
+			return output.print(p.Stdout, info, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "pod-reloader %s (%s, %s)\n", info.Version, info.GoVersion, info.Platform)
+				return err
+			})
+		},
+	}
+	output.register(cmd)
+	return cmd
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/explain"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// whyFlags are those of the sub-command why.
+type whyFlags struct {
+	cluster           cluster
+	output            outputFormat
+	keyNamespace, key string
+	// manager are the flags of the manager, of which the command has those that say what is looked after.
+	manager *options.Flags
+}
+
+// newWhy returns the sub-command that explains one workload. It needs the rights to read the workload and its
+// configuration, the digest key for comparing contents, and the workload's Events.
+func newWhy(p Process) *cobra.Command {
+	f := &whyFlags{manager: options.NewFlags()}
+	cmd := &cobra.Command{
+		Use:   "why KIND/NAME",
+		Short: "Explain why a workload was restarted, or why it was not",
+		Long: `Explain why a workload was restarted, or why it was not.
+
+It reads with your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events.
+What it may not read it says. The flags that the installation was given to say what it looks after are given
+here as well.`,
+		Example: `  pod-reloader why deployment/cart -n shop
+  kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
+		Args: cobra.ArbitraryArgs, // parse names what is wrong with them, together with the flags
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked, err := f.parse(args)
+			if err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), p, asked)
+		},
+	}
+	home := cmp.Or(p.Getenv("POD_NAMESPACE"), "pod-reloader")
+	flags := cmd.Flags()
+	f.cluster.register(cmd, "workload")
+	f.output.register(cmd)
+	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "namespace of the installation, where its digest key is")
+	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
+	f.manager.Share(flags, "namespaces", "namespace-selector", "object-selector", "workload-kinds", "config", "annotation-prefix", "missing-required")
+	return cmd
+}
+
+// question is a valid command line: which workload is asked about, and how the installation looks after it.
+type question struct {
+	target    target
+	selection options.Selection
+	reload    options.Reload
+}
+
+// parse checks the command line and names all that is wrong with it.
+func (f *whyFlags) parse(args []string) (question, error) {
+	var q question
+	var argErr, sharedErr error
+	q.selection, q.reload, sharedErr = f.manager.CompleteShared()
+	if q.target, argErr = newTarget(args); argErr == nil && q.selection.Configuration.IsZero() {
+		_, argErr = q.target.in(q.selection.Kinds)
+	}
+	return q, errors.Join(f.output.check(), sharedErr, argErr)
+}
+
+func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
+	config, err := f.cluster.connect(p.readBuild().Version)
+	if err != nil {
+		return err
+	}
+	report, err := f.explain(ctx, config, q)
+	if err != nil {
+		return err
+	}
+	return f.output.print(p.Stdout, report, report.Write)
+}
+
+// explain gathers what a Report is made of.
+func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question) (explain.Report, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme)); err != nil {
+		return explain.Report{}, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return explain.Report{}, err
+	}
+	kind, kindErr, err := q.kind(ctx, config)
+	if err != nil {
+		return explain.Report{}, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind.GroupVersionKind)
+	if err := c.Get(ctx, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
+		return explain.Report{}, fmt.Errorf("read the workload: %w", err)
+	}
+	keys := q.selection.Keys
+	in := explain.Input{
+		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
+		ReloadMissingRequired: q.reload.ReloadMissingRequired,
+	}
+	reader := stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+	in.View, in.Problems = reader.Read(in.Object)
+	ring, ringErr := f.ring(ctx, c)
+	in.Ring = ring
+	in.NoKey = f.noKey(ringErr)
+	outside, scopeErr := outside(ctx, c, q.selection.Scope, u)
+	in.Outside = outside
+	warnings, eventsErr := warnings(ctx, c, u)
+	in.Warnings = warnings
+	blind, blindErr := blindness(ctx, c, f.keyNamespace)
+	in.Blind = blind
+	for _, err := range []error{kindErr, ringErr, scopeErr, eventsErr, blindErr} {
+		if err != nil {
+			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
+		}
+	}
+	read, err := f.stateReader(config, c, ring)
+	if err != nil {
+		return explain.Report{}, err
+	}
+	if in.States, in.Unread, err = readStates(ctx, in.View.Intent.Refs(), read); err != nil {
+		return explain.Report{}, err
+	}
+	return explain.Explain(in), nil
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// ring reads the digest keys. Without them the Report tells less, so that is no error.
+func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, error) {
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, types.NamespacedName{Namespace: f.keyNamespace, Name: f.key}, secret); err != nil {
+		return digest.Ring{}, fmt.Errorf("the digest key cannot be read: %w", err)
+	}
+	ring, err := digest.NewRing(secret.Data)
+	if err != nil {
+		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w", f.keyNamespace, f.key, errors.Join(errUnusable, err))
+	}
+	return ring, nil
+}
+
+// errUnusable marks a digest key that is no key.
+var errUnusable = errors.New("put a key of 32 random bytes into its data, or delete it")
+
+// noKey says why there is no digest key, and what to do; empty if there may be one.
+func (f *whyFlags) noKey(err error) string {
+	switch {
+	case absence.Certain(err):
+		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it when it starts, so see that it runs, or name where it is with --installation-namespace and --digest-key-secret",
+			f.keyNamespace, f.key)
+	case errors.Is(err, errUnusable):
+		return fmt.Sprintf("the Secret %s/%s holds none", f.keyNamespace, f.key)
+	default:
+		return ""
+	}
+}
+
+// stateReader returns what reads one config object: its content where there is a digest key, else its metadata.
+func (f *whyFlags) stateReader(config *rest.Config, c client.Reader, ring digest.Ring) (func(context.Context, reference.Ref) (digest.State, error), error) {
+	if ring.Empty() {
+		return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
+			return readVersion(ctx, c, f.cluster.namespace, ref)
+		}, nil
+	}
+	store, err := configstate.New(configstate.Options{Config: config, Ring: func() digest.Ring { return ring }, Log: logr.Discard()})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
+		states, err := store.Live(ctx, f.cluster.namespace, []reference.Ref{ref})
+		return states[ref], err
+	}, nil
+}
+
+// readVersion reads whether a config object is there, and in which version.
+func readVersion(ctx context.Context, c client.Reader, namespace string, ref reference.Ref) (digest.State, error) {
+	meta := &metav1.PartialObjectMetadata{}
+	kind := "ConfigMap"
+	if ref.Kind == reference.Secret {
+		kind = "Secret"
+	}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, meta)
+	if absence.Certain(err) {
+		return digest.State{Absent: true}, nil
+	}
+	return digest.State{UID: string(meta.UID), ResourceVersion: meta.ResourceVersion}, err
+}
+
+// readStates reads the config objects one by one, since one that is forbidden shall not hide the others.
+func readStates(ctx context.Context, refs []reference.Ref, read func(context.Context, reference.Ref) (digest.State, error)) (map[reference.Ref]digest.State, map[reference.Ref]error, error) {
+	states, unread := map[reference.Ref]digest.State{}, map[reference.Ref]error{}
+	for _, ref := range refs {
+		state, err := read(ctx, ref)
+		switch {
+		case err == nil:
+			states[ref] = state
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		default:
+			unread[ref] = err
+		}
+	}
+	return states, unread, nil
+}
