@@ -90,8 +90,8 @@ func (o *outputFormat) check() error {
 	return nil
 }
 
-// print writes v as JSON, or calls text.
-func (o *outputFormat) print(w io.Writer, v any, text func(io.Writer) error) error {
+// write writes v as JSON, or calls text.
+func (o *outputFormat) write(w io.Writer, v any, text func(io.Writer) error) error {
 	if o.name == "text" {
 		return text(w)
 	}

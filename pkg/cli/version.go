@@ -51,7 +51,7 @@ func newVersion(p Process) *cobra.Command {
 				return usageError{err}
 			}
 			info := p.readBuild()
-			return output.print(p.Stdout, info, func(w io.Writer) error {
+			return output.write(p.Stdout, info, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "pod-reloader %s (%s, %s)\n", info.Version, info.GoVersion, info.Platform)
 				return err
 			})

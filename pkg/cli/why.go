@@ -92,7 +92,7 @@ func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
 	if err != nil {
 		return err
 	}
-	return f.output.print(p.Stdout, report, report.Write)
+	return f.output.write(p.Stdout, report, report.Write)
 }
 
 // explain gathers what a Report is made of.
