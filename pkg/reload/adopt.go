@@ -2,56 +2,61 @@ package reload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // adopt writes the Record: what is there now is what the pods have.
-func (l *loop) adopt(ctx context.Context, s subject, in policy.Input, a policy.Assessment) reconcile.Result {
+func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) reconcile.Result {
 	hash := s.view.Marks[stamp.Hash]
-	rec, err := a.Adopt(in, hash)
+	rec, err := found.Adopt(in, hash)
 	if err != nil {
-		return l.retry(ctx, s, trouble{reason: "AdoptionFailed", err: err})
+		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
 	}
 	text, fits := rec.Text(s.view.RecordRoom())
-	l.warn(s, reasonNoRoom, noRoom(fits))
+	a.events.warn(s, reasonNoRoom, noRoom(fits))
 	if !fits {
-		return l.purge(ctx, s) // the hash alone is compared, at the price of reads
+		return a.purge(ctx, s) // the hash alone is compared, at the price of reads
 	}
-	key := l.opts.Reader.Keys.ConfigRecord
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.object.ResourceVersion(),
-		"annotations":     map[string]string{key: text},
-	}})
+	key := a.annotations.ConfigRecord
+	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return l.retry(ctx, s, trouble{reason: "AdoptionFailed", err: err})
-	}
-	answer := metadataOf(s)
-	if err := l.patch(ctx, s, answer, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return l.retry(ctx, s, failedWrite("AdoptionFailed", err))
+		return a.closing.retry(ctx, s, failedWrite("AdoptionFailed", err))
 	}
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.stored = true
 		// The webhook may see another state for a moment, but not for long.
-		passing := l.backoff.soon.NumRequeues(s.key) < persistent
-		return l.retry(ctx, s, trouble{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
+		passing := a.backoff.soon.NumRequeues(s.key) < persistent
+		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state or has another digest key")})
 	}
-	l.memory.contests.Wrote(s.key, s.view.Marks[stamp.Record], l.now())
-	l.memory.AdoptedForeign(s.key, a.Verdict.Foreign)
-	l.metrics.adopted(s.object.Kind)
-	l.reportLostKey(s, a.Verdict)
-	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(a.Verdict.Adopt))
-	return l.inOrder(s)
+	a.state.contests.Wrote(s.key, s.view.Marks[stamp.Record], a.now())
+	a.state.takeovers.Done(s.key, found.Verdict.Foreign)
+	a.metrics.adopted(s.object.Kind)
+	a.problems.reportLostKey(s, found.Verdict)
+	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(found.Verdict.Adopt))
+	return a.closing.inOrder(s)
+}
+
+// purge removes a dummy that was stored while no webhook answered, and closes the treatment: no request waits for it any more.
+func (a *actions) purge(ctx context.Context, s subject) reconcile.Result {
+	if _, stored := s.view.Marks[stamp.Dummy]; !stored {
+		return a.closing.inOrder(s)
+	}
+	if !a.writer.mayWrite(s, inflight.Background) {
+		return reconcile.Result{}
+	}
+	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
+		return a.closing.retry(ctx, s, failedWrite("PurgeFailed", err))
+	}
+	return a.closing.inOrder(s)
 }
 
 // noRoom is the text of the Event about a Record that does not fit; empty if it does.

@@ -2,7 +2,6 @@ package reload
 
 import (
 	"container/list"
-	"context"
 	"sync"
 	"time"
 )
@@ -33,7 +32,7 @@ const (
 
 func newAging() *aging { return &aging{queued: map[Key]*list.Element{}, order: list.New()} }
 
-// Queued notes that workloads wait with a low priority, unless they do already.
+// Queued records that workloads wait with a low priority, unless they do already.
 func (a *aging) Queued(since time.Time, keys ...Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +43,7 @@ func (a *aging) Queued(since time.Time, keys ...Key) {
 	}
 }
 
-// Taken notes that a workload is taken from the queue.
+// Taken records that a workload is taken from the queue.
 func (a *aging) Taken(key Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,18 +76,4 @@ func (a *aging) Raise(now time.Time) []Key {
 		a.remove(key)
 	}
 	return keys
-}
-
-// raise gives workloads that wait in the queue for too long the priority of a change of configuration, until the context ends.
-func (l *loop) raise(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			l.add(priorityConfig, l.memory.aging.Raise(l.now())...)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
@@ -44,26 +45,28 @@ func TestFewAreRaisedAtOnce(t *testing.T) {
 func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &loop{now: time.Now, memory: newMemory()}
+		leads := &leadership{}
+		q := newQueue(leads, time.Now)
 		pq := priorityqueue.New[Key]("test")
 		defer pq.ShutDown()
-		l.queue.Store(&queue{pq})
+		var to workqueue.TypedRateLimitingInterface[Key] = pq
+		q.to.Store(&to)
 		now := time.Now()
-		l.leads.Store(&now)
+		leads.Begin(now)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go l.raise(ctx)
+		go q.raise(ctx)
 		adopted, busy := Key{Name: "adopted"}, Key{Name: "busy"}
-		l.add(priorityWorkload, adopted)
-		l.add(priorityConfig, busy)
+		q.add(priorityWorkload, adopted)
+		q.add(priorityConfig, busy)
 		for {
 			key, _ := pq.Get()
-			l.memory.aging.Taken(key)
+			q.aging.Taken(key)
 			if key == adopted {
 				break
 			}
 			require.Less(t, time.Since(now), time.Minute, "it starves")
-			l.add(priorityConfig, Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
+			q.add(priorityConfig, Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
 			<-time.After(100 * time.Millisecond)
 			pq.Done(key)
 		}

@@ -35,18 +35,23 @@ func ringOf(t *testing.T, keys string) digest.Ring {
 	return ring
 }
 
-// viewOf returns the view of a Deployment that tracks configmap/app.
-func viewOf(t *testing.T) stamp.View {
+// sapReader reads the annotations of SAP's pod-reloader.
+func sapReader(t *testing.T) stamp.Reader {
 	t.Helper()
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
+	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+}
+
+// viewOf returns the view of a Deployment that tracks configmap/app.
+func viewOf(t *testing.T) stamp.View {
+	t.Helper()
 	kinds := workload.NewKinds(workload.Builtin()...).Find("deployment")
 	require.Len(t, kinds, 1)
-	reader := stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
-	view, problems := reader.Read(workload.Object{Kind: kinds[0], Raw: map[string]any{
+	view, problems := sapReader(t).Read(workload.Object{Kind: kinds[0], Raw: map[string]any{
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop", "generation": int64(3),
-			"annotations": map[string]any{keys.ConfigMaps: "app"},
+			"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	}})
@@ -116,14 +121,14 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			view := stampedView(t, ringOf(t, "a"))
 			view.TemplateRoom = tc.room
 			s := subject{key: Key{Name: "web"}, view: view}
-			l := &loop{now: time.Now, backoff: newBackoff()}
+			l := newLoop(cluster{}, Options{})
 			for range tc.failed {
 				l.backoff.soon.When(s.key)
 			}
-			got := l.unmoved(s, policy.Input{Intent: view.Intent, Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
+			got := l.actions.unmoved(s, policy.Input{Intent: view.Intent, Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
-			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is told to nobody")
+			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
 		})
 	}
 }
@@ -176,15 +181,15 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &loop{keys: tc.keys, memory: newMemory()}
+			l := newLoop(cluster{Dependencies: Dependencies{Keys: tc.keys}}, Options{})
 			s := subject{key: Key{Name: "web"}}
 			if tc.adopted {
-				l.memory.AdoptedForeign(s.key, foreign)
+				l.state.takeovers.Done(s.key, foreign)
 			}
-			trouble, may := l.mayAdoptForeign(t.Context(), s, foreign)
+			got, may := l.mayAdoptForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, may)
-			assert.Equal(t, tc.soon, trouble.soon)
-			assert.Equal(t, tc.soon, trouble.quiet, "nobody has to do anything about what passes")
+			assert.Equal(t, tc.soon, got.soon)
+			assert.Equal(t, tc.soon, got.quiet, "the user has nothing to do about what passes")
 		})
 	}
 }
@@ -192,14 +197,14 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := &loop{memory: newMemory(), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
+	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
-	l.memory.See(s.key, last.String(), now)
-	wait, gate := l.gates.wait(l.moment(s))
+	l.state.reports.See(s.key, last.String(), now)
+	wait, gate := l.pacing.gates.wait(l.pacing.input(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")
 	assert.Equal(t, "refractory", gate)
 	now = now.Add(5 * time.Second)
-	wait, _ = l.gates.wait(l.moment(s))
+	wait, _ = l.pacing.gates.wait(l.pacing.input(s))
 	assert.Zero(t, wait, "but only once: the clock of the replica that wrote it may be wrong by hours")
 }

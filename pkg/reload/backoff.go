@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// backoff says when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
+// backoff is when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
 // tried again within seconds; what a user must mend first, ever more rarely, but missing rights every half minute: they are
 // granted for all workloads at once. Each workload has its own pace.
 type backoff struct {
@@ -33,13 +33,13 @@ func newBackoff() backoff {
 }
 
 // when counts a failure and returns how long to wait.
-func (b backoff) when(key Key, t trouble) time.Duration {
+func (b backoff) when(key Key, f failure) time.Duration {
 	switch {
-	case t.conflict:
+	case f.conflict:
 		return b.conflicts.When(key)
-	case t.soon:
+	case f.soon:
 		return b.soon.When(key)
-	case t.refused:
+	case f.refused:
 		return b.refused.When(key)
 	default:
 		return b.rarely.When(key)

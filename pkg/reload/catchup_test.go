@@ -13,8 +13,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/pod-reloader/pod-reloader/pkg/scope"
 )
 
 // pages is an API server with two pages of Events in each namespace; fails are the answers before that.
@@ -76,9 +74,9 @@ func TestEventsOfEarlierLeadersAreListed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				api := &pages{fails: tc.fails}
-				l := &loop{lister: api, opts: Options{Scope: scope.Scope{Namespaces: tc.namespaces}}}
+				l := eventList{api: api, namespaces: tc.namespaces}
 				began := time.Now()
-				names, err := l.reportedReloads(t.Context())
+				names, err := l.reloads(t.Context())
 				assert.Equal(t, tc.takes, time.Since(began))
 				require.ErrorIs(t, err, tc.err)
 				assert.Equal(t, tc.requests, api.requests)
@@ -96,20 +94,20 @@ func TestListThatFailsHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, out, now := emitter()
-		l.lister = &pages{fails: []error{apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))}}
+		events := eventList{api: &pages{fails: []error{apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))}}}
 		since := *now
-		l.leads.Store(&since)
+		l.leads.Begin(since)
 		s := webOf(t).with(reloadAt(now.Add(-time.Minute), "1"))
-		l.announce(s)
+		l.events.emitReloads(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- l.report(ctx) }()
+		go func() { ended <- l.events.catchUp.run(ctx, events, l.queueAgain) }()
 		synctest.Wait()
-		l.announce(s)
+		l.events.emitReloads(s)
 		assert.Len(t, out.messages, 1, "that it exists is known by the refusal to create it again")
 		time.Sleep(reportedFor) //nolint:forbidigo // the time is fake
 		synctest.Wait()
-		assert.Nil(t, l.catchUp.names, "nothing asks for it any more")
+		assert.Nil(t, l.events.catchUp.names, "nothing asks for it any more")
 		cancel()
 		require.NoError(t, <-ended)
 	})

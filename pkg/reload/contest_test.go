@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +13,7 @@ import (
 
 func TestRecordThatIsRemovedEachTimeIsWrittenEverMoreRarely(t *testing.T) {
 	t.Parallel()
-	c, key := newContests(), Key{Name: "web"}
+	c, key := &contests{}, Key{Name: "web"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var waits []time.Duration
 	for range 12 {
@@ -49,7 +48,7 @@ func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, key, at := newContests(), Key{Name: "web"}, now
+			c, key, at := &contests{}, Key{Name: "web"}, now
 			for _, before := range tc.records[:len(tc.records)-1] {
 				c.Wrote(key, before, at)
 				at = at.Add(tc.every)
@@ -63,7 +62,7 @@ func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
 
 func TestContestsAreForgotten(t *testing.T) {
 	t.Parallel()
-	m, key := newMemory(), Key{Name: "web"}
+	m, key := &state{}, Key{Name: "web"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for range 5 {
 		m.contests.Wrote(key, "", now)
@@ -73,20 +72,19 @@ func TestContestsAreForgotten(t *testing.T) {
 	assert.Zero(t, m.contests.Wait(key, "", now), "a workload that was deleted and created again was not written by others")
 	m.contests.Wrote(key, "", now)
 	m.contests.Wrote(Key{Name: "other"}, "", now.Add(contestOver))
-	assert.Len(t, m.contests.writes, 1, "what is long ago is dropped")
+	assert.Len(t, m.contests.entries, 1, "what is long ago is dropped")
 }
 
 func TestContestIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out := &sent{}
-	l := &loop{memory: newMemory(), backoff: newBackoff(), now: func() time.Time { return now }, events: out}
-	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+	l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
 	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{}}}
 	for range 6 {
 		l.contested(t.Context(), s)
-		l.memory.contests.Wrote(s.key, "", now)
-		l.inOrder(s)
+		l.state.contests.Wrote(s.key, "", now)
+		l.closing.inOrder(s)
 	}
 	require.Len(t, out.messages, 1)
 	assert.Contains(t, out.notes()[0], "managedFields")
@@ -95,16 +93,16 @@ func TestContestIsReportedOnce(t *testing.T) {
 func TestRefractoryTimeCountsFromAReloadWhoseMarkIsGone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := &loop{memory: newMemory(), now: func() time.Time { return now }, gates: gates{refractory: 5 * time.Second}}
+	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	old := record.LastReload{Time: now.Add(-time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	for name, marks := range map[string]stamp.Marks{
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
 	} {
 		s := subject{key: Key{Name: name}, view: stamp.View{Marks: marks}}
-		wait, _ := l.gates.wait(l.moment(s))
+		wait, _ := l.pacing.gates.wait(l.pacing.input(s))
 		assert.Zero(t, wait, name)
-		l.memory.Stamped(s.key, 3, now.Add(-time.Second))
-		wait, _ = l.gates.wait(l.moment(s))
+		l.state.writes.Stamped(s.key, 3, now.Add(-time.Second))
+		wait, _ = l.pacing.gates.wait(l.pacing.input(s))
 		assert.Equal(t, 4*time.Second, wait, name)
 	}
 }

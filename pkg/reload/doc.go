@@ -2,11 +2,21 @@
 //
 //	config object ─┐ metadata event
 //	               ▼
-//	            Index ──► queue of workloads ──► Reconcile ──► policy.Decide ──► gates ──► poke (or direct write)
-//	               ▲                                 │
-//	workload ──────┘ event                           └── Record, Events, metrics
+//	           tracking ──► queue of workloads ──► loop.Reconcile ──► policy.Assess ──► pacing ──► actions ──► closing
+//	               ▲                                                                    gates      poke, or
+//	workload ──────┘ event                                                                         direct write
 //
 // The queue is keyed by workload: ten changed objects are one item, and a workload that cannot be written backs off
 // alone. What is due is found by comparing, never by counting events, so that nothing depends on having seen them. All
 // decisions are made by the pure packages; this one gathers what they need and does what they say.
+//
+// Each part is a type that works without the others:
+//
+//   - tracking has the watched kinds and the index from config objects to workloads; namespaces, the labels of namespaces.
+//   - queue, with leadership and aging, has what to look at next.
+//   - state has what is kept per workload, a type for each concern; backoff, the pace of its retries.
+//   - blindness, workloads and rechecker make up for watches that fail.
+//   - gatherer reads what decisions depend on; pacing holds back what is due.
+//   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight.
+//   - closing ends a treatment; reporter and problems emit the Events, which catchUp keeps from being written twice.
 package reload

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -8,22 +9,22 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// index tells which workloads track a config object. It is safe for concurrent use: informers write, everybody reads.
+// index has which workloads track a config object. It is safe for concurrent use.
 type index struct {
 	mu     sync.RWMutex
-	byRef  map[place]trackers
+	byRef  map[objectKey]trackers
 	byKey  map[Key][]reference.Ref
 	inside map[string]map[Key]struct{}
 }
 
-// place is a config object: a Ref with its namespace.
-type place struct {
+// objectKey names a config object: a Ref with its namespace.
+type objectKey struct {
 	namespace string
 	ref       reference.Ref
 }
 
 func newIndex() *index {
-	return &index{byRef: map[place]trackers{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
+	return &index{byRef: map[objectKey]trackers{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
 }
 
 // Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
@@ -44,7 +45,7 @@ func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
 	x.byKey[key] = refs
 	add(x.inside, key.Namespace, key)
 	for _, ref := range refs {
-		at := place{key.Namespace, ref}
+		at := objectKey{key.Namespace, ref}
 		x.byRef[at] = x.byRef[at].with(key)
 	}
 	return added
@@ -75,7 +76,7 @@ func (x *index) DeleteKind(id string) []Key {
 
 func (x *index) drop(key Key) {
 	for _, ref := range x.byKey[key] {
-		at := place{key.Namespace, ref}
+		at := objectKey{key.Namespace, ref}
 		if rest := x.byRef[at].without(key); len(rest.keys) > 0 {
 			x.byRef[at] = rest
 		} else {
@@ -90,7 +91,22 @@ func (x *index) drop(key Key) {
 func (x *index) Trackers(namespace string, ref reference.Ref) []Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Clone(x.byRef[place{namespace, ref}].keys)
+	return slices.Clone(x.byRef[objectKey{namespace, ref}].keys)
+}
+
+// Tracked returns the config objects that are tracked and that pick selects, sorted.
+func (x *index) Tracked(pick func(objectKey) bool) []objectKey {
+	x.mu.RLock()
+	var objects []objectKey
+	for at := range x.byRef {
+		objects = append(objects, at)
+	}
+	x.mu.RUnlock()
+	objects = slices.DeleteFunc(objects, func(at objectKey) bool { return !pick(at) })
+	slices.SortFunc(objects, func(a, b objectKey) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), a.ref.Compare(b.ref))
+	})
+	return objects
 }
 
 // Inside returns the workloads of a namespace, sorted.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,8 +26,12 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	t.Parallel()
 	kinds := workload.NewKinds(workload.Builtin()...)
 	kind := kinds.Find("deployment")[0]
-	l := leading(t, &watching{})
-	l.follow = func(kind workload.Kind, _ func(before, after workload.Summary)) Workloads {
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	writes, keys := &refusing{}, &fakeKeys{}
+	with := cluster{client: writes, events: &sent{}, Dependencies: Dependencies{
+		Store: &blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
+	}}
+	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) Workloads {
 		return single{summaryOf(kind, map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
@@ -36,23 +39,19 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 		})}
 	}
+	l := leading(t, with, Options{})
 	follow(t, l, live.NewKinds(kinds))
-	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	writes, keys := &writer{}, &fakeKeys{}
-	l.store, l.keys, l.client = &blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}, keys, writes
-	l.events = &sent{}
-	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	l.index.Set(key, []reference.Ref{app})
+	l.tracking.index.Set(key, []reference.Ref{app})
 
 	result, err := l.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, reconcile.Result{}, result, "the change of the keys queues it")
-	queue := l.queue.Load()
+	queue := *l.queue.to.Load()
 	require.Zero(t, queue.Len())
 
 	keys.ring = ringOf(t, "a")
-	l.addAll()
+	l.tracking.queueAll()
 	require.Equal(t, 1, queue.Len())
 	_, err = l.Reconcile(t.Context(), key)
 	require.NoError(t, err)

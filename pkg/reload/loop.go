@@ -2,129 +2,89 @@ package reload
 
 import (
 	"context"
-	"sync/atomic"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configstate"
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/inflight"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/scope"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// Options say what the loop does. The zero values of the durations switch the gates off.
-type Options struct {
-	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are left out.
-	Kinds Kinds
-	// Reader reads the annotations of workloads.
-	Reader stamp.Reader
-	// Scope says which workloads are looked after.
-	Scope scope.Scope
-	// Settle is how long configuration must be quiet before a reload; SettleMax bounds the wait.
-	Settle, SettleMax time.Duration
-	// Refractory is the shortest time between two reloads of one workload.
-	Refractory time.Duration
-	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
-	ReloadMissingRequired bool
-	// Revision makes the value of config-hash SAP's revision digest.
-	Revision bool
-	// Webhook tells that an admission webhook of ours is meant to answer; without it the loop stamps by itself.
-	Webhook bool
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-	// Workers is the number of workloads treated at the same time besides those whose write is in flight; 0 means 16. The
-	// more there are, the more of them share the reads of an object that they depend on.
-	Workers int
-}
-
-// Store gives the state of config objects; configstate.Store is one.
-type Store interface {
-	OnEvent(func(configstate.Event))
-	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
-	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
-	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
-	WaitForSync(ctx context.Context) error
-	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
-}
-
-// Keys gives the digest keys; keyring.Keyring is one.
-type Keys interface {
-	Ring() digest.Ring
-	Refresh(ctx context.Context) error
-	// OnChange registers a function that is called after each change of the ring.
-	OnChange(changed func())
-}
-
-// Workloads are those of one kind; workloadstate.Watch is some.
-type Workloads interface {
-	// Run follows them until the context ends.
-	Run(ctx context.Context)
-	// Get returns one, or false if there is none. It shows each change before that is reported.
-	Get(namespace, name string) (workload.Summary, bool)
-}
-
-// Dependencies are the parts that the loop works with, besides those of the manager.
-type Dependencies struct {
-	Store Store
-	Keys  Keys
-	// Watches is nil where all watches work, as in tests.
-	Watches Watches
-	Metrics prometheus.Registerer
-	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
-	// version before it has nothing kept where there was none, that after it where there is none.
-	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
-}
-
 // loop reconciles workloads. Its parts are safe for concurrent use.
 type loop struct {
-	opts    Options
-	watches *watches
-	follow  func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
-	gates   gates
-	now     func() time.Time
-	// leads is since when this process leads, nil before. Reloads from before were announced by another.
-	leads atomic.Pointer[time.Time]
-
-	store   Store
-	keys    Keys
-	health  Watches
-	mapper  meta.RESTMapper
-	cache   cache.Cache // of namespaces
-	client  client.Client
-	live    client.Reader
-	metrics *metrics
-	log     logr.Logger
-
-	// events writes Events, lister lists them. instance names this process in them.
-	events   sender
-	lister   eventLister
-	instance string
-	catchUp  catchUp
-	// eventLog is when a failed write of an Event was logged, in nanoseconds.
-	eventLog atomic.Int64
-
-	index   *index
-	recent  *recent
-	memory  *memory
-	backoff backoff
-	writes  *inflight.Limit[Key]
-	queue   atomic.Pointer[queue]
+	kinds      Kinds
+	state      *state
+	backoff    backoff
+	leads      *leadership
+	queue      *queue
+	tracking   *tracking
+	namespaces *namespaces
+	workloads  workloads
+	rechecker  rechecker
+	gather     gatherer
+	pacing     pacing
+	writer     writer
+	events     *reporter
+	problems   problems
+	closing    closing
+	actions    *actions
+	now        func() time.Time
 }
 
-type queue struct {
-	workqueue.TypedRateLimitingInterface[Key]
+// cluster is what the loop works with, in one piece.
+type cluster struct {
+	Dependencies
+
+	mapper meta.RESTMapper
+	cache  cache.Cache // of namespaces
+	client client.Client
+	live   client.Reader
+	log    logr.Logger
+	// events writes Events; instance names this process in them.
+	events   sender
+	instance string
+}
+
+// newLoop puts the parts together.
+func newLoop(with cluster, opts Options) *loop {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state{}, backoff: newBackoff(), leads: &leadership{}}
+	l.queue = newQueue(l.leads, l.now)
+	blindness := blindness{with.Watches, with.mapper}
+	l.tracking = &tracking{
+		reader: opts.Reader, follow: with.Workloads, watches: newWatches(), index: newIndex(), recent: newRecent(opts.Settle),
+		state: l.state, backoff: l.backoff, queue: l.queue, now: l.now,
+	}
+	l.namespaces = &namespaces{
+		scope: opts.Scope, cache: with.cache, live: with.live, blindness: blindness, index: l.tracking.index, queue: l.queue,
+		log: with.log.WithValues("kind", "v1/Namespace"),
+	}
+	l.workloads = workloads{l.tracking, blindness, with.live}
+	l.rechecker = rechecker{opts.Scope, blindness, with.Store, l.tracking}
+	l.gather = gatherer{opts: opts, store: with.Store, keys: with.Keys, live: with.live, now: l.now}
+	l.pacing = pacing{gates{opts.Settle, opts.SettleMax, opts.Refractory}, l.state, l.now}
+	l.writer = newWriter(with.client, l.queue, l.backoff)
+	metrics := newMetrics(with.Metrics, &l.state.due, l.now)
+	l.events = &reporter{
+		out: with.events, instance: with.instance, catchUp: &catchUp{}, leads: l.leads, state: l.state, metrics: metrics, now: l.now, log: with.log,
+	}
+	l.problems = problems{l.events, with.Store, l.state, metrics, l.now}
+	l.closing = closing{l.events, l.state, l.backoff, l.queue, metrics, l.now}
+	l.actions = &actions{
+		webhook: opts.Webhook, annotations: opts.Reader.Keys, gather: l.gather, pacing: l.pacing, writer: l.writer, closing: l.closing,
+		backoff: l.backoff, state: l.state, events: l.events, problems: l.problems, metrics: metrics, now: l.now,
+	}
+	return l
 }
 
 // treatmentLimit is how long the treatment of one workload may take; what is not done by then is tried again.
@@ -135,77 +95,68 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if opts.Workers <= 0 {
 		opts.Workers = 16
 	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	gates := gates{settle: opts.Settle, settleMax: opts.SettleMax, refractory: opts.Refractory}
-	l := &loop{
-		opts:    opts,
-		watches: newWatches(),
-		follow:  deps.Workloads,
-		gates:   gates,
-		now:     opts.Now,
-		store:   deps.Store,
-		keys:    deps.Keys,
-		health:  deps.Watches,
-		mapper:  mgr.GetRESTMapper(),
-		cache:   mgr.GetCache(),
-		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
-		log:     mgr.GetLogger().WithName("reload"),
-		index:   newIndex(),
-		recent:  newRecent(opts.Settle),
-		memory:  newMemory(),
-		backoff: newBackoff(),
-	}
-	l.writes = newWrites(l)
-	l.metrics = newMetrics(deps.Metrics, l.memory, l.now)
-	registerWrites(deps.Metrics, l.writes)
-	if err := l.writeEvents(mgr, deps.Metrics); err != nil {
+	api, err := outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
 		return err
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name this process in Events: %w", err)
+	}
+	out, log := outbox.New(api), mgr.GetLogger().WithName("reload")
+	l := newLoop(cluster{
+		Dependencies: deps, mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		log: log, events: out, instance: event.Controller + "-" + host,
+	}, opts)
+	registerWrites(deps.Metrics, l.writer.slots)
+	watchOutbox(deps.Metrics, out.Waiting)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[Key]{
 		Reconciler:              l,
 		MaxConcurrentReconciles: opts.Workers + maxWrites,
 		EnableWarmup:            &warmup,
-		// A connection that is dead without anybody having noticed must not hold a worker for as long as TCP would.
+		// A dead connection must not hold a worker for as long as TCP would.
 		ReconciliationTimeout: treatmentLimit,
 	})
 	if err != nil {
 		return err
 	}
-	for _, run := range []manager.RunnableFunc{l.lead, l.recheck} {
+	events := eventList{api: api, namespaces: opts.Scope.Namespaces, log: log}
+	for _, run := range []manager.RunnableFunc{
+		out.Start,
+		func(ctx context.Context) error { return l.events.catchUp.run(ctx, events, l.queueAgain) },
+		l.lead,
+		l.rechecker.run,
+	} {
 		if err := mgr.Add(run); err != nil {
 			return err
 		}
 	}
-	return l.watch(c, l.log)
+	return l.watch(c)
 }
+
+// watch registers the sources of the queue.
+func (l *loop) watch(c controller.TypedController[Key]) error {
+	l.gather.store.OnEvent(l.tracking.configChanged)
+	l.gather.keys.OnChange(l.tracking.queueAll)
+	err := c.Watch(l.queue.source(func(ctx context.Context) {
+		l.kinds.Follow(func(kind workload.Kind) { l.tracking.join(ctx, kind) }, l.tracking.leave)
+	}))
+	if err != nil || !l.namespaces.scope.SelectsNamespaces() {
+		return err
+	}
+	return c.Watch(l.queue.source(l.namespaces.attach))
+}
+
+// queueAgain queues workloads whose reloads may not be reported yet.
+func (l *loop) queueAgain(keys ...Key) { l.queue.add(priorityWorkload, keys...) }
 
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
-// nothing, since nobody would take it out, however many workloads come and go.
+// nothing, since it would never be taken out, however many workloads come and go.
 func (l *loop) lead(ctx context.Context) error {
-	l.memory.Lead()
-	now := l.now()
-	l.leads.Store(&now)
-	l.addAll()
-	l.raise(ctx)
+	l.state.changes.Lead()
+	l.leads.Begin(l.now())
+	l.tracking.queueAll()
+	l.queue.raise(ctx)
 	return nil
-}
-
-// addAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
-// it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
-func (l *loop) addAll() { l.add(priorityWorkload, l.index.All()...) }
-
-// namespaceKind is the kind whose labels the namespace selector looks at.
-var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
-
-// object returns what is kept of the workload of a key, or false if there is none.
-func (l *loop) object(ctx context.Context, key Key) (workload.Summary, bool) {
-	w := l.watches.get(key.Kind)
-	if w == nil {
-		return workload.Summary{}, false
-	}
-	return l.readWorkload(ctx, w, key)
 }

@@ -22,7 +22,7 @@ type metrics struct {
 }
 
 // newMetrics registers the metrics. Those already registered are used as they are.
-func newMetrics(reg prometheus.Registerer, m *memory, now func() time.Time) *metrics {
+func newMetrics(reg prometheus.Registerer, due *dueReloads, now func() time.Time) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
 	}
@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer, m *memory, now func() time.Time) *met
 		Name: "pod_reloader_oldest_due_reload_age_seconds",
 		Help: "Age of the oldest reload that is due, or that a changed config object may have made due, and that is not done; 0 if none is.",
 	}, func() float64 {
-		oldest, count := m.OldestDue()
+		oldest, count := due.Oldest()
 		if count == 0 {
 			return 0
 		}
@@ -40,7 +40,7 @@ func newMetrics(reg prometheus.Registerer, m *memory, now func() time.Time) *met
 		Name: "pod_reloader_due_reloads",
 		Help: "Workloads whose reload is due and not done.",
 	}, func() float64 {
-		_, count := m.OldestDue()
+		_, count := due.Oldest()
 		return float64(count)
 	}))
 	return &metrics{

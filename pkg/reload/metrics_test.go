@@ -19,7 +19,7 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 	ref := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	modified, deleted := policy.Change{Ref: ref, Type: policy.Modified}, policy.Change{Ref: ref, Type: policy.Deleted}
 	registry := prometheus.NewRegistry()
-	m := newMetrics(registry, newMemory(), time.Now)
+	m := newMetrics(registry, &dueReloads{}, time.Now)
 	for _, v := range []policy.Verdict{
 		{Action: policy.Reload, Changes: []policy.Change{modified, modified}},
 		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
@@ -44,8 +44,8 @@ pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 1
 func TestAgeOfTheOldestDueReload(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	registry, remembered := prometheus.NewRegistry(), newMemory()
-	newMetrics(registry, remembered, func() time.Time { return now })
+	registry, due := prometheus.NewRegistry(), &dueReloads{}
+	newMetrics(registry, due, func() time.Time { return now })
 	age := func() float64 {
 		families, err := registry.Gather()
 		require.NoError(t, err)
@@ -57,8 +57,8 @@ func TestAgeOfTheOldestDueReload(t *testing.T) {
 		return -1
 	}
 	assert.Zero(t, age(), "nothing is due")
-	remembered.Due(Key{Name: "web"}, now.Add(-90*time.Second))
+	due.Due(Key{Name: "web"}, now.Add(-90*time.Second))
 	assert.InDelta(t, 90.0, age(), 0.001)
-	remembered.Done(Key{Name: "web"})
+	due.Forget(Key{Name: "web"})
 	assert.Zero(t, age())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -15,24 +16,33 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// complain tells what the user got wrong, and which tracked objects do not exist.
-func (l *loop) complain(ctx context.Context, s subject, current map[reference.Ref]digest.State) {
+// problems reports what is wrong with workloads and their configuration, and needs a user.
+type problems struct {
+	events  *reporter
+	store   Store
+	state   *state
+	metrics *metrics
+	now     func() time.Time
+}
+
+// report reports what the user got wrong, and which tracked objects do not exist.
+func (p problems) report(ctx context.Context, s subject, current map[reference.Ref]digest.State) {
 	var wrong []string
-	for _, p := range s.problems {
-		wrong = append(wrong, p.Message)
+	for _, problem := range s.problems {
+		wrong = append(wrong, problem.Message)
 	}
-	l.warn(s, reasonProblems, strings.Join(wrong, "; "))
+	p.events.warn(s, reasonProblems, strings.Join(wrong, "; "))
 	absent := slices.DeleteFunc(s.refs(), func(ref reference.Ref) bool { return !current[ref].Absent })
-	if l.memory.News(s.key, reasonMissing, missing(absent), l.now()) {
-		absent = l.absent(ctx, s, absent)
+	if p.state.warnings.News(s.key, reasonMissing, missing(absent), p.now()) {
+		absent = p.absent(ctx, s, absent)
 	}
-	l.warn(s, reasonMissing, missing(absent), absent...)
+	p.events.warn(s, reasonMissing, missing(absent), absent...)
 }
 
 // mostMissing is how many missing objects an Event names; a list may have thousands.
 const mostMissing = 8
 
-// missing says that objects do not exist; nothing, if none is named.
+// missing is the text about objects that do not exist; empty if there are none.
 func missing(refs []reference.Ref) string {
 	if len(refs) == 0 {
 		return ""
@@ -48,11 +58,11 @@ func missing(refs []reference.Ref) string {
 	return text + "; check the name, or create it"
 }
 
-// hold tells why a reload that is due is not made.
-func (l *loop) hold(ctx context.Context, s subject, verdict policy.Verdict) {
-	l.metrics.verdict(verdict)
+// reportHold reports why a reload that is due is not made.
+func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verdict) {
+	p.metrics.verdict(verdict)
 	if verdict.Action != policy.Hold {
-		l.warn(s, reasonHeld, "")
+		p.events.warn(s, reasonHeld, "")
 		return
 	}
 	text := "reload held: " + verdict.Reason
@@ -60,17 +70,16 @@ func (l *loop) hold(ctx context.Context, s subject, verdict policy.Verdict) {
 	for _, c := range verdict.Changes {
 		gone = append(gone, c.Ref)
 	}
-	if l.memory.News(s.key, reasonHeld, text, l.now()) && len(l.absent(ctx, s, gone)) < len(gone) {
+	if p.state.warnings.News(s.key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
 		return
 	}
-	l.warn(s, reasonHeld, text, gone...)
+	p.events.warn(s, reasonHeld, text, gone...)
 }
 
 // absent returns those of some Refs that do not exist according to the API server itself. A workload may come to the caches
-// earlier than an object that was created before it: nobody should be told that it is missing. When it comes, the workload
-// is looked at again.
-func (l *loop) absent(ctx context.Context, s subject, refs []reference.Ref) []reference.Ref {
-	states, err := l.store.Live(ctx, s.key.Namespace, refs)
+// earlier than an object that was created before it: that one is not missing. When it comes, the workload is looked at again.
+func (p problems) absent(ctx context.Context, s subject, refs []reference.Ref) []reference.Ref {
+	states, err := p.store.Live(ctx, s.key.Namespace, refs)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Could not look again for what is missing", "workload", s.key, "error", err.Error())
 	}
@@ -80,22 +89,22 @@ func (l *loop) absent(ctx context.Context, s subject, refs []reference.Ref) []re
 	})
 }
 
-// reportLostKey says that what was recorded under a lost key was adopted anew.
-func (l *loop) reportLostKey(s subject, verdict policy.Verdict) {
+// reportLostKey reports that what was recorded under a lost key was adopted anew.
+func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
-		l.warn(s, reasonAdopted, fmt.Sprintf(
+		p.events.warn(s, reasonAdopted, fmt.Sprintf(
 			"the recorded digests were made with the key %s, which is gone: the present configuration is taken as the running one", verdict.Foreign))
 	}
 }
 
-// missStamp tells where a reload of ours has left no trace on the pod template: then it has restarted no pod either.
-func (l *loop) missStamp(s subject) {
-	if s.view.Marks[stamp.Hash] == "" && l.memory.IsStamped(s.key, s.object.Generation()) {
-		l.warn(s, reasonLost, lost(s.object.Kind).Error())
+// reportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
+func (p problems) reportLostStamp(s subject) {
+	if s.view.Marks[stamp.Hash] == "" && p.state.writes.IsStamped(s.key, s.object.Generation()) {
+		p.events.warn(s, reasonLost, lost(s.object.Kind).Error())
 	}
 }
 
-// lost says why a stamp can be made and not be there.
+// lost explains how a stamp can be made and not be there.
 func lost(kind workload.Kind) error {
 	return fmt.Errorf("the pods are not restarted: what was stamped on the pod template at %[1]s is not stored; "+
 		"a schema of %[2]s that does not know metadata.annotations there drops them: declare them, "+

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -38,57 +36,55 @@ func (l lagging) Live(context.Context, string, []reference.Ref) (map[reference.R
 	return l.live, l.err
 }
 
-// What seems to be missing is looked for once more before anybody is told: the workload may come to the caches earlier than
-// the objects that were created before it.
-func TestNobodyIsToldOfALag(t *testing.T) {
+// What seems to be missing is looked for once more before it is reported: the workload may come to the caches earlier than the
+// objects that were created before it.
+func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	tests := map[string]struct {
 		store Store
-		told  int
+		count int
 		why   string
 	}{
-		"it exists":            {lagging{live: map[reference.Ref]digest.State{app: {UID: "u"}}}, 0, "its event brings the workload back"},
-		"it is absent":         {lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, 2, "that it is missing, and what follows"},
-		"it cannot be told of": {lagging{err: errors.New("away")}, 2, "what the watch says is the best there is"},
+		"it exists":         {lagging{live: map[reference.Ref]digest.State{app: {UID: "u"}}}, 0, "its event brings the workload back"},
+		"it is absent":      {lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, 2, "that it is missing, and what follows"},
+		"it cannot be read": {lagging{err: errors.New("away")}, 2, "what the watch says is the best there is"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := &sent{}
-			l := &loop{store: tc.store, memory: newMemory(), now: time.Now, events: out}
-			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+			l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: tc.store}}, Options{})
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			for range 2 {
-				l.complain(t.Context(), s, map[reference.Ref]digest.State{app: {Absent: true}})
-				l.hold(t.Context(), s, policy.Verdict{
+				l.problems.report(t.Context(), s, map[reference.Ref]digest.State{app: {Absent: true}})
+				l.problems.reportHold(t.Context(), s, policy.Verdict{
 					Action: policy.Hold, Changes: []policy.Change{{Ref: app, Type: policy.Deleted}}, Reason: "configmap/app deleted",
 				})
 			}
-			assert.Len(t, out.messages, tc.told, tc.why)
+			assert.Len(t, out.messages, tc.count, tc.why)
 		})
 	}
 }
 
-// A stamp that was not stored is told once, however often the workload is looked at, and again where the next is lost too.
-func TestLostStampIsToldOnceForEach(t *testing.T) {
+// A stamp that was not stored is reported once, however often the workload is looked at, and again where the next is lost too.
+func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	t.Parallel()
 	out := &sent{}
-	l := &loop{memory: newMemory(), now: time.Now, events: out, backoff: newBackoff()}
-	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+	l := newLoop(cluster{events: out}, Options{})
 	at := func(generation int64) subject {
 		kind := workload.Builtin()[1]
 		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
 		return subject{key: Key{Namespace: "shop", Name: "web"}, object: summaryOf(kind, raw), view: viewOf(t)}
 	}
 	for n, generation := range []int64{2, 3} {
-		l.done(t.Context(), at(generation-1), policy.Verdict{}, record.LastReload{}, generation)
+		l.closing.done(t.Context(), at(generation-1), policy.Verdict{}, record.LastReload{}, generation)
 		for range 3 {
-			l.missStamp(at(generation))
-			l.inOrder(at(generation))
+			l.problems.reportLostStamp(at(generation))
+			l.closing.inOrder(at(generation))
 		}
 		assert.Len(t, out.messages, n+1)
 	}
-	l.missStamp(at(4))
-	assert.Len(t, out.messages, 2, "somebody else has written since")
+	l.problems.reportLostStamp(at(4))
+	assert.Len(t, out.messages, 2, "another writer has written since")
 }

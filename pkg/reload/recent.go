@@ -12,22 +12,22 @@ type recent struct {
 	keep time.Duration
 
 	mu     sync.Mutex
-	at     map[place]time.Time
+	at     map[objectKey]time.Time
 	pruned time.Time
 }
 
 func newRecent(keep time.Duration) *recent {
-	return &recent{keep: keep, at: map[place]time.Time{}}
+	return &recent{keep: keep, at: map[objectKey]time.Time{}}
 }
 
-// Note remembers a change, and forgets those before it that have settled.
-func (r *recent) Note(p place, at time.Time) {
+// Put records a change, and forgets those before it that have settled.
+func (r *recent) Put(key objectKey, at time.Time) {
 	if r.keep <= 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at[p] = at
+	r.at[key] = at
 	if at.Sub(r.pruned) < r.keep {
 		return
 	}
@@ -40,9 +40,9 @@ func (r *recent) Note(p place, at time.Time) {
 }
 
 // At returns when a config object changed, if it may still have to settle.
-func (r *recent) At(p place, now time.Time) (time.Time, bool) {
+func (r *recent) At(key objectKey, now time.Time) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, ok := r.at[p]
+	at, ok := r.at[key]
 	return at, ok && now.Sub(at) <= r.keep
 }

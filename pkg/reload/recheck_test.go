@@ -39,13 +39,13 @@ type rechecks struct {
 	Store
 
 	mu   sync.Mutex
-	seen []place
+	seen []objectKey
 }
 
 func (r *rechecks) Recheck(_ context.Context, namespace string, ref reference.Ref) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = append(r.seen, place{namespace, ref})
+	r.seen = append(r.seen, objectKey{namespace, ref})
 	return errors.New("one that fails does not end the round")
 }
 
@@ -58,16 +58,16 @@ func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
 }
 
 // blindLoop leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
-func blindLoop(t *testing.T, watches failing) (*loop, *rechecks, []Key) {
+func blindLoop(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*loop, *rechecks, []Key) {
 	t.Helper()
-	l := leading(t, &watching{})
-	kind := fleet(t, "spec.template")
-	store := &rechecks{}
-	l.store, l.health, l.mapper = store, watches, mapperOf(kind)
-	l.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
+	kind, store := fleet(t, "spec.template"), &rechecks{}
+	l := leading(t, cluster{
+		Dependencies: Dependencies{Store: store, Watches: watches}, mapper: mapperOf(kind), cache: cached{}, live: live,
+	}, Options{Scope: scope.Scope{NamespaceSelector: selector}})
+	l.tracking.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
 	keys := []Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
 	for _, key := range keys {
-		l.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
+		l.tracking.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
 	}
 	return l, store, keys
 }
@@ -82,7 +82,7 @@ func listing(kind workload.Kind, names string) workload.Summary {
 // queued empties the queue.
 func (l *loop) queued() []Key {
 	var keys []Key
-	q := l.queue.Load()
+	q := *l.queue.to.Load()
 	for q.Len() > 0 {
 		key, _ := q.Get()
 		q.Done(key)
@@ -99,13 +99,13 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		watches  failing
 		selector labels.Selector
-		places   []place
+		places   []objectKey
 		queued   []string // namespaces
 	}{
 		"all work":            {watches: failing{}},
-		"Secrets":             {watches: failing{"secrets": true}, places: []place{{"bank", db}, {"shop", db}}},
-		"ConfigMaps":          {watches: failing{"configmaps": true}, places: []place{{"bank", app}, {"shop", app}}},
-		"of one namespace":    {watches: failing{"secrets shop": true}, places: []place{{"shop", db}}},
+		"Secrets":             {watches: failing{"secrets": true}, places: []objectKey{{"bank", db}, {"shop", db}}},
+		"ConfigMaps":          {watches: failing{"configmaps": true}, places: []objectKey{{"bank", app}, {"shop", app}}},
+		"of one namespace":    {watches: failing{"secrets shop": true}, places: []objectKey{{"shop", db}}},
 		"workloads":           {watches: failing{"fleets.example.com": true}, queued: []string{"bank", "shop"}},
 		"of one, too":         {watches: failing{"fleets.example.com shop": true}, queued: []string{"shop"}},
 		"other workloads":     {watches: failing{"deployments.apps": true}},
@@ -114,9 +114,8 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, store, _ := blindLoop(t, c.watches)
-			l.opts.Scope.NamespaceSelector = c.selector
-			l.recheckAll(t.Context())
+			l, store, _ := blindLoop(t, c.watches, nil, c.selector)
+			l.rechecker.all(t.Context())
 			assert.ElementsMatch(t, c.places, store.seen)
 			var queued []string
 			for _, key := range l.queued() {
@@ -130,16 +129,16 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 func TestRecheckIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, store, keys := blindLoop(t, failing{"secrets": true})
+		l, store, keys := blindLoop(t, failing{"secrets": true}, nil, nil)
 		var refs []reference.Ref
 		for n := range 1000 {
 			refs = append(refs, reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("s%04d", n)})
 		}
-		l.index.Set(keys[0], refs)
-		l.index.Delete(keys[1])
+		l.tracking.index.Set(keys[0], refs)
+		l.tracking.index.Delete(keys[1])
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- l.recheck(ctx) }()
+		go func() { ended <- l.rechecker.run(ctx) }()
 		looked := func() int {
 			synctest.Wait()
 			store.mu.Lock()
@@ -208,17 +207,16 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _, keys := blindLoop(t, c.watches)
-			l.cache, l.live = cached{}, c.live
+			l, _, keys := blindLoop(t, c.watches, c.live, nil)
 			key := keys[1]
-			l.index.Set(key, []reference.Ref{old})
+			l.tracking.index.Set(key, []reference.Ref{old})
 			s, found := l.subject(t.Context(), key)
 			assert.Equal(t, !c.gone, found)
 			if found {
 				assert.Equal(t, []reference.Ref{c.tracks}, s.refs())
 			}
 			var indexed []reference.Ref
-			for _, at := range l.index.tracked(func(at place) bool { return at.namespace == "shop" }) {
+			for _, at := range l.tracking.index.Tracked(func(at objectKey) bool { return at.namespace == "shop" }) {
 				indexed = append(indexed, at.ref)
 			}
 			assert.Equal(t, c.indexed, indexed)
@@ -241,9 +239,8 @@ func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _, keys := blindLoop(t, c.watches)
-			l.cache, l.live, l.opts.Scope = cached{}, c.live, scope.Scope{NamespaceSelector: selector}
-			assert.Equal(t, c.want, l.inScope(t.Context(), subject{key: keys[1], object: workload.Summary{}}))
+			l, _, keys := blindLoop(t, c.watches, c.live, selector)
+			assert.Equal(t, c.want, l.namespaces.inScope(t.Context(), subject{key: keys[1], object: workload.Summary{}}))
 		})
 	}
 }
@@ -257,7 +254,7 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 	rbac := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:a:b" cannot patch resource "deployments"`))
 	expired := apierrors.NewUnauthorized("token expired")
 	for name, c := range map[string]struct {
-		trouble trouble
+		failure failure
 		want    bool
 	}{
 		"a write without a right":      {failedWrite("ReloadFailed", rbac), true},
@@ -270,22 +267,21 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, c.want, c.trouble.refused)
+			assert.Equal(t, c.want, c.failure.refused)
 		})
 	}
 
-	l := leading(t, &watching{})
-	l.metrics = newMetrics(nil, l.memory, l.now)
+	l := leading(t, cluster{}, Options{})
 	key := Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {
-		last = l.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
+		last = l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
 	}
 	assert.Equal(t, 30*time.Second, last)
 	l.backoff.forget(key)
-	assert.Equal(t, firstRarely, l.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
+	assert.Equal(t, firstRarely, l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
 	for range 20 {
-		last = l.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
+		last = l.closing.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
 	}
 	assert.Equal(t, longestRarely, last)
 }

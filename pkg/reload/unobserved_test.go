@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,13 +32,13 @@ func (b *blind) Current(context.Context, string, []reference.Ref) (map[reference
 	return b.states, b.err
 }
 
-// writer counts the patches that it refuses.
-type writer struct {
+// refusing counts the patches that it refuses.
+type refusing struct {
 	client.Client
 	writes int
 }
 
-func (w *writer) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+func (w *refusing) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
 	w.writes++
 	return errors.New("refused")
 }
@@ -63,12 +61,10 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &writer{}
-			l := &loop{
-				store: &tc.store, keys: &fakeKeys{ring: ring}, client: w, memory: newMemory(), backoff: newBackoff(),
-				now: time.Now, events: &sent{}, opts: Options{Webhook: true},
-			}
-			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+			w := &refusing{}
+			l := newLoop(cluster{
+				client: w, events: &sent{}, Dependencies: Dependencies{Store: &tc.store, Keys: &fakeKeys{ring: ring}},
+			}, Options{Webhook: true})
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			s.view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 			result := l.treat(t.Context(), s)

@@ -1,99 +1,77 @@
 package reload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// trouble is a failure with what follows from it.
-type trouble struct {
+// failure is an error with what follows from it.
+type failure struct {
 	// reason of the Warning Event on the workload.
 	reason string
 	err    error
-	// soon tells that it may pass by itself.
+	// soon means that it may pass by itself.
 	soon bool
-	// refused tells that a right is missing, or the credentials are not accepted.
+	// refused means that a right is missing, or the credentials are not accepted.
 	refused bool
-	// quiet tells that it is nobody's fault and no news: no Event, unless it persists.
+	// quiet means that the user can do nothing about it: no Event, unless it persists.
 	quiet bool
-	// conflict tells that the webhook has read another configuration than the loop.
+	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
 }
 
 // text is that of the Event. It stays the same while the cause does: a conflict names another digest each time.
-func (t trouble) text() string {
-	if t.conflict {
+func (f failure) text() string {
+	if f.conflict {
 		return "the configuration keeps changing between the request for a reload and the webhook's own look at it; the reload is retried"
 	}
-	if errors.Is(t.err, errNoAnswer) {
+	if errors.Is(f.err, errNoAnswer) {
 		return errNoAnswer.Error()
 	}
-	return t.err.Error()
+	return f.err.Error()
 }
 
 // persistent is how often something must have failed, after some seconds, that should have passed by itself.
 const persistent = 8
 
-// retry closes a treatment that failed: what is due stays due. The user is told once per cause.
-func (l *loop) retry(ctx context.Context, s subject, t trouble) reconcile.Result {
-	after := l.backoff.when(s.key, t)
-	if t.soon || s.stored {
-		l.memory.Defer(s.key, deferral{since: l.now(), until: l.now().Add(after), firm: t.soon})
-	}
-	if !t.soon {
-		l.memory.Acted(s.key)
-	}
-	l.metrics.failed(t.reason)
-	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", t.reason, "error", t.err.Error(), "after", after)
-	news := !t.quiet || l.backoff.lingers(s.key)
-	if news && s.object.Kept != nil {
-		l.warn(s, t.reason, t.text(), unreadRefs(t.err)...)
-	}
-	l.memory.aging.Queued(l.now().Add(after), s.key)
-	return again(after, priorityRetry)
-}
-
 // failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
-func failedWrite(reason string, err error) trouble {
+func failedWrite(reason string, err error) failure {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return trouble{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
+		return failure{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
 	}
 	code := status.Status().Code
 	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	passing := lost || code == 429 || code >= 500
-	return trouble{reason: reason, err: err, soon: passing, quiet: lost, refused: unauthorized(err)}
+	return failure{reason: reason, err: err, soon: passing, quiet: lost, refused: unauthorized(err)}
 }
 
-// unauthorized tells that the API server itself refused a request, and not an admission webhook or policy: that has looked at
+// unauthorized reports that the API server itself refused a request, and not an admission webhook or policy: that has looked at
 // this one object, and refuses the same again. The text is the one that the API server has for all its authorizers.
 func unauthorized(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ")
 }
 
 // failedPin is failedWrite for a patch with tests. The API server answers a failed one like a malformed patch, without a
-// word about which it was: somebody was faster.
-func failedPin(reason string, err error) trouble {
-	t := failedWrite(reason, err)
+// word about which it was: another write was faster.
+func failedPin(reason string, err error) failure {
+	f := failedWrite(reason, err)
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) && errors.As(err, &status) && nameless(status.Status().Details) {
-		t.soon, t.quiet = true, true
+		f.soon, f.quiet = true, true
 	}
-	return t
+	return f
 }
 
-// nameless tells that an error is not about an object: what denies an object names it.
+// nameless reports that an error is not about an object: what denies an object names it.
 func nameless(details *metav1.StatusDetails) bool {
 	return details == nil || details.Name == "" && details.Kind == "" && len(details.Causes) == 0
 }
@@ -108,14 +86,14 @@ func unreadRefs(err error) []reference.Ref {
 }
 
 // unreadable is a failed read of config objects. Nothing of the workload changes until they can be read.
-func unreadable(err error) trouble {
-	t := failedWrite("ConfigUnreadable", err)
-	t.refused = t.refused || apierrors.IsForbidden(err) // a read passes no admission
-	t.err = fmt.Errorf("the configuration cannot be read, the pods keep what they have: %w", err)
-	return t
+func unreadable(err error) failure {
+	f := failedWrite("ConfigUnreadable", err)
+	f.refused = f.refused || apierrors.IsForbidden(err) // a read passes no admission
+	f.err = fmt.Errorf("the configuration cannot be read, the pods keep what they have: %w", err)
+	return f
 }
 
-func foreignKey(id digest.KeyID) trouble {
-	return trouble{reason: "ForeignDigestKey", err: fmt.Errorf(
+func foreignKey(id digest.KeyID) failure {
+	return failure{reason: "ForeignDigestKey", err: fmt.Errorf(
 		"the recorded digests were made with the key %s, which this installation does not have, and its takeover was undone once; make sure that one installation looks after a workload, or give both the same digest key Secret", id)}
 }

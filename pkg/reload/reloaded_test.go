@@ -33,7 +33,7 @@ func (s subject) with(last record.LastReload) subject {
 func counted(l *loop, causes ...string) int {
 	sum := 0
 	for _, cause := range causes {
-		sum += int(testutil.ToFloat64(l.metrics.reloads.WithLabelValues("Deployment", cause)))
+		sum += int(testutil.ToFloat64(l.events.metrics.reloads.WithLabelValues("Deployment", cause)))
 	}
 	return sum
 }
@@ -42,10 +42,10 @@ func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	s := webOf(t).with(reloadAt(now.Add(-time.Second), "a"))
-	l.announce(s)
-	l.announce(s)
+	l.events.emitReloads(s)
+	l.events.emitReloads(s)
 	require.Len(t, out.messages, 1, "once, though the Events of earlier leaders are not listed yet")
 	m := out.messages[0]
 	assert.Equal(t, "stamped: configmap/app modified", m.Event.Note)
@@ -84,19 +84,19 @@ func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := *now
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	first := reloadAt(now.Add(-50*time.Minute), "1")
 	second := reloadAt(now.Add(-49*time.Minute), "2").After(first)
 	third := reloadAt(now.Add(-2*time.Minute), "3").After(second)
 	fourth := reloadAt(now.Add(-time.Minute), "4").After(third)
 	s := webOf(t).with(fourth)
-	l.announce(s)
-	l.announce(s)
+	l.events.emitReloads(s)
+	l.events.emitReloads(s)
 	assert.Empty(t, out.messages, "the Events of earlier leaders are not listed yet")
-	again := l.catchUp.finish(map[uint64]bool{digestOf("shop/" + eventName(s, third)): true})
+	again := l.events.catchUp.finish(map[uint64]bool{digestOf("shop/" + eventName(s, third)): true})
 	assert.Equal(t, []Key{s.key}, again, "it is looked at again")
-	l.announce(s)
-	l.announce(s)
+	l.events.emitReloads(s)
+	l.events.emitReloads(s)
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped: configmap/app modified"}, out.notes(),
 		"those without an Event, the oldest first, but for one that is too old")
 	assert.Equal(t, eventName(s, second), out.messages[0].Event.Name)
@@ -113,33 +113,33 @@ func TestWorkloadThatComesWhileTheListEndsIsReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := *now
-	l.leads.Store(&since)
-	assert.True(t, l.catchUp.await(Key{Name: "other"}))
-	assert.True(t, l.catchUp.await(Key{Name: "other"}))
-	assert.Len(t, l.catchUp.finish(nil), 1, "each once")
-	assert.False(t, l.catchUp.await(Key{Name: "web"}))
+	l.leads.Begin(since)
+	assert.True(t, l.events.catchUp.await(Key{Name: "other"}))
+	assert.True(t, l.events.catchUp.await(Key{Name: "other"}))
+	assert.Len(t, l.events.catchUp.finish(nil), 1, "each once")
+	assert.False(t, l.events.catchUp.await(Key{Name: "web"}))
 	s := webOf(t).with(reloadAt(now.Add(-time.Minute), "a"))
-	l.announce(s)
+	l.events.emitReloads(s)
 	assert.Len(t, out.messages, 1, "where the list has failed, every reload is written")
-	l.catchUp.forget()
-	assert.Nil(t, l.catchUp.names)
+	l.events.catchUp.forget()
+	assert.Nil(t, l.events.catchUp.names)
 }
 
 func TestReloadThatFollowsAtOnceLosesNothing(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	s := webOf(t)
 	one := reloadAt(now.Add(-3*time.Second), "1")
-	l.announce(s.with(one))
+	l.events.emitReloads(s.with(one))
 	two := reloadAt(now.Add(-2*time.Second), "2").After(one)
 	three := reloadAt(now.Add(-time.Second), "3").After(two)
-	l.announce(s.with(three))
+	l.events.emitReloads(s.with(three))
 	require.Len(t, out.messages, 3)
 	assert.Equal(t, eventName(s, two), out.messages[1].Event.Name)
-	l.announce(s.with(one))
-	l.announce(s.with(three))
+	l.events.emitReloads(s.with(one))
+	l.events.emitReloads(s.with(three))
 	assert.Len(t, out.messages, 3, "an undo and its undo bring back what was reported")
 }
 
@@ -148,15 +148,15 @@ func TestFirstStampIsReportedWhereItIsStored(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	s, last := webOf(t), reloadAt(*now, "1")
-	l.emitOwn(s, last)
+	l.events.emitOwn(s, last)
 	assert.Empty(t, out.messages)
 	dropped := s.with(last)
 	delete(dropped.view.Marks, stamp.Hash)
-	l.announce(dropped)
+	l.events.emitReloads(dropped)
 	assert.Empty(t, out.messages)
-	l.announce(s.with(last))
+	l.events.emitReloads(s.with(last))
 	assert.Len(t, out.messages, 1)
 }
 
@@ -164,17 +164,17 @@ func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	s := webOf(t)
 	s.view.Marks = stamp.Marks{stamp.Hash: "0"}
 	one := reloadAt(now.Add(-3*time.Hour), "1")
 	two := reloadAt(now.Add(-time.Second), "2").After(one)
-	l.emitOwn(s, one)
+	l.events.emitOwn(s, one)
 	require.Len(t, out.messages, 1, "whatever the clock of the webhook says")
-	l.emitOwn(s, two)
-	l.announce(s.with(two))
+	l.events.emitOwn(s, two)
+	l.events.emitReloads(s.with(two))
 	assert.Len(t, out.messages, 2, "the watch shows nothing new")
-	l.emitOwn(s, record.LastReload{})
+	l.events.emitOwn(s, record.LastReload{})
 	assert.Len(t, out.messages, 2, "what the annotations had no room for has no name")
 }
 
@@ -182,12 +182,12 @@ func TestCopiedLastReloadIsNotReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Hour)
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	s := webOf(t)
 	s.object = summaryOf(s.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2", "creationTimestamp": now.Format(time.RFC3339)}})
-	l.announce(s.with(reloadAt(now.Add(-time.Second), "1")))
+	l.events.emitReloads(s.with(reloadAt(now.Add(-time.Second), "1")))
 	assert.Empty(t, out.messages, "the workload did not exist then")
-	l.announce(s.with(reloadAt(*now, "1")))
+	l.events.emitReloads(s.with(reloadAt(*now, "1")))
 	assert.Len(t, out.messages, 1)
 }
 
@@ -196,17 +196,17 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	l, out, _ := emitter()
 	s := webOf(t)
 	s.view.Marks = stamp.Marks{stamp.Hash: "x", stamp.LastReload: "{"}
-	l.announce(s)
+	l.events.emitReloads(s)
 	assert.Empty(t, out.messages)
-	assert.False(t, l.memory.See(s.key, "{", l.now()))
+	assert.False(t, l.state.reports.See(s.key, "{", l.now()))
 }
 
 func TestReloadFromTheFutureIsReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Store(&since)
-	l.announce(webOf(t).with(reloadAt(now.Add(time.Hour), "1")))
+	l.leads.Begin(since)
+	l.events.emitReloads(webOf(t).with(reloadAt(now.Add(time.Hour), "1")))
 	require.Len(t, out.messages, 1)
 	assert.Equal(t, *now, out.messages[0].Event.EventTime.Time, "a clock was wrong: it counts as now")
 	assert.Equal(t, reportedFor, out.messages[0].Life)
@@ -216,12 +216,12 @@ func TestPendingIsSaidOfTheLastReloadOnly(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Store(&since)
+	l.leads.Begin(since)
 	s := webOf(t)
 	s.object = summaryOf(s.object.Kind, map[string]any{
 		"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": map[string]any{"paused": true},
 	})
-	l.announce(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
+	l.events.emitReloads(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped, rollout pending (paused): configmap/app modified"}, out.notes())
 }
 
@@ -254,7 +254,7 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 				if fresh {
 					want = tc.fresh
 				}
-				l.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: fresh, last: true})
+				l.events.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: fresh, last: true})
 				require.Len(t, out.messages, 1)
 				if tc.fails != nil {
 					out.messages[0].Failed(tc.fails)
@@ -270,17 +270,17 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 func TestReloadWithoutTheRightToCreateEventsIsCountedAtOnce(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
-	l.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: true})
+	l.events.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: true})
 	out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 	assert.Equal(t, 1, counted(l, "configmap"))
 }
 
-func TestMemoryKeepsTheLastReports(t *testing.T) {
+func TestLastReportsAreKept(t *testing.T) {
 	t.Parallel()
 	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := &reports{}
 	assert.False(t, m.See(key, "", t0))
-	assert.Empty(t, m.notes, "most workloads were never reloaded")
+	assert.Empty(t, m.entries, "most workloads were never reloaded")
 	assert.True(t, m.Seen(key).IsZero())
 	assert.True(t, m.See(key, "a", t0))
 	assert.True(t, m.See(key, "a", t0.Add(time.Second)), "it is not decided")

@@ -20,60 +20,60 @@ import (
 // reload nothing says whether it had one.
 const reportedFor = 50 * time.Minute
 
-// announce sees to it that each reload that the last-reload annotation names has an Event, whichever process made it. The annotation
+// emitReloads emits an Event for each reload that the last-reload annotation names, whichever process made it. The annotation
 // is read whether it belongs to the present template or not: what it names has happened. Only where the template has no stamp
-// at all, nothing has: it was not stored, and missStamp reports that.
-func (l *loop) announce(s subject) {
+// at all, nothing has: it was not stored, and reportLostStamp reports that.
+func (r *reporter) emitReloads(s subject) {
 	if s.view.Marks[stamp.Hash] == "" {
 		return
 	}
 	text := s.view.Marks[stamp.LastReload]
-	if !l.memory.See(s.key, text, l.now()) {
+	if !r.state.reports.See(s.key, text, r.now()) {
 		return
 	}
 	last, err := record.ParseLastReload(text)
-	if err != nil || l.emitAll(s, last) {
-		l.memory.Close(s.key)
+	if err != nil || r.emitAll(s, last) {
+		r.state.reports.Close(s.key)
 	}
 }
 
 // emitAll sends the Events of a reload and of those before it. It reports whether all are decided: of the reloads from
 // before this process leads nothing is known until the Events of earlier leaders are listed.
-func (l *loop) emitAll(s subject, last record.LastReload) bool {
+func (r *reporter) emitAll(s subject, last record.LastReload) bool {
 	decided := true
 	for n, reload := range slices.Backward(last.All()) {
-		if l.now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) {
+		if r.now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) {
 			continue
 		}
-		fresh := l.isFresh(reload)
-		exists, known := l.catchUp.exists(s.key.Namespace, eventName(s, reload))
+		fresh := r.isFresh(reload)
+		exists, known := r.catchUp.exists(s.key.Namespace, eventName(s, reload))
 		switch {
 		case fresh || known && !exists:
-			l.emit(s, reload, emission{fresh: fresh, last: n == 0})
+			r.emit(s, reload, emission{fresh: fresh, last: n == 0})
 		case !known:
 			decided = false
 		}
 	}
-	if !decided && !l.catchUp.await(s.key) {
-		return l.emitAll(s, last) // they were listed meanwhile
+	if !decided && !r.catchUp.await(s.key) {
+		return r.emitAll(s, last) // they were listed meanwhile
 	}
 	return decided
 }
 
 // emitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
 // first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
-func (l *loop) emitOwn(s subject, last record.LastReload) {
+func (r *reporter) emitOwn(s subject, last record.LastReload) {
 	if last.Time.IsZero() || s.view.Marks[stamp.Hash] == "" {
 		return // without a time, the annotations leave no room for last-reload
 	}
-	l.emit(s, last, emission{fresh: true, last: true})
-	l.emitAll(s, last)
+	r.emit(s, last, emission{fresh: true, last: true})
+	r.emitAll(s, last)
 }
 
 // isFresh reports whether a reload was made while this process leads.
-func (l *loop) isFresh(reload record.LastReload) bool {
-	since := l.leads.Load()
-	return since != nil && !reload.Time.Before(*since)
+func (r *reporter) isFresh(reload record.LastReload) bool {
+	since, leads := r.leads.Since()
+	return leads && !reload.Time.Before(since)
 }
 
 // beforeCreation reports whether a reload is older than the workload: then the annotation was copied from another one.
@@ -89,26 +89,26 @@ type emission struct {
 }
 
 // emit sends the Event of a reload, once. The process that creates the Event counts the reload.
-func (l *loop) emit(s subject, reload record.LastReload, e emission) {
+func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	name := eventName(s, reload)
-	if !l.memory.Report(s.key, name) {
+	if !r.state.reports.Report(s.key, name) {
 		return
 	}
 	pending := ""
 	if e.last {
 		pending = s.object.Pending()
 	}
-	m := l.message(s, causesOf(reload))
+	m := r.message(s, causesOf(reload))
 	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reasonReloaded, action, sentence(reload, pending)
 	if reload.Time.Before(m.Time) {
 		m.Time = reload.Time
 	}
-	count := &count{reload: reload, fresh: e.fresh, once: func() { l.metrics.reloaded(s.object.Kind, reload) }}
-	l.events.Put(outbox.Message{
+	count := &count{reload: reload, fresh: e.fresh, once: func() { r.metrics.reloaded(s.object.Kind, reload) }}
+	r.out.Put(outbox.Message{
 		Event:   m.Event(name),
 		Subject: s.key.String(),
-		Life:    reportedFor - max(l.now().Sub(reload.Time), 0),
-		Failed:  func(err error) { l.eventFailed(err); count.failed(err) },
+		Life:    reportedFor - max(r.now().Sub(reload.Time), 0),
+		Failed:  func(err error) { r.failed(err); count.failed(err) },
 		Done:    count.done,
 	})
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMemoryWarnsOnceOfTheSame(t *testing.T) {
+func TestSameWarningIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := &warnings{}
 	news := func(reason, text string, at time.Time) bool {
 		expected := m.News(key, reason, text, at)
 		_, news := m.Warn(key, reason, text, at)
@@ -19,7 +19,7 @@ func TestMemoryWarnsOnceOfTheSame(t *testing.T) {
 		return news
 	}
 	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
-	assert.Empty(t, m.notes, "and nothing to remember")
+	assert.Empty(t, m.entries, "and nothing to remember")
 	assert.True(t, news("ConfigMissing", "a", t0))
 	assert.True(t, m.IsWarned(key, "ConfigMissing", "a"))
 	assert.False(t, news("ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
@@ -32,10 +32,10 @@ func TestMemoryWarnsOnceOfTheSame(t *testing.T) {
 	assert.True(t, news("ConfigMissing", "b", t0), "it is back")
 }
 
-func TestMemoryWarnsOfAFailureAgainAfterASuccess(t *testing.T) {
+func TestWarningIsGivenAgainAfterASuccess(t *testing.T) {
 	t.Parallel()
 	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := &warnings{}
 	for _, reason := range []string{"ReloadFailed", "ConfigMissing"} {
 		_, news := m.Warn(key, reason, "a", t0)
 		require.True(t, news)
@@ -49,21 +49,21 @@ func TestMemoryWarnsOfAFailureAgainAfterASuccess(t *testing.T) {
 func TestWarningsAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMemory()
+	m := &warnings{}
 	warn := func(text string, at time.Time) time.Duration {
 		delay, news := m.Warn(key, "ReloadFailed", text, at)
 		assert.True(t, news)
 		m.Recovered(key)
 		return delay
 	}
-	for range warnings {
+	for range warnAtOnce {
 		assert.Zero(t, warn("a", t0))
 	}
 	assert.Equal(t, warnEvery, warn("a", t0))
 	assert.Equal(t, warnEvery-time.Second, warn("b", t0.Add(time.Second)), "it replaces the one that waits, and is no later")
 	assert.Equal(t, warnEvery, warn("c", t0.Add(warnEvery)))
 	late := t0.Add(time.Hour)
-	for range warnings {
+	for range warnAtOnce {
 		assert.Zero(t, warn("a", late), "a long quiet time")
 	}
 	assert.Equal(t, warnEvery, warn("a", late))

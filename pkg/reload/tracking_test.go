@@ -12,31 +12,23 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// A standby remembers which workloads there are, and queues them when it becomes the leader, not before: nobody would take
-// out what comes and goes meanwhile.
+// A standby keeps which workloads there are, and queues them when it becomes the leader, not before: what comes and goes
+// meanwhile would never be taken out.
 func TestStandbyQueuesNothing(t *testing.T) {
 	t.Parallel()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
-	t.Cleanup(q.ShutDown)
-	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(), watches: newWatches(), recent: newRecent(0),
-		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
-	}
-	l.queue.Store(&queue{q})
+	l := newLoop(cluster{}, Options{Reader: sapReader(t)})
+	q := open(t, l)
 	kind := workload.Builtin()[1]
-	h := workloadHandler{l, &watched{kind: kind}}
+	h := changesOf(l, kind)
 	stays, goes := deployment(kind, "stays"), deployment(kind, "goes")
 	var none workload.Summary
-	h.changed(none, stays)
-	h.changed(none, goes)
-	h.changed(goes, none)
-	l.configChanged(configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Received: time.Now()})
+	h(none, stays)
+	h(none, goes)
+	h(goes, none)
+	l.tracking.configChanged(configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Received: time.Now()})
 	assert.Zero(t, q.Len(), "a standby")
 
 	ended, cancel := context.WithCancel(t.Context())
@@ -47,11 +39,26 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	assert.Equal(t, Key{Kind: kind.ID(), Namespace: "shop", Name: "stays"}, key)
 	q.Done(key)
 
-	h.changed(none, goes)
+	h(none, goes)
 	assert.Equal(t, 1, q.Len(), "and what comes")
 
-	l.addAll()
+	l.tracking.queueAll()
 	assert.Equal(t, 2, q.Len(), "all, when the digest keys have changed")
+}
+
+// open gives a loop its queue.
+func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[Key] {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
+	t.Cleanup(q.ShutDown)
+	l.queue.to.Store(&q)
+	return q
+}
+
+// changesOf is what the watch of a kind calls.
+func changesOf(l *loop, kind workload.Kind) changed {
+	w := &watched{kind: kind}
+	return func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
 }
 
 // deployment is a workload that tracks configmap/app.
@@ -92,38 +99,38 @@ func TestChangesOfWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := leading(t, &watching{})
-			h := workloadHandler{l, &watched{kind: kind}}
+			l := leading(t, cluster{}, Options{})
+			h := changesOf(l, kind)
 			key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-			l.memory.Due(key, time.Now())
-			h.changed(version("u", "a", 1), tc.after)
-			_, due := l.memory.OldestDue()
+			l.state.due.Due(key, time.Now())
+			h(version("u", "a", 1), tc.after)
+			_, due := l.state.due.Oldest()
 			assert.Equal(t, tc.remembers, due == 1)
-			assert.Equal(t, tc.queued, l.queue.Load().Len() == 1)
+			assert.Equal(t, tc.queued, (*l.queue.to.Load()).Len() == 1)
 		})
 	}
 }
 
 func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	t.Parallel()
-	l := leading(t, &watching{})
+	l := leading(t, cluster{}, Options{})
 	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Key{Namespace: "shop", Name: "web"}
 	other := Key{Namespace: "shop", Name: "other"}
-	l.index.Set(key, []reference.Ref{app})
-	l.index.Set(other, []reference.Ref{app})
+	l.tracking.index.Set(key, []reference.Ref{app})
+	l.tracking.index.Set(other, []reference.Ref{app})
 	now := time.Now()
 	changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
-	l.configChanged(changed)
-	queue := l.queue.Load()
+	l.tracking.configChanged(changed)
+	queue := *l.queue.to.Load()
 	require.Equal(t, 2, queue.Len())
 	for range 2 {
 		taken, _ := queue.Get()
 		queue.Done(taken)
 	}
-	l.memory.Settles(key, now.Add(time.Second))
-	l.configChanged(changed)
+	l.state.changes.Settles(key, now.Add(time.Second))
+	l.tracking.configChanged(changed)
 	require.Equal(t, 1, queue.Len(), "it is queued for the end of the settle time")
 	taken, _ := queue.Get()
 	assert.Equal(t, other, taken)
-	assert.Equal(t, now, l.memory.Attempt(key).last, "the event counts")
+	assert.Equal(t, now, l.state.changes.Attempt(key).last, "the event counts")
 }

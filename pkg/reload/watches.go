@@ -24,7 +24,7 @@ type watched struct {
 	ended   <-chan struct{}
 
 	mu sync.Mutex
-	// gone tells that no event is wanted any more: one may be on its way.
+	// gone means that no event is wanted any more: one may be on its way.
 	gone bool
 }
 
@@ -34,6 +34,18 @@ func (w *watched) unlessGone(handle func()) {
 	defer w.mu.Unlock()
 	if !w.gone {
 		handle()
+	}
+}
+
+// end stops the watch and waits until it has stopped.
+func (w *watched) end() {
+	w.mu.Lock()
+	w.gone = true
+	w.mu.Unlock()
+	w.stop()
+	select {
+	case <-w.stopped:
+	case <-w.ended:
 	}
 }
 
@@ -63,44 +75,4 @@ func (x *watches) remove(id string) *watched {
 	w := x.byID[id]
 	delete(x.byID, id)
 	return w
-}
-
-// join begins to look after a kind: its workloads enter the index as they are found.
-func (l *loop) join(ctx context.Context, kind workload.Kind) {
-	if kind.CreateOnly {
-		return
-	}
-	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
-	w.workloads = l.follow(kind, workloadHandler{l, w}.changed)
-	watching, stop := context.WithCancel(ctx)
-	w.stop = stop
-	l.watches.add(w)
-	go func() {
-		defer close(w.stopped)
-		w.workloads.Run(watching)
-	}()
-}
-
-// leave stops looking after a kind. Nothing is written: its workloads stay as they are. When it returns, nothing of the
-// kind is cached, indexed or remembered any more, but for what is being treated at this moment: the queue brings that back,
-// to be forgotten.
-func (l *loop) leave(kind workload.Kind) {
-	w := l.watches.remove(kind.ID())
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	w.gone = true
-	w.mu.Unlock()
-	w.stop()
-	select {
-	case <-w.stopped:
-	case <-w.ended:
-	}
-	keys := l.index.DeleteKind(kind.ID())
-	for _, key := range keys {
-		l.memory.Forget(key)
-		l.backoff.forget(key)
-	}
-	l.add(priorityWorkload, keys...)
 }

@@ -86,13 +86,13 @@ func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
 	t.Parallel()
 	b, key := newBackoff(), Key{Name: "web"}
 	for range 20 {
-		b.when(key, trouble{soon: true})
-		b.when(key, trouble{})
+		b.when(key, failure{soon: true})
+		b.when(key, failure{})
 	}
 	assert.False(t, b.insists(key), "an API server that is away is no constant change")
 	for range insistent {
 		assert.False(t, b.insists(key))
-		b.when(key, trouble{soon: true, conflict: true})
+		b.when(key, failure{soon: true, conflict: true})
 	}
 	assert.True(t, b.insists(key))
 	assert.False(t, b.insists(Key{Name: "other"}))
@@ -102,8 +102,8 @@ func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
 
 func TestConflictEventKeepsItsText(t *testing.T) {
 	t.Parallel()
-	one := trouble{conflict: true, err: errors.New("the digest is aaaa now")}
-	two := trouble{conflict: true, err: errors.New("the digest is bbbb now")}
+	one := failure{conflict: true, err: errors.New("the digest is aaaa now")}
+	two := failure{conflict: true, err: errors.New("the digest is bbbb now")}
 	assert.Equal(t, one.text(), two.text(), "another text is another Event")
-	assert.Equal(t, "denied", trouble{err: errors.New("denied")}.text())
+	assert.Equal(t, "denied", failure{err: errors.New("denied")}.text())
 }

@@ -9,19 +9,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/util/workqueue"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // changed reports a change of a workload as its watch does.
 type changed = func(before, after workload.Summary)
 
-// watching knows which kinds somebody watches, and lets a test be the API server.
+// watching has which kinds are watched, and lets a test be the API server.
 type watching struct {
 	attached chan changed
 
@@ -74,32 +71,29 @@ func fleet(t *testing.T, path string) workload.Kind {
 	return kind
 }
 
-func leading(t *testing.T, c *watching) *loop {
+// leading returns a loop with a queue that leads.
+func leading(t *testing.T, with cluster, opts Options) *loop {
 	t.Helper()
-	c.attached, c.watched = make(chan changed, 10), map[string]bool{}
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
-	t.Cleanup(q.ShutDown)
-	l := &loop{
-		now: time.Now, index: newIndex(), memory: newMemory(), backoff: newBackoff(), watches: newWatches(), recent: newRecent(0), follow: c.follow,
-		opts: Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}},
-	}
-	l.queue.Store(&queue{q})
-	now := time.Now()
-	l.leads.Store(&now)
+	opts.Reader = sapReader(t)
+	l := newLoop(with, opts)
+	open(t, l)
+	l.leads.Begin(time.Now())
 	return l
+}
+
+func newWatching() *watching {
+	return &watching{attached: make(chan changed, 10), watched: map[string]bool{}}
 }
 
 func follow(t *testing.T, l *loop, kinds *live.Kinds) {
 	t.Helper()
-	kinds.Follow(func(kind workload.Kind) { l.join(t.Context(), kind) }, l.leave)
+	kinds.Follow(func(kind workload.Kind) { l.tracking.join(t.Context(), kind) }, l.tracking.leave)
 }
 
 func TestKindsComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := &watching{}
-	l := leading(t, c)
+	c := newWatching()
+	l := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
 	builtin := workload.NewKinds(workload.Builtin()...)
 	kinds := live.NewKinds(builtin)
 	follow(t, l, kinds)
@@ -116,43 +110,43 @@ func TestKindsComeAndGo(t *testing.T) {
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	var none workload.Summary
 	report(none, deployment(kind, "web"))
-	require.Equal(t, []Key{key}, l.index.Trackers("shop", app))
-	l.memory.Due(key, time.Now())
+	require.Equal(t, []Key{key}, l.tracking.index.Trackers("shop", app))
+	l.state.due.Due(key, time.Now())
 	l.backoff.rarely.When(key)
-	queue := l.queue.Load()
+	queue := *l.queue.to.Load()
 	taken, _ := queue.Get() // it is under treatment when the kind goes
 
 	kinds.Set(builtin)
 	assert.NotContains(t, c.names(), "Fleet", "its watch has ended before Set returns")
 	assert.Contains(t, c.names(), "Deployment", "the others stay")
-	assert.Empty(t, l.index.Trackers("shop", app))
-	_, due := l.memory.OldestDue()
+	assert.Empty(t, l.tracking.index.Trackers("shop", app))
+	_, due := l.state.due.Oldest()
 	assert.Zero(t, due, "nothing is remembered of its workloads")
 	assert.Zero(t, l.backoff.rarely.NumRequeues(key))
 	report(none, deployment(kind, "late"))
 	report(deployment(kind, "web"), deployment(kind, "late"))
 	report(deployment(kind, "web"), none)
-	assert.Empty(t, l.index.All(), "an event that comes late is not listened to")
+	assert.Empty(t, l.tracking.index.All(), "an event that comes late is not listened to")
 
-	l.memory.Due(taken, time.Now())
+	l.state.due.Due(taken, time.Now())
 	queue.Done(taken)
 	again, _ := queue.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")
-	_, found := l.object(t.Context(), again)
+	_, found := l.workloads.get(t.Context(), again)
 	assert.False(t, found, "and is found to be gone, so that it is forgotten")
 }
 
 // What is kept of a workload was read by the path to the template: none may be read by another one.
 func TestTemplateThatMoves(t *testing.T) {
 	t.Parallel()
-	c := &watching{}
-	l := leading(t, c)
+	c := newWatching()
+	l := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
 	before, after := fleet(t, "spec.template"), fleet(t, "spec.pods")
 	kinds := live.NewKinds(workload.NewKinds(before))
 	follow(t, l, kinds)
 	old := <-c.attached
 	key := Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
-	o, found := l.object(t.Context(), key)
+	o, found := l.workloads.get(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, before, o.Kind)
 
@@ -160,10 +154,10 @@ func TestTemplateThatMoves(t *testing.T) {
 	report := <-c.attached
 	var none workload.Summary
 	old(none, deployment(before, "web"))
-	assert.Empty(t, l.index.All(), "the old watch is not listened to")
+	assert.Empty(t, l.tracking.index.All(), "the old watch is not listened to")
 	report(none, deployment(after, "web"))
-	assert.Len(t, l.index.All(), 1, "the new one is")
-	o, found = l.object(t.Context(), key)
+	assert.Len(t, l.tracking.index.All(), 1, "the new one is")
+	o, found = l.workloads.get(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, after, o.Kind)
 }

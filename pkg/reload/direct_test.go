@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,8 +24,8 @@ func (n nothing) Get(context.Context, client.ObjectKey, client.Object, ...client
 	return n.err
 }
 
-// A load balancer that knows no way says that it found nothing: the reload is as due as before.
-func TestNoReloadIsLostToAStranger(t *testing.T) {
+// A load balancer without a route answers 404: the reload is as due as before.
+func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	for name, tc := range map[string]struct {
@@ -39,10 +37,9 @@ func TestNoReloadIsLostToAStranger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &loop{live: nothing{err: tc.err}, memory: newMemory(), backoff: newBackoff(), now: time.Now}
-			l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+			l := newLoop(cluster{live: nothing{err: tc.err}}, Options{})
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
-			result := l.stamp(t.Context(), s, policy.Verdict{})
+			result := l.actions.stamp(t.Context(), s, policy.Verdict{})
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
 	}

@@ -1,16 +1,13 @@
 package reload
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
@@ -18,7 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// The reasons of the Events on workloads; those of failures stand where they arise, those of wrong annotations in package
+// The reasons of the Events on workloads; those of failures are defined where they arise, those of wrong annotations in package
 // annotation.
 const (
 	reasonReloaded = "Reloaded"
@@ -39,44 +36,43 @@ type sender interface {
 	Put(m outbox.Message)
 }
 
-// writeEvents adds what writes Events to the manager. It runs on the leader, and stops with it.
-func (l *loop) writeEvents(mgr manager.Manager, reg prometheus.Registerer) error {
-	api, err := outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name this process in Events: %w", err)
-	}
-	out := outbox.New(api)
-	l.events, l.lister, l.instance = out, api, event.Controller+"-"+host
-	watchOutbox(reg, out.Waiting)
-	return errors.Join(mgr.Add(manager.RunnableFunc(out.Start)), mgr.Add(manager.RunnableFunc(l.report)))
+// reporter emits the Events about workloads. It is safe for concurrent use.
+type reporter struct {
+	out sender
+	// instance names this process.
+	instance string
+	catchUp  *catchUp
+	leads    *leadership
+	state    *state
+	metrics  *metrics
+	now      func() time.Time
+	log      logr.Logger
+	// logged is when a failed write of an Event was logged, in nanoseconds.
+	logged atomic.Int64
 }
 
 // warn writes a Warning Event, unless the text is the last one of its reason. An empty text only forgets.
-func (l *loop) warn(s subject, reason, text string, causes ...reference.Ref) {
-	delay, news := l.memory.Warn(s.key, reason, text, l.now())
+func (r *reporter) warn(s subject, reason, text string, causes ...reference.Ref) {
+	delay, news := r.state.warnings.Warn(s.key, reason, text, r.now())
 	if !news {
 		return
 	}
-	m := l.message(s, causes)
+	m := r.message(s, causes)
 	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeWarning, reason, event.Action(action, text), text
-	l.events.Put(outbox.Message{
+	r.out.Put(outbox.Message{
 		Event:   m.Event(event.Name(s.key.Name, s.key.Kind, s.object.UID(), reason, text)),
 		Subject: s.key.String(),
 		Topic:   reason,
 		Delay:   delay,
 		Life:    warnAgain,
 		Repeat:  true,
-		Valid:   func() bool { return l.memory.IsWarned(s.key, reason, text) },
-		Failed:  l.eventFailed,
+		Valid:   func() bool { return r.state.warnings.IsWarned(s.key, reason, text) },
+		Failed:  r.failed,
 	})
 }
 
 // message returns what all Events about a workload have in common.
-func (l *loop) message(s subject, causes []reference.Ref) event.Message {
+func (r *reporter) message(s subject, causes []reference.Ref) event.Message {
 	kind := s.object.Kind.GroupVersionKind
 	version, kindName := kind.ToAPIVersionAndKind()
 	return event.Message{
@@ -84,8 +80,8 @@ func (l *loop) message(s subject, causes []reference.Ref) event.Message {
 			APIVersion: version, Kind: kindName, Namespace: s.key.Namespace, Name: s.key.Name, UID: types.UID(s.object.UID()),
 		},
 		Related:  related(s.key.Namespace, causes),
-		Time:     l.now(),
-		Instance: l.instance,
+		Time:     r.now(),
+		Instance: r.instance,
 	}
 }
 
@@ -115,13 +111,13 @@ func related(namespace string, causes []reference.Ref) *corev1.ObjectReference {
 // eventLogEvery is how often a failed write of an Event is logged; the metric counts each one.
 const eventLogEvery = time.Minute
 
-// eventFailed reports that an Event could not be written. The outbox tries again.
-func (l *loop) eventFailed(err error) {
-	l.metrics.eventFailed(err)
-	now := l.now().UnixNano()
-	last := l.eventLog.Load()
-	if last != 0 && now-last < int64(eventLogEvery) || !l.eventLog.CompareAndSwap(last, now) {
+// failed reports that an Event could not be written. The outbox tries again.
+func (r *reporter) failed(err error) {
+	r.metrics.eventFailed(err)
+	now := r.now().UnixNano()
+	last := r.logged.Load()
+	if last != 0 && now-last < int64(eventLogEvery) || !r.logged.CompareAndSwap(last, now) {
 		return
 	}
-	l.log.Info("Cannot write an Event; trying again. Others may fail, too", "error", err.Error())
+	r.log.Info("Cannot write an Event; trying again. Others may fail, too", "error", err.Error())
 }

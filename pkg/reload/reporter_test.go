@@ -50,8 +50,8 @@ func webOf(t *testing.T) subject {
 // emitter is a loop that only writes Events, the messages that it sends, and its clock.
 func emitter() (*loop, *sent, *time.Time) {
 	out, now := &sent{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := &loop{memory: newMemory(), now: func() time.Time { return now }, events: out, instance: "pod-reloader-a", backoff: newBackoff()}
-	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+	l := newLoop(cluster{events: out, instance: "pod-reloader-a", Dependencies: Dependencies{Metrics: prometheus.NewRegistry()}},
+		Options{Now: func() time.Time { return now }})
 	return l, out, &now
 }
 
@@ -60,8 +60,8 @@ func TestWarningEvent(t *testing.T) {
 	l, out, now := emitter()
 	s := webOf(t)
 	db := reference.Ref{Kind: reference.Secret, Name: "db"}
-	l.warn(s, "ConfigMissing", "not found: secret/db", db)
-	l.warn(s, "ConfigMissing", "not found: secret/db", db)
+	l.events.warn(s, "ConfigMissing", "not found: secret/db", db)
+	l.events.warn(s, "ConfigMissing", "not found: secret/db", db)
 	require.Len(t, out.messages, 1, "the same text is no news")
 	m := out.messages[0]
 	assert.Equal(t, "apps/v1/Deployment shop/web", m.Subject)
@@ -78,10 +78,10 @@ func TestWarningEvent(t *testing.T) {
 	assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "db"}, m.Event.Related)
 
 	assert.True(t, m.Valid())
-	l.warn(s, "ConfigMissing", "not found: secret/other")
+	l.events.warn(s, "ConfigMissing", "not found: secret/other")
 	assert.False(t, m.Valid(), "the text is another one by now")
 	assert.NotEqual(t, m.Event.Name, out.messages[1].Event.Name, "another text is another Event")
-	l.warn(s, "ReloadHeld", "not found: secret/db")
+	l.events.warn(s, "ReloadHeld", "not found: secret/db")
 	assert.NotEqual(t, m.Event.Name, out.messages[2].Event.Name, "another reason is another Event")
 	assert.Equal(t, corev1.EventTypeWarning, out.messages[2].Event.Type)
 }
@@ -92,7 +92,7 @@ func TestWarningsOfOneReasonAreSpacedOut(t *testing.T) {
 	l, out, now := emitter()
 	s := webOf(t)
 	for n := range 45 {
-		l.warn(s, "ReloadFailed", strings.Repeat("x", n+1))
+		l.events.warn(s, "ReloadFailed", strings.Repeat("x", n+1))
 		*now = now.Add(time.Second)
 	}
 	waits := 0
@@ -102,8 +102,8 @@ func TestWarningsOfOneReasonAreSpacedOut(t *testing.T) {
 			assert.LessOrEqual(t, m.Delay, warnEvery)
 		}
 	}
-	assert.Equal(t, warnings, len(out.messages)-waits, "the first are written at once")
-	l.warn(s, "ConfigMissing", "gone")
+	assert.Equal(t, warnAtOnce, len(out.messages)-waits, "the first are written at once")
+	l.events.warn(s, "ConfigMissing", "gone")
 	assert.Zero(t, out.messages[len(out.messages)-1].Delay, "another reason has its own pace")
 }
 
@@ -112,16 +112,16 @@ func TestFailedWritesOfEventsAreReported(t *testing.T) {
 	t.Parallel()
 	l, _, now := emitter()
 	lines := 0
-	l.log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
-	l.eventFailed(errors.New("no connection"))
-	l.eventFailed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
-	l.eventFailed(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 777}})
+	l.events.log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
+	l.events.failed(errors.New("no connection"))
+	l.events.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+	l.events.failed(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 777}})
 	assert.Equal(t, 1, lines)
 	*now = now.Add(eventLogEvery)
-	l.eventFailed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+	l.events.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 	assert.Equal(t, 2, lines)
 	for label, want := range map[string]int{"none": 1, "403": 2, "other": 1} {
-		assert.Equal(t, want, int(testutil.ToFloat64(l.metrics.unwritten.WithLabelValues(label))), label)
+		assert.Equal(t, want, int(testutil.ToFloat64(l.events.metrics.unwritten.WithLabelValues(label))), label)
 	}
 }
 

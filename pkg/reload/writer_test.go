@@ -8,10 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -37,18 +35,16 @@ func (h *hanging) Patch(ctx context.Context, obj client.Object, patch client.Pat
 }
 
 // dueLoop is a loop with a workload whose reload is due.
-func dueLoop(t *testing.T, c client.Client) (*loop, subject) {
+func dueLoop(t *testing.T, c client.Client, opts Options) (*loop, subject) {
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := ringOf(t, "a")
 	newest, _ := ring.Newest()
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
-	l := &loop{
-		store: &blind{states: map[reference.Ref]digest.State{app: content}}, keys: &fakeKeys{ring: ring}, client: c,
-		memory: newMemory(), backoff: newBackoff(), now: time.Now, events: &sent{}, opts: Options{Webhook: true},
-	}
-	l.writes = newWrites(l)
-	l.metrics = newMetrics(prometheus.NewRegistry(), l.memory, l.now)
+	opts.Webhook = true
+	l := newLoop(cluster{client: c, events: &sent{}, Dependencies: Dependencies{
+		Store: &blind{states: map[reference.Ref]digest.State{app: content}}, Keys: &fakeKeys{ring: ring},
+	}}, opts)
 	s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 	s.view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 	s.object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
@@ -59,70 +55,68 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &hanging{}
-		l, s := dueLoop(t, c)
+		l, s := dueLoop(t, c, Options{})
 		start := time.Now()
 		result := l.treat(t.Context(), s)
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, firstSoon, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, priorityRetry, *result.Priority)
-		notes := l.events.(*sent).notes()
-		require.Len(t, notes, 1, "the user is told")
+		notes := l.events.out.(*sent).notes()
+		require.Len(t, notes, 1, "it is reported")
 		assert.Contains(t, notes[0], "admission webhook")
-		l.writes.Leave(s.key)
-		assert.False(t, l.mayWrite(subject{key: Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
-			l.mayWrite(subject{key: Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
+		l.writer.slots.Leave(s.key)
+		assert.False(t, l.writer.mayWrite(subject{key: Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
+			l.writer.mayWrite(subject{key: Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
 	})
 }
 
 func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	c := &hanging{}
-	l, s := dueLoop(t, c)
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
-	l.queue.Store(&queue{q})
-	now := time.Now()
-	l.leads.Store(&now)
+	l, s := dueLoop(t, c, Options{})
+	q := open(t, l)
+	l.leads.Begin(time.Now())
 	other := subject{key: Key{Namespace: "shop", Name: "other"}}
-	require.True(t, l.mayWrite(other, inflight.Urgent))
+	require.True(t, l.writer.mayWrite(other, inflight.Urgent))
 	result := l.treat(t.Context(), s)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)
-	_, due := l.memory.OldestDue()
+	_, due := l.state.due.Oldest()
 	assert.Equal(t, 1, due, "it shows as due while it waits")
-	l.writes.Leave(s.key)
-	l.writes.Leave(other.key)
+	l.writer.slots.Leave(s.key)
+	l.writer.slots.Leave(other.key)
 	require.Equal(t, 1, q.Len(), "it is queued when it has a slot")
 	key, _ := q.Get()
 	assert.Equal(t, s.key, key)
-	assert.Equal(t, 1, l.writes.InFlight(), "which is reserved for it")
+	assert.Equal(t, 1, l.writer.slots.InFlight(), "which is reserved for it")
 }
 
 func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, nil)
+	l, s := dueLoop(t, nil, Options{})
 	var order []Key
-	l.writes = inflight.New(inflight.Options{}, func(key Key) { order = append(order, key) })
+	l.writer.slots = inflight.New(inflight.Options{}, func(key Key) { order = append(order, key) })
 	blocks, first := subject{key: Key{Namespace: "shop", Name: "blocks"}}, subject{key: Key{Namespace: "shop", Name: "first"}}
-	require.True(t, l.mayWrite(blocks, inflight.Urgent))
-	l.backoff.when(s.key, trouble{})
-	require.False(t, l.mayWrite(s, inflight.Urgent))
-	require.False(t, l.mayWrite(first, inflight.Background))
-	l.writes.Leave(s.key)
-	l.writes.Leave(first.key)
-	l.writes.Leave(blocks.key)
+	require.True(t, l.writer.mayWrite(blocks, inflight.Urgent))
+	l.backoff.when(s.key, failure{})
+	require.False(t, l.writer.mayWrite(s, inflight.Urgent))
+	require.False(t, l.writer.mayWrite(first, inflight.Background))
+	l.writer.slots.Leave(s.key)
+	l.writer.slots.Leave(first.key)
+	l.writer.slots.Leave(blocks.key)
 	assert.Equal(t, []Key{first.key}, order)
 }
 
 func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, nil)
+	l, s := dueLoop(t, nil, Options{})
 	denied := errors.New("denied")
-	err := l.write(t.Context(), s, func(context.Context) error { return denied })
+	err := l.writer.write(t.Context(), s, func(context.Context) error { return denied })
 	require.ErrorIs(t, err, denied)
 	require.NotErrorIs(t, err, errNoAnswer)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = l.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
+	err = l.writer.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
 	assert.NotErrorIs(t, err, errNoAnswer, "the process ends")
 }
 
@@ -139,8 +133,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := &hanging{}
-				l, s := dueLoop(t, c)
-				l.gates = gates{settle: time.Second, settleMax: 5 * time.Second}
+				l, s := dueLoop(t, c, Options{Settle: time.Second, SettleMax: 5 * time.Second})
 				s.events = arrivals{first: time.Now().Add(-time.Minute), unacted: time.Now().Add(-time.Minute), last: time.Now().Add(-tc.last)}
 				l.treat(t.Context(), s)
 				require.Equal(t, 1, c.writes)
@@ -152,13 +145,12 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 
 func TestWaitAtTheSettleGateIsNoted(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, &hanging{})
-	l.gates = gates{settle: time.Minute, settleMax: 5 * time.Minute}
+	l, s := dueLoop(t, &hanging{}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()
-	l.memory.Changed(s.key, now)
-	s.events = l.memory.Attempt(s.key)
+	l.state.changes.Changed(s.key, now)
+	s.events = l.state.changes.Attempt(s.key)
 	result := l.treat(t.Context(), s)
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, priorityConfig, *result.Priority)
-	assert.True(t, l.memory.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
+	assert.True(t, l.state.changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
 }

@@ -1,0 +1,83 @@
+package reload
+
+import "time"
+
+// changes has the arrivals of config events, by workload.
+type changes struct{ perWorkload[arrivalsEntry] }
+
+// arrivals are when config events came.
+type arrivals struct {
+	// first is the first event since the workload was last found to be in order, last is the last one.
+	first, last time.Time
+	// unacted is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
+	// constant change cannot put a reload off.
+	unacted time.Time
+}
+
+type arrivalsEntry struct {
+	arrivals
+	// next is the arrival of the first config event since the present attempt began.
+	next time.Time
+	// settles is until when the workload waits for its configuration to settle; zero if it does not.
+	settles time.Time
+}
+
+// Changed records the arrival of a config event, and reports whether the workload waits for its configuration to settle
+// anyway: then it is looked at again when that time is over. An event that was known before its workload may come late.
+func (c *changes) Changed(key Key, at time.Time) (settles bool) {
+	c.with(key, func(e *arrivalsEntry) {
+		settles = at.Before(e.settles)
+		e.first, e.unacted, e.next = earlier(e.first, at), earlier(e.unacted, at), earlier(e.next, at)
+		if at.After(e.last) {
+			e.last = at
+		}
+	})
+	return settles
+}
+
+// Settles records until when the workload waits for its configuration to settle. The next attempt ends it.
+func (c *changes) Settles(key Key, until time.Time) {
+	c.find(key, func(e *arrivalsEntry) { e.settles = until })
+}
+
+// earlier returns the earlier of two times; a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Lead begins the time as the leader. What came before was another's to deal with, and perhaps is: of those events only
+// the last ones count, so that a change that comes now is given the time to settle.
+func (c *changes) Lead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		e.first, e.unacted = e.last, e.last
+	}
+}
+
+// Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that
+// come meanwhile.
+func (c *changes) Attempt(key Key) arrivals {
+	var a arrivals
+	c.find(key, func(e *arrivalsEntry) { a, e.next, e.settles = e.arrivals, time.Time{}, time.Time{} })
+	return a
+}
+
+// Acted records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
+func (c *changes) Acted(key Key) {
+	c.find(key, func(e *arrivalsEntry) { e.unacted = e.next })
+}
+
+// Settled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
+func (c *changes) Settled(key Key) {
+	c.find(key, func(e *arrivalsEntry) {
+		if e.next.IsZero() {
+			e.arrivals = arrivals{}
+			return
+		}
+		e.first, e.unacted = e.next, e.next
+	})
+}

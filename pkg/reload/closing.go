@@ -1,0 +1,64 @@
+package reload
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+// closing ends the treatment of a workload: it records and reports the outcome, and decides when to look again.
+type closing struct {
+	events  *reporter
+	state   *state
+	backoff backoff
+	queue   *queue
+	metrics *metrics
+	now     func() time.Time
+}
+
+// inOrder closes a treatment that leaves nothing to do.
+func (c closing) inOrder(s subject) reconcile.Result {
+	c.state.changes.Settled(s.key)
+	c.state.due.Forget(s.key)
+	c.state.deferrals.Forget(s.key)
+	c.state.warnings.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost, reasonContested)
+	c.backoff.forget(s.key)
+	return reconcile.Result{}
+}
+
+// done closes a reload that was made, and that gave the workload a generation.
+func (c closing) done(
+	ctx context.Context, s subject, verdict policy.Verdict, last record.LastReload, generation int64,
+) reconcile.Result {
+	c.state.writes.Stamped(s.key, generation, c.now())
+	c.events.warn(s, reasonLost, "") // it is another stamp: where this one is lost as well, that is news
+	if !s.events.first.IsZero() {
+		c.metrics.latency(s.object.Kind, c.now().Sub(s.events.first))
+	}
+	c.events.emitOwn(s, last)
+	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
+	return c.inOrder(s)
+}
+
+// retry closes a treatment that failed: what is due stays due. Each cause is reported to the user once.
+func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Result {
+	after := c.backoff.when(s.key, f)
+	if f.soon || s.stored {
+		c.state.deferrals.Defer(s.key, deferral{since: c.now(), until: c.now().Add(after), firm: f.soon})
+	}
+	if !f.soon {
+		c.state.changes.Acted(s.key)
+	}
+	c.metrics.failed(f.reason)
+	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", f.reason, "error", f.err.Error(), "after", after)
+	news := !f.quiet || c.backoff.lingers(s.key)
+	if news && s.object.Kept != nil {
+		c.events.warn(s, f.reason, f.text(), unreadRefs(f.err)...)
+	}
+	return c.queue.retry(s.key, after)
+}

@@ -1,0 +1,83 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
+// sees. Tests in the patch pin the marks it was computed from.
+func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) reconcile.Result {
+	o, err := a.gather.stored(ctx, s)
+	if absence.Certain(err) {
+		return a.closing.inOrder(s)
+	}
+	if err != nil {
+		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+	}
+	view, _ := a.gather.opts.Reader.Read(o)
+	states, err := a.gather.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
+	if err != nil {
+		return a.closing.retry(ctx, s, unreadable(err))
+	}
+	result, err := played(view, a.gather.webhookInput(s, a.gather.keys.Ring(), states))
+	if err != nil {
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err, soon: true})
+	}
+	ops := stamp.Operations(o, a.annotations, result.Marks)
+	if len(ops) == 0 {
+		return a.closing.inOrder(s)
+	}
+	body, err := json.Marshal(append(stamp.Guard(o, a.annotations), ops...))
+	if err != nil {
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
+	}
+	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
+	if err != nil {
+		return a.closing.retry(ctx, s, failedPin("ReloadFailed", err))
+	}
+	a.state.contests.Wrote(s.key, view.Marks[stamp.Record], a.now())
+	a.metrics.wroteDirectly(s.object.Kind)
+	if !result.Stamped {
+		a.state.writes.Wrote(s.key, answer.Generation, a.now())
+		return a.closing.inOrder(s)
+	}
+	last, _ := record.ParseLastReload(result.Marks[stamp.LastReload])
+	return a.closing.done(ctx, s, verdict, last, answer.Generation)
+}
+
+// played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
+// it pass, or could not stamp it: then nothing may be written.
+func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
+	req := pokeRequest(stored)
+	result := stamp.Choose(req).Apply(req, live)
+	switch {
+	case result.Reject != nil:
+		return stamp.Result{}, errors.New(result.Reject.Message)
+	case !result.Stamped && len(result.Warnings) > 0:
+		return stamp.Result{}, errors.New(result.Warnings[0])
+	}
+	return result, nil
+}
+
+// pokeRequest returns the admission request that a poke of the stored workload would be.
+func pokeRequest(stored stamp.View) stamp.Request {
+	before, after := stored, stored
+	before.Marks = stored.Marks.Without(stamp.Dummy)
+	after.Marks = maps.Clone(before.Marks)
+	after.Marks[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
+	return stamp.Request{Old: before, New: after}
+}

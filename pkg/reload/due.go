@@ -1,0 +1,56 @@
+package reload
+
+import "time"
+
+// dueReloads has since when the oldest reload of a workload is due that is not done yet.
+type dueReloads struct{ perWorkload[time.Time] }
+
+// Due records that a reload is due since some time.
+func (d *dueReloads) Due(key Key, since time.Time) {
+	d.with(key, func(due *time.Time) {
+		if due.IsZero() {
+			*due = since
+		}
+	})
+}
+
+// Oldest returns when the oldest reload that is still due became due, and how many are.
+func (d *dueReloads) Oldest() (oldest time.Time, count int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, due := range d.entries {
+		count++
+		if oldest.IsZero() || due.Before(oldest) {
+			oldest = *due
+		}
+	}
+	return oldest, count
+}
+
+// deferrals has the waits before attempts that failed may be repeated.
+type deferrals struct{ perWorkload[deferral] }
+
+// deferral is the wait before the next attempt.
+type deferral struct {
+	// since is when the attempt failed, until is when the next one may be made.
+	since, until time.Time
+	// firm means that no event ends the wait. Under constant change there would be no wait otherwise.
+	firm bool
+}
+
+// Defer records that an attempt failed. The watch event of a write of ours is no reason to try again earlier; a config event
+// is, unless the wait is firm.
+func (d *deferrals) Defer(key Key, wait deferral) {
+	d.with(key, func(e *deferral) { *e = wait })
+}
+
+// Wait returns how long to wait before the next attempt at a workload whose last config event came at a time; zero if none did.
+func (d *deferrals) Wait(key Key, lastEvent, now time.Time) time.Duration {
+	var wait time.Duration
+	d.find(key, func(e *deferral) {
+		if e.firm || !lastEvent.After(e.since) {
+			wait = max(e.until.Sub(now), 0)
+		}
+	})
+	return wait
+}

@@ -1,0 +1,81 @@
+package reload
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// subject is one workload under treatment.
+type subject struct {
+	key      Key
+	object   workload.Summary
+	view     stamp.View
+	problems []annotation.Problem
+	// events are the arrivals of the config events that the treatment takes into account.
+	events arrivals
+	// stored is set if the API server has stored a write of this treatment that does not end it.
+	stored bool
+}
+
+func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
+
+// gatherer reads what decisions depend on.
+type gatherer struct {
+	opts  Options
+	store Store
+	keys  Keys
+	live  client.Reader
+	now   func() time.Time
+}
+
+// input returns what is known without a read.
+func (g gatherer) input(s subject) policy.Input {
+	return policy.Input{
+		Namespace:             s.key.Namespace,
+		Intent:                s.view.Intent,
+		Required:              s.view.Required,
+		Known:                 s.view.Marks.Known(),
+		Current:               g.store.Observe(s.key.Namespace, s.refs()),
+		Ring:                  g.keys.Ring(),
+		ReloadMissingRequired: g.opts.ReloadMissingRequired,
+	}
+}
+
+// read adds the contents of some config objects to the current state.
+func (g gatherer) read(ctx context.Context, s subject, in policy.Input, refs []reference.Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	states, err := g.store.Current(ctx, s.key.Namespace, refs)
+	if err != nil {
+		return err
+	}
+	maps.Copy(in.Current, states)
+	return nil
+}
+
+// stored reads a workload as a whole, live.
+func (g gatherer) stored(ctx context.Context, s subject) (workload.Object, error) {
+	u := emptyObject(s.object.Kind)
+	err := g.live.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, u)
+	return workload.Object{Kind: s.object.Kind, Raw: u.Object}, err
+}
+
+// webhookInput is what the webhook would have read.
+func (g gatherer) webhookInput(s subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Live {
+	return stamp.Live{
+		States: states, Ring: ring, Namespace: s.key.Namespace, Now: g.now(),
+		Revision: g.opts.Revision, ReloadMissingRequired: g.opts.ReloadMissingRequired,
+	}
+}

@@ -1,0 +1,107 @@
+package reload
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+)
+
+// namespaces knows the labels of namespaces where the namespace selector looks at them, and queues the workloads of a
+// namespace whose labels change.
+type namespaces struct {
+	scope     scope.Scope
+	cache     cache.Cache
+	live      client.Reader
+	blindness blindness
+	index     *index
+	queue     *queue
+	log       logr.Logger
+}
+
+// namespaceKind is the kind whose labels the namespace selector looks at.
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+func emptyNamespace() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(namespaceKind)
+	return m
+}
+
+// retryNamespaces is how often it is tried again to watch namespaces.
+var retryNamespaces = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
+
+// attach has an informer of the manager's cache call the handler of namespaces. Unlike a source of controller-runtime it
+// never fails the start: it is tried until the context ends.
+func (n *namespaces) attach(ctx context.Context) {
+	delay := retryNamespaces
+	for {
+		informer, err := n.cache.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
+		if err == nil {
+			if _, err = informer.AddEventHandler(n); err == nil {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		n.log.Error(err, "Cannot watch namespaces; trying again")
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay.Step()):
+		}
+	}
+}
+
+// inScope reports whether a workload may be looked after, by its labels and its namespace.
+func (n *namespaces) inScope(ctx context.Context, s subject) bool {
+	switch {
+	case s.view.Ignored, !n.scope.Object(s.key.Namespace, s.object.Labels()):
+		return false
+	case !n.scope.SelectsNamespaces():
+		return true
+	}
+	ns := emptyNamespace()
+	if err := n.read(ctx, s.key.Namespace, ns); err != nil {
+		// The namespace's own event queues the workload again.
+		return false
+	}
+	return n.scope.Namespace(s.key.Namespace, ns.GetLabels())
+}
+
+// read reads the metadata of a namespace: from the cache, or live where its watch fails.
+func (n *namespaces) read(ctx context.Context, name string, into client.Object) error {
+	if n.blindness.toNamespaces(n.scope) && n.live.Get(ctx, types.NamespacedName{Name: name}, into) == nil {
+		return nil
+	}
+	return n.cache.Get(ctx, types.NamespacedName{Name: name}, into)
+}
+
+// OnAdd queues the workloads of a namespace that is listed or created.
+func (n *namespaces) OnAdd(obj any, _ bool) {
+	if ns, ok := obj.(metav1.Object); ok {
+		n.queue.add(priorityWorkload, n.index.Inside(ns.GetName())...)
+	}
+}
+
+// OnUpdate queues the workloads of a namespace whose labels changed, since it may have entered the scope.
+func (n *namespaces) OnUpdate(oldObj, newObj any) {
+	before, ok := oldObj.(metav1.Object)
+	after, ok2 := newObj.(metav1.Object)
+	if ok && ok2 && !maps.Equal(before.GetLabels(), after.GetLabels()) {
+		n.queue.add(priorityWorkload, n.index.Inside(after.GetName())...)
+	}
+}
+
+// OnDelete has nothing to do: the workloads go with their namespace.
+func (n *namespaces) OnDelete(any) {}

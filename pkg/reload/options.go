@@ -1,0 +1,78 @@
+package reload
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Options configure the loop. The zero values of the durations switch the gates off.
+type Options struct {
+	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are left out.
+	Kinds Kinds
+	// Reader reads the annotations of workloads.
+	Reader stamp.Reader
+	// Scope has the workloads that are looked after.
+	Scope scope.Scope
+	// Settle is how long configuration must be quiet before a reload; SettleMax bounds the wait.
+	Settle, SettleMax time.Duration
+	// Refractory is the shortest time between two reloads of one workload.
+	Refractory time.Duration
+	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
+	ReloadMissingRequired bool
+	// Revision makes the value of config-hash SAP's revision digest.
+	Revision bool
+	// Webhook means that an admission webhook of ours is meant to answer; without it the loop stamps by itself.
+	Webhook bool
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Workers is the number of workloads treated at the same time besides those whose write is in flight; 0 means 16. The
+	// more there are, the more of them share the reads of an object that they depend on.
+	Workers int
+}
+
+// Store gives the state of config objects; configstate.Store is one.
+type Store interface {
+	OnEvent(func(configstate.Event))
+	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
+	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	WaitForSync(ctx context.Context) error
+	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
+}
+
+// Keys gives the digest keys; keyring.Keyring is one.
+type Keys interface {
+	Ring() digest.Ring
+	Refresh(ctx context.Context) error
+	// OnChange registers a function that is called after each change of the ring.
+	OnChange(changed func())
+}
+
+// Workloads are those of one kind; workloadstate.Watch is some.
+type Workloads interface {
+	// Run follows them until the context ends.
+	Run(ctx context.Context)
+	// Get returns one, or false if there is none. It shows each change before that is reported.
+	Get(namespace, name string) (workload.Summary, bool)
+}
+
+// Dependencies are the parts that the loop works with, besides those of the manager.
+type Dependencies struct {
+	Store Store
+	Keys  Keys
+	// Watches is nil where all watches work, as in tests.
+	Watches Watches
+	Metrics prometheus.Registerer
+	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
+	// version before it has nothing kept where there was none, that after it where there is none.
+	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
+}

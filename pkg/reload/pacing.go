@@ -1,0 +1,66 @@
+package reload
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+)
+
+// pacing holds back what is due at the gates, by what is known of the workload.
+type pacing struct {
+	gates gates
+	state *state
+	now   func() time.Time
+}
+
+// due records that a reload is due, or may be.
+func (p pacing) due(s subject) {
+	since := s.events.first
+	if since.IsZero() {
+		since = p.now()
+	}
+	p.state.due.Due(s.key, since)
+}
+
+// postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
+// later it is made, the more changes are taken for what the pods have started with.
+func (p pacing) postpone(ctx context.Context, s subject, a policy.Assessment) time.Duration {
+	if !a.MayReload {
+		return 0
+	}
+	if !s.events.first.IsZero() {
+		p.state.due.Due(s.key, s.events.first)
+	}
+	wait, gate := p.gates.wait(p.input(s))
+	if wait > 0 {
+		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
+	}
+	if gate == gateSettle {
+		p.state.changes.Settles(s.key, p.now().Add(wait))
+	}
+	return wait
+}
+
+// restless reports whether the configuration of a workload has not been quiet.
+func (p pacing) restless(s subject) bool { return p.gates.restless(p.input(s)) }
+
+// input returns what the gates look at.
+func (p pacing) input(s subject) gateInput {
+	now := p.now()
+	in := gateInput{now: now, unacted: s.events.unacted, lastEvent: s.events.last}
+	if last, ok := s.view.Marks.LastReload(now); ok {
+		in.lastReload = last.Time
+		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
+		if seen := p.state.reports.Seen(s.key); !seen.IsZero() && seen.Before(last.Time) {
+			in.lastReload = seen
+		}
+	}
+	// Another writer may have removed or reverted the annotation.
+	if at := p.state.writes.StampedAt(s.key); at.After(in.lastReload) {
+		in.lastReload = at
+	}
+	return in
+}

@@ -1,0 +1,142 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
+// again after a while, at the workload's own pace.
+func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	defer l.writer.slots.Leave(key)
+	l.queue.aging.Taken(key)
+	if l.gather.store.WaitForSync(ctx) != nil {
+		return again(time.Second, priorityWorkload), nil // the context has ended
+	}
+	s, ok := l.subject(ctx, key)
+	if !ok {
+		l.tracking.forget(key)
+		return reconcile.Result{}, nil
+	}
+	if !l.namespaces.inScope(ctx, s) {
+		return l.closing.inOrder(s), nil
+	}
+	if s.view.Excluded || !s.view.Intent.Asked {
+		l.problems.report(ctx, s, nil)
+		return l.actions.purge(ctx, s), nil
+	}
+	if l.gather.keys.Ring().Empty() {
+		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
+		// workload would not help.
+		return reconcile.Result{}, nil
+	}
+	if l.state.writes.Behind(key, s.object.Generation(), l.now()) {
+		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
+		return again(time.Second, priorityWorkload), nil
+	}
+	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
+	l.events.emitReloads(s)
+	l.problems.reportLostStamp(s)
+	return l.treat(ctx, s), nil
+}
+
+func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
+	o, ok := l.workloads.get(ctx, key)
+	if !ok {
+		return subject{}, false
+	}
+	view, problems := l.gather.opts.Reader.ReadSummary(o)
+	return subject{key: key, object: o, view: view, problems: problems, events: l.state.changes.Attempt(key)}, true
+}
+
+// treat decides and acts: gather, decide, wait at the gates, apply.
+func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
+	in := l.gather.input(s)
+	a := policy.Assess(in)
+	l.problems.report(ctx, s, in.Current)
+	l.events.warn(s, reasonNewer, newerRecord(in.Known))
+	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
+		l.events.warn(s, reasonHeld, "")
+		return l.actions.purge(ctx, s)
+	}
+	if wait := l.state.deferrals.Wait(s.key, s.events.last, l.now()); wait > 0 {
+		return again(wait, priorityRetry)
+	}
+	if wait := l.contested(ctx, s); wait > 0 {
+		return again(wait, priorityRetry)
+	}
+	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
+		return again(wait, priorityConfig)
+	}
+	if !l.writer.mayWrite(s, rank(a)) {
+		if a.MayReload {
+			l.pacing.due(s)
+		}
+		return reconcile.Result{} // queued again when it has a slot
+	}
+	if err := l.gather.read(ctx, s, in, a.Reads); err != nil {
+		return l.closing.retry(ctx, s, unreadable(err))
+	}
+	return l.apply(ctx, s, in, policy.Assess(in))
+}
+
+// rank returns how urgent the first write is.
+func rank(a policy.Assessment) inflight.Class {
+	if a.MayReload {
+		return inflight.Urgent
+	}
+	return inflight.Background
+}
+
+// apply does what the Verdict calls for.
+func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.Assessment) reconcile.Result {
+	verdict := a.Verdict
+	l.problems.reportHold(ctx, s, verdict)
+	switch {
+	case verdict.Action == policy.Reload:
+		return l.actions.reload(ctx, s, in, verdict)
+	case verdict.Foreign != "":
+		if t, ok := l.mayAdoptForeign(ctx, s, verdict.Foreign); !ok {
+			return l.closing.retry(ctx, s, t)
+		}
+		return l.actions.adopt(ctx, s, in, a)
+	case len(verdict.Adopt) > 0:
+		return l.actions.adopt(ctx, s, in, a)
+	default:
+		return l.actions.purge(ctx, s)
+	}
+}
+
+// mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
+// be taken over once. If not, it returns what is in the way.
+func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) (failure, bool) {
+	if err := l.gather.keys.Refresh(ctx); err != nil {
+		return failedWrite("ForeignDigestKey", err), false
+	}
+	if _, ok := l.gather.keys.Ring().Key(id); ok {
+		return failure{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
+	}
+	if !l.state.takeovers.May(s.key, id) {
+		return foreignKey(id), false
+	}
+	return failure{}, true
+}
+
+// contested returns how long to wait because another writer undoes what the loop writes, and reports it.
+func (l *loop) contested(ctx context.Context, s subject) time.Duration {
+	wait := l.state.contests.Wait(s.key, s.view.Marks[stamp.Record], l.now())
+	if wait > 0 {
+		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.key, "after", wait)
+		l.events.warn(s, reasonContested, contestedText)
+	}
+	return wait
+}

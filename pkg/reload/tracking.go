@@ -1,0 +1,109 @@
+package reload
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// tracking knows the workloads and what they track, and queues those that a change concerns. It is safe for concurrent use.
+type tracking struct {
+	reader  stamp.Reader
+	follow  func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
+	watches *watches
+	index   *index
+	recent  *recent
+	state   *state
+	backoff backoff
+	queue   *queue
+	now     func() time.Time
+}
+
+// queueAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
+// it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
+func (t *tracking) queueAll() { t.queue.add(priorityWorkload, t.index.All()...) }
+
+// configChanged is called by the watches of config objects. What was there before the watch began is found by comparing.
+func (t *tracking) configChanged(e configstate.Event) {
+	if e.Initial {
+		return
+	}
+	// Recorded before the index is asked: a workload that enters it from now on finds the change.
+	t.recent.Put(objectKey{e.Namespace, e.Ref}, e.Received)
+	keys := t.index.Trackers(e.Namespace, e.Ref)
+	// What settles is queued already: under constant change each event would have each of its trackers looked at.
+	keys = slices.DeleteFunc(keys, func(key Key) bool { return t.state.changes.Changed(key, e.Received) })
+	t.queue.add(priorityConfig, keys...)
+}
+
+// join begins to look after a kind: its workloads enter the index as they are found.
+func (t *tracking) join(ctx context.Context, kind workload.Kind) {
+	if kind.CreateOnly {
+		return
+	}
+	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
+	w.workloads = t.follow(kind, func(before, after workload.Summary) { t.workloadChanged(w, before, after) })
+	watching, stop := context.WithCancel(ctx)
+	w.stop = stop
+	t.watches.add(w)
+	go func() {
+		defer close(w.stopped)
+		w.workloads.Run(watching)
+	}()
+}
+
+// leave stops looking after a kind. Nothing is written: its workloads stay as they are. When it returns, nothing of the
+// kind is cached, indexed or remembered any more, but for what is being treated at this moment: the queue brings that back,
+// to be forgotten.
+func (t *tracking) leave(kind workload.Kind) {
+	w := t.watches.remove(kind.ID())
+	if w == nil {
+		return
+	}
+	w.end()
+	keys := t.index.DeleteKind(kind.ID())
+	for _, key := range keys {
+		t.forget(key)
+	}
+	t.queue.add(priorityWorkload, keys...)
+}
+
+// forget drops what is kept of a workload.
+func (t *tracking) forget(key Key) {
+	t.state.Forget(key)
+	t.backoff.forget(key)
+}
+
+// workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
+func (t *tracking) workloadChanged(of *watched, before, after workload.Summary) {
+	if before.Kept != nil && after.Kept != nil && !after.Matters(before) {
+		return
+	}
+	of.unlessGone(func() {
+		if before.Kept != nil && (after.Kept == nil || before.UID() != after.UID()) {
+			// Here too, since a standby treats nothing that is queued.
+			t.state.Forget(keyOf(before))
+		}
+		if after.Kept != nil {
+			t.update(after)
+			return
+		}
+		t.index.Delete(keyOf(before))
+		t.queue.add(priorityWorkload, keyOf(before))
+	})
+}
+
+func (t *tracking) update(s workload.Summary) {
+	view, _ := t.reader.ReadSummary(s)
+	key := keyOf(s)
+	for _, ref := range t.index.Set(key, view.Intent.Refs()) {
+		if at, ok := t.recent.At(objectKey{key.Namespace, ref}, t.now()); ok {
+			t.state.changes.Changed(key, at)
+		}
+	}
+	t.queue.add(priorityWorkload, key)
+}

@@ -1,0 +1,103 @@
+package reload
+
+import (
+	"slices"
+	"time"
+)
+
+// warnings has the Warning Events of workloads: for each reason, what was last sent.
+type warnings struct{ perWorkload[warned] }
+
+type warned map[string]warning
+
+// warning is the last Warning Event of a reason.
+type warning struct {
+	// text is empty where what it reported has passed.
+	text string
+	at   time.Time
+	// due is when the Event may be written at the earliest. full is when as many as possible may follow again.
+	due, full time.Time
+}
+
+const (
+	// warnAgain is when the API server has forgotten an Event, as it does after an hour by default: what is still wrong by
+	// then is reported again.
+	warnAgain = time.Hour
+	// warnAtOnce is how many Warning Events of one reason a workload gets in a row, warnEvery how often from then on. Under
+	// constant change the text of a failure is another one each time.
+	warnAtOnce = 4
+	warnEvery  = time.Minute
+)
+
+func (w warning) news(text string, now time.Time) bool {
+	return w.text != text || now.Sub(w.at) >= warnAgain
+}
+
+// next returns when the next Event may be written. One that waits is replaced by it and leaves it its time.
+func (w *warning) next(now time.Time) time.Time {
+	if w.due.After(now) {
+		return w.due
+	}
+	if w.full.Before(now) {
+		w.full = now
+	}
+	w.due = w.full.Add(-(warnAtOnce - 1) * warnEvery)
+	w.full = w.full.Add(warnEvery)
+	return w.due
+}
+
+// News reports whether a Warning Event of this reason would be news: its text is another one than the last, or the last one
+// was written long ago. An empty text never is.
+func (w *warnings) News(key Key, reason, text string, now time.Time) bool {
+	news := text != ""
+	w.find(key, func(e *warned) { news = news && (*e)[reason].news(text, now) })
+	return news
+}
+
+// Warn is News, and records it. It returns how long the Event must wait. An empty text forgets, so that the same is
+// reported again when it comes back.
+func (w *warnings) Warn(key Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
+	if text == "" {
+		w.find(key, func(e *warned) { e.passed(reason) })
+		return 0, false
+	}
+	w.with(key, func(e *warned) {
+		last := (*e)[reason]
+		if news = last.news(text, now); !news {
+			return
+		}
+		last.text, last.at = text, now
+		delay = max(last.next(now).Sub(now), 0)
+		if *e == nil {
+			*e = warned{}
+		}
+		(*e)[reason] = last
+	})
+	return delay, news
+}
+
+// IsWarned reports whether a text is the last one of its reason, and has not passed.
+func (w *warnings) IsWarned(key Key, reason, text string) bool {
+	same := false
+	w.find(key, func(e *warned) { same = (*e)[reason].text == text })
+	return same
+}
+
+// Recovered forgets what was reported, but for some reasons: the next failure is news, also if it is the same again.
+func (w *warnings) Recovered(key Key, except ...string) {
+	w.find(key, func(e *warned) {
+		for reason := range *e {
+			if !slices.Contains(except, reason) {
+				e.passed(reason)
+			}
+		}
+	})
+}
+
+// passed forgets the text of a reason, but not how many Events it had.
+func (w warned) passed(reason string) {
+	if last, ok := w[reason]; ok {
+		last.text = ""
+		w[reason] = last
+	}
+}

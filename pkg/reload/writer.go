@@ -1,0 +1,94 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+)
+
+// writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes.
+const writeLimit = 10 * time.Second
+
+// maxWrites is how many writes may be in flight in total. As many workers are there besides those that opts.Workers asks for,
+// so that a write that hangs holds none of these.
+const maxWrites = 64
+
+// errNoAnswer is a write that was given up. It may have been stored all the same.
+var errNoAnswer = errors.New("no answer within 10s: an admission webhook in this namespace, or the API server, hangs")
+
+// writer writes workloads: a bounded number at a time, and no write for ever. It is safe for concurrent use.
+type writer struct {
+	client  client.Client
+	slots   *inflight.Limit[Key]
+	backoff backoff
+}
+
+func newWriter(c client.Client, q *queue, b backoff) writer {
+	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key Key) { q.add(prioritySlot, key) })
+	return writer{client: c, slots: slots, backoff: b}
+}
+
+// mayWrite reports whether the workload has a slot for its writes. If not, it is queued again when it has one.
+func (w writer) mayWrite(s subject, class inflight.Class) bool {
+	if w.backoff.failing(s.key) {
+		class = inflight.Retry
+	}
+	return w.slots.Enter(s.key.Namespace, s.key, class)
+}
+
+// write sends a write of a workload that has a slot, and gives it up after a while.
+func (w writer) write(ctx context.Context, s subject, send func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	start := time.Now()
+	err := send(limited)
+	w.slots.Observe(s.key.Namespace, time.Since(start))
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return err
+}
+
+// fieldOwner names the loop in managedFields.
+const fieldOwner = client.FieldOwner("pod-reloader")
+
+// patch sends a patch of a workload that has a slot for its writes, and returns the metadata of the answer.
+func (w writer) patch(ctx context.Context, s subject, patch client.Patch) (*metav1.PartialObjectMetadata, error) {
+	answer := &metav1.PartialObjectMetadata{}
+	answer.SetGroupVersionKind(s.object.Kind.GroupVersionKind)
+	answer.SetNamespace(s.key.Namespace)
+	answer.SetName(s.key.Name)
+	return answer, w.write(ctx, s, func(ctx context.Context) error { return w.client.Patch(ctx, answer, patch, fieldOwner) })
+}
+
+// patchAnnotations changes annotations of a workload as the loop has read it; null removes one.
+func (w writer) patchAnnotations(ctx context.Context, s subject, annotations map[string]any) (*metav1.PartialObjectMetadata, error) {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.object.ResourceVersion(), "annotations": annotations,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return w.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+}
+
+// registerWrites registers the metrics of the writes.
+func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[Key]) {
+	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_writes_in_flight",
+		Help: "Workloads that have a slot for their writes: at most 64, and 8 in a namespace.",
+	}, func() float64 { return float64(writes.InFlight()) }))
+	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_writes_waiting",
+		Help: "Workloads that wait for a slot for their writes: their namespace, or all together, have too many in flight.",
+	}, func() float64 { return float64(writes.Waiting()) }))
+}
