@@ -145,7 +145,7 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 	union.Dropped += union.limit(src.References)
 	if dropped := union.Dropped; dropped > 0 {
 		problems = append(problems, Problem{Message: fmt.Sprintf(
-			"%d config objects are not tracked: a workload can track %d; name fewer", dropped, reference.MaxTracked)})
+			"%d config objects are not tracked: a workload can track %d; list fewer", dropped, reference.MaxTracked)})
 	}
 	return union, problems
 }

@@ -176,7 +176,7 @@ func TestParseTracksAtMostAThousandRefs(t *testing.T) {
 		{Ref: secret("needed")}, {Ref: secret("optional"), Optional: true},
 	}}, fixed{intent: annotation.Intent{Tracked: pattern, Dynamic: true}}, fixed{intent: listed})
 	assert.Len(t, intent.Tracked, 1000)
-	assert.Equal(t, []annotation.Problem{{Message: "102 config objects are not tracked: a workload can track 1000; name fewer"}}, problems)
+	assert.Equal(t, []annotation.Problem{{Message: "102 config objects are not tracked: a workload can track 1000; list fewer"}}, problems)
 	for _, ref := range []reference.Ref{secret("needed"), configMap("z-0499"), secret("a-0498")} {
 		assert.Contains(t, intent.Tracked, ref)
 	}

@@ -33,7 +33,7 @@ func parseLists(t testing.TB, configMaps, secrets []string, references ...refere
 }
 
 func tooMany(n int) []annotation.Problem {
-	return []annotation.Problem{{Message: fmt.Sprintf("%d config objects are not tracked: a workload can track 1000; name fewer", n)}}
+	return []annotation.Problem{{Message: fmt.Sprintf("%d config objects are not tracked: a workload can track 1000; list fewer", n)}}
 }
 
 func TestLongListTracksItsFirstNames(t *testing.T) {

@@ -77,7 +77,7 @@ func (l *lists) elsewhere(key string) {
 	slices.Sort(found)
 	for _, other := range found {
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
-			"annotation %q has no effect: it is called %q", other, key)})
+			"annotation %q has no effect: use %q", other, key)})
 	}
 }
 

@@ -120,9 +120,9 @@ func TestSAP(t *testing.T) {
 				"example.org/secret": "c", annotation.DefaultPrefix + "config-hash": "x", annotation.DefaultPrefix + "config-map-names": "x",
 			},
 			problems: []annotation.Problem{
-				{Message: `annotation "pod-reloader.cs.sap.com/config-maps" has no effect: it is called "pod-reloader.cs.sap.com/configmaps"`},
-				{Message: `annotation "pod-reloader.cs.sap.com/configMaps" has no effect: it is called "pod-reloader.cs.sap.com/configmaps"`},
-				{Message: `annotation "pod-reloader.cs.sap.com/secret" has no effect: it is called "pod-reloader.cs.sap.com/secrets"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/config-maps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/configMaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/secret" has no effect: use "pod-reloader.cs.sap.com/secrets"`},
 			},
 		},
 		"singular": {
@@ -130,7 +130,7 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{annotation.DefaultPrefix + "configmap": "a", secretsKey: "b"},
 			tracked:  []reference.Ref{secret("b")}, secrets: []string{"b"},
 			problems: []annotation.Problem{{
-				Message: `annotation "pod-reloader.cs.sap.com/configmap" has no effect: it is called "pod-reloader.cs.sap.com/configmaps"`,
+				Message: `annotation "pod-reloader.cs.sap.com/configmap" has no effect: use "pod-reloader.cs.sap.com/configmaps"`,
 			}},
 		},
 	}

@@ -23,7 +23,7 @@ const (
 	Nothing Action = "nothing"
 	// Reload is due: the running pods do not have the current configuration.
 	Reload Action = "reload"
-	// Hold means that a reload is due, but pods that restart now could not start.
+	// Hold means that a reload is due, but new pods could not start.
 	Hold Action = "hold"
 )
 
@@ -160,7 +160,7 @@ func nothingTracked(in Input, _ findings) (Action, []Change, string) {
 	if len(in.Intent.Tracked) > 0 {
 		return Nothing, nil, ""
 	}
-	return Nothing, nil, "the annotations name no object that could be watched"
+	return Nothing, nil, "the annotations name no valid object"
 }
 
 // newerRecord leaves alone what it cannot read.
@@ -168,7 +168,7 @@ func newerRecord(in Input, _ findings) (Action, []Change, string) {
 	if !in.Known.Newer {
 		return Nothing, nil, ""
 	}
-	return Nothing, nil, "a newer version of pod-reloader has recorded the running configuration: upgrade this one"
+	return Nothing, nil, "a newer version of pod-reloader has written the config-record: upgrade this one"
 }
 
 // holdMissing holds every reload while an object that the pods need to start is deleted, whether or not its deletion
@@ -177,7 +177,7 @@ func holdMissing(in Input, found findings) (Action, []Change, string) {
 	if in.ReloadMissingRequired || len(found.changes) == 0 || len(found.missing) == 0 {
 		return Nothing, nil, ""
 	}
-	return Hold, found.missing, "pods that restart now could not start: " + Describe(found.missing, 8) +
+	return Hold, found.missing, "new pods could not start: " + Describe(found.missing, 8) +
 		"; create it again, or make the reference optional"
 }
 
@@ -194,7 +194,7 @@ func firstSeen(_ Input, found findings) (Action, []Change, string) {
 	if len(found.adopt) == 0 {
 		return Nothing, nil, ""
 	}
-	return Nothing, nil, "first seen: the current configuration is taken as the running one"
+	return Nothing, nil, "first seen: the current configuration is adopted as the running one"
 }
 
 // upToDate is what remains.

@@ -117,11 +117,11 @@ func TestDecide(t *testing.T) {
 		"created":          {"-", "A", nil, Reload, "configmap/a created", []Change{{a, Created}}, nil},
 		"deleted":          {"A", "-", nil, Reload, "configmap/a deleted", []Change{{a, Deleted}}, nil},
 		"absent as before": {"-", "-", nil, Nothing, "the pods have the current configuration", nil, nil},
-		"unknown":          {"", "A", nil, Nothing, "first seen: the current configuration is taken as the running one", nil, []reference.Ref{a}},
+		"unknown":          {"", "A", nil, Nothing, "first seen: the current configuration is adopted as the running one", nil, []reference.Ref{a}},
 		"nobody asked":     {"A", "B", func(in *Input) { in.Intent = annotation.Intent{} }, Nothing, "no annotation asks for reloads", nil, nil},
 		"nothing possible was asked": {
 			"A", "B", func(in *Input) { in.Intent = annotation.Intent{Asked: true} }, Nothing,
-			"the annotations name no object that could be watched", nil, nil,
+			"the annotations name no valid object", nil, nil,
 		},
 		"never observed, recorded as absent":      {"-", "A", unobserved, Nothing, "the pods have the current configuration", nil, nil},
 		"never observed, recorded with a content": {"A", "-", unobserved, Nothing, "the pods have the current configuration", nil, nil},
@@ -131,12 +131,12 @@ func TestDecide(t *testing.T) {
 		},
 		"created, required: pods wait for it": {
 			"-", "A", func(in *Input) { in.Required[a] = true }, Nothing,
-			"first seen: the current configuration is taken as the running one", nil,
+			"first seen: the current configuration is adopted as the running one", nil,
 			[]reference.Ref{a},
 		},
 		"created, but creations do not trigger": {
 			"-", "A", func(in *Input) { in.Intent = intent(annotation.Trigger{}, a) }, Nothing,
-			"first seen: the current configuration is taken as the running one", nil,
+			"first seen: the current configuration is adopted as the running one", nil,
 			[]reference.Ref{a},
 		},
 		"deleted, but deletions do not trigger": {
@@ -145,7 +145,7 @@ func TestDecide(t *testing.T) {
 		},
 		"deleted, required": {
 			"A", "-", func(in *Input) { in.Required[a] = true }, Hold,
-			"pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
+			"new pods could not start: configmap/a deleted; create it again, or make the reference optional",
 			[]Change{{a, Deleted}},
 			nil,
 		},
@@ -161,7 +161,7 @@ func TestDecide(t *testing.T) {
 				in.Known = known(newest(t), items{a: item(t, a, "A", "1"), b: item(t, b, "A", "1")})
 				in.Current[b] = state(t, b, "B", "2")
 			}, Hold,
-			"pods that restart now could not start: configmap/a deleted; create it again, or make the reference optional",
+			"new pods could not start: configmap/a deleted; create it again, or make the reference optional",
 			[]Change{{a, Deleted}},
 			nil,
 		},
@@ -252,7 +252,7 @@ func TestDecideByTheHashAlone(t *testing.T) {
 		return text
 	}
 	differs := Verdict{Action: Reload, Reason: "a tracked object modified", Changes: []Change{{Any, Modified}}}
-	adopt := Verdict{Action: Nothing, Reason: "first seen: the current configuration is taken as the running one", Adopt: []reference.Ref{a}}
+	adopt := Verdict{Action: Nothing, Reason: "first seen: the current configuration is adopted as the running one", Adopt: []reference.Ref{a}}
 	for name, c := range map[string]struct {
 		hash, now string
 		change    func(*Input)
