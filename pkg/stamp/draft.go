@@ -31,7 +31,7 @@ func newDraft(p Plan, req Request, live Live) *draft {
 		d.fresh, d.unread = d.freshMarks()
 	}
 	if d.unread != nil {
-		d.warn("pod-reloader left the config-hash as it was: %s; it looks again by itself", bounded(d.unread.Error()))
+		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.unread.Error()))
 	}
 	return d
 }

@@ -45,13 +45,13 @@ func verify(d *draft) bool {
 	given, _ := d.dummy()
 	switch {
 	case d.unread != nil:
-		d.reject(CodeUnverified, "the digest cannot be verified: %v; try again", d.unread)
+		d.reject(CodeUnverified, "the digest cannot be verified: %v; retry", d.unread)
 		return true
 	case given.bound && given.digest == digest.Live, d.proves(given.digest):
 	case !given.bound && (d.TemplateChanged || !d.New.Marks.sameStamp(d.Old.Marks)):
 		return false // rollout undo brought it back: it is stale (rule 3)
 	default:
-		d.reject(CodeConflict, "the configuration is not the one that the digest %s was made from: it is %s now, over %s; read it again and retry",
+		d.reject(CodeConflict, "the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
 			reference.Quote(given.digest), d.fresh[Hash], describe(d.tracked()))
 		return true
 	}

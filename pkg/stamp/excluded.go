@@ -37,7 +37,7 @@ func leaveAlone(d *draft) bool {
 	}
 	d.recordExcluded()
 	if _, asked := d.New.Marks[Dummy]; asked && !d.New.Marks.same(d.Old.Marks, Dummy) {
-		d.warn("pod-reloader dropped this request for a reload: the workload is excluded, or no annotation of it names an object")
+		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
 	return true
 }

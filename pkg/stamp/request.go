@@ -76,7 +76,7 @@ func (r Reader) judge(
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
 		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
-			"%s is not what a %s has: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, bounded(err.Error()))})
+			"%s is not valid for a %s: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, bounded(err.Error()))})
 	}
 	return view, problems
 }

@@ -104,6 +104,6 @@ func (d *draft) warnRestored() {
 	case hashed && !d.New.Marks.same(d.Old.Marks, Hash) && len(edited) > 1:
 		d.warn("pod-reloader: configuration is not rolled back by rollout undo: the pods keep the current ConfigMaps and Secrets; change those instead")
 	case len(edited) > 0:
-		d.warn("pod-reloader maintains these annotations itself and has restored them: %s", strings.Join(edited, ", "))
+		d.warn("pod-reloader manages these annotations and has restored them: %s", strings.Join(edited, ", "))
 	}
 }

@@ -59,7 +59,7 @@ func (d *draft) keepNewer() {
 func (d *draft) warnStale() {
 	_, asked := d.New.Marks[Dummy]
 	if _, valid := d.dummy(); asked && !valid && !d.Create && !d.New.Marks.same(d.Old.Marks, Dummy) && d.Rule != RuleExcluded {
-		d.warn("pod-reloader dropped a stale request for a reload: it was made for another generation; look at the workload again")
+		d.warn("pod-reloader removed a stale reload request: it was made for another generation; read the workload again")
 	}
 }
 
@@ -77,8 +77,8 @@ func (d *draft) fit() {
 		delete(d.Marks, LastReload)
 	}
 	if _, recorded := d.Marks[Record]; d.noRoom && !recorded {
-		d.warn("pod-reloader: the annotations leave no room to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
-			"name fewer, or shorten other annotations", len(d.tracked()))
+		d.warn("pod-reloader: the annotations are too large to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
+			"list fewer, or shorten other annotations", len(d.tracked()))
 	}
 }
 
@@ -124,5 +124,5 @@ func (d *draft) withoutStamp() {
 		d.Marks = d.Old.Marks.Without(Dummy)
 	}
 	d.Changes, d.Stamped = nil, false
-	d.warn("pod-reloader: the annotations of the pod template leave no room for the config-hash; shorten others")
+	d.warn("pod-reloader: the annotations of the pod template are too large to add the config-hash; shorten them")
 }

@@ -21,7 +21,7 @@ func TestPurgedDummyWarns(t *testing.T) {
 			require.Nil(t, w.write(func(raw map[string]any) { prepare(w, raw) }))
 			require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, "0123456789abcdef") }))
 			assert.NotContains(t, w.marks(), Dummy)
-			assert.Contains(t, strings.Join(w.result.Warnings, " "), "dropped this request for a reload")
+			assert.Contains(t, strings.Join(w.result.Warnings, " "), "removed this reload request")
 		})
 	}
 }

@@ -104,7 +104,7 @@ func TestSequence27RecordNeverMakesAWriteTooLarge(t *testing.T) {
 	onWorkload, _ := w.object().AnnotationSizes()
 	assert.LessOrEqual(t, onWorkload, maxAnnotations)
 	assert.NotContains(t, w.marks(), Record)
-	assert.Contains(t, strings.Join(w.result.Warnings, " "), "no room")
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 	w.at(t, 1, "the hash is still there")
 	w.set(cm("a"), "B")
 	w.at(t, 2, "a change is still seen")

@@ -86,5 +86,5 @@ func TestRecordOfTheNextVersionGoesWhereThereIsNoRoom(t *testing.T) {
 	onWorkload, _ = w.object().AnnotationSizes()
 	assert.LessOrEqual(t, onWorkload, maxAnnotations)
 	assert.NotContains(t, w.marks(), Record)
-	assert.Contains(t, strings.Join(w.result.Warnings, " "), "no room")
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 }

@@ -192,7 +192,7 @@ func TestRule1LeaveAlone(t *testing.T) {
 		},
 		"a dummy is purged, not verified": {
 			since: unread, write: both((*world).optOut, dummyOf(func(*world) string { return "x" })),
-			hash: kept, record: written, last: kept, warning: "dropped this request",
+			hash: kept, record: written, last: kept, warning: "removed this reload request",
 		},
 	})
 }
