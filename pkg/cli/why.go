@@ -41,9 +41,8 @@ func newWhy(p Process) *cobra.Command {
 		Short: "Explain why a workload was restarted, or why it was not",
 		Long: `Explain why a workload was restarted, or why it was not.
 
-It reads with your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events.
-What it may not read it says. The flags that the installation was given to say what it looks after are given
-here as well.`,
+It uses your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events. It reports
+what it cannot read. Repeat the flags of the installation that select workloads.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
 		Args: cobra.ArbitraryArgs, // parse names what is wrong with them, together with the flags

@@ -28,7 +28,7 @@ func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructure
 		err := c.List(ctx, list, client.MatchingFields{"metadata.name": u.GetNamespace()})
 		if err != nil {
 			s.NamespaceSelector = labels.Everything()
-			problem = fmt.Errorf("whether --namespace-selector selects the namespace cannot be told: %w", err)
+			problem = fmt.Errorf("cannot check --namespace-selector: %w", err)
 		}
 		for _, namespace := range list.Items {
 			namespaceLabels = namespace.Labels
@@ -45,7 +45,7 @@ func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured
 		"regarding.uid": string(u.GetUID()), "type": corev1.EventTypeWarning, "reportingController": "pod-reloader",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("why an attempt failed cannot be told, since the Events cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot show failed attempts, since the Events cannot be listed: %w", err)
 	}
 	var told []explain.Warning
 	for _, event := range list.Items {
@@ -69,7 +69,7 @@ func blindness(ctx context.Context, c client.Reader, namespace string) (*explain
 		"regarding.kind": "Deployment", "reportingController": "pod-reloader",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("whether the watches of pod-reloader work cannot be told, since the Events in its namespace cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot show failing watches, since the Events in the installation's namespace cannot be listed: %w", err)
 	}
 	last := map[string]explain.Warning{}
 	for _, event := range list.Items {

@@ -38,10 +38,10 @@ var errUnusable = errors.New("put a key of 32 random bytes into its data, or del
 func (f *whyFlags) noKey(err error) string {
 	switch {
 	case absence.Certain(err):
-		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it when it starts, so see that it runs, or name where it is with --installation-namespace and --digest-key-secret",
+		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it at its start: check that it runs, or name the Secret with --installation-namespace and --digest-key-secret",
 			f.keyNamespace, f.key)
 	case errors.Is(err, errUnusable):
-		return fmt.Sprintf("the Secret %s/%s holds none", f.keyNamespace, f.key)
+		return fmt.Sprintf("the Secret %s/%s has no valid key", f.keyNamespace, f.key)
 	default:
 		return ""
 	}

@@ -138,7 +138,7 @@ func Explain(in Input) Report {
 func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
 	switch {
 	case in.Outside != "":
-		return string(policy.Nothing), "not looked after: " + in.Outside
+		return string(policy.Nothing), "not handled: " + in.Outside
 	case in.Object.Kind.CreateOnly:
 		return string(policy.Nothing), "the pod template of a " + in.Object.Kind.Kind + " cannot be changed: it is stamped once, when it is created"
 	case !in.View.Intent.Asked:
@@ -146,15 +146,15 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 	case in.View.Excluded:
 		return string(policy.Nothing), fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
 	case len(in.View.Intent.Tracked) == 0:
-		return string(policy.Nothing), "the annotations name nothing that can exist"
+		return string(policy.Nothing), "the annotations name no valid object"
 	case len(in.Unread) > 0:
-		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; the pods keep what they have until they can", len(in.Unread), len(in.View.Intent.Tracked))
+		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; nothing restarts until they can", len(in.Unread), len(in.View.Intent.Tracked))
 	case in.Ring.Empty() && in.NoKey != "":
 		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
 	case in.Ring.Empty() && len(differs) == 0:
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	case in.Ring.Empty():
-		return unknown, "contents cannot be compared without the digest key; run this inside the installation's pod, or as somebody who may read its Secret"
+		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
 	default:
 		return string(verdict.Action), verdict.Reason
 	}
@@ -289,11 +289,11 @@ func problems(in Input) []string {
 		found = append(found, p.Message)
 	}
 	if _, stored := in.View.Marks[stamp.Dummy]; stored {
-		found = append(found, fmt.Sprintf("the workload itself bears %s: no webhook looked at the last request for a reload; check that the MutatingWebhookConfiguration is there and its Service answers", in.Keys.ConfigHash))
+		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request; check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))
 	}
 	if text, ok := in.View.Marks[stamp.Record]; ok {
 		if _, err := record.Parse(text); err != nil {
-			found = append(found, err.Error()+"; the config-hash alone is compared")
+			found = append(found, err.Error()+"; only the config-hash is compared")
 		}
 	}
 	return found

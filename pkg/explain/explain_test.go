@@ -119,7 +119,7 @@ func TestExplain(t *testing.T) {
 		},
 		"the record is not readable": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v1:x" },
-			verdict: "nothing", reason: "first seen", differs: []string{"", ""}, problem: "the config-hash alone is compared",
+			verdict: "nothing", reason: "first seen", differs: []string{"", ""}, problem: "only the config-hash is compared",
 		},
 		"a newer version has recorded": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v2:x" },
@@ -148,7 +148,7 @@ func TestExplain(t *testing.T) {
 		},
 		"out of scope": {
 			change:  func(f *fixture) { f.in.Outside = "--namespaces does not name shop" },
-			verdict: "nothing", reason: "not looked after: --namespaces does not name shop", differs: []string{"", ""},
+			verdict: "nothing", reason: "not handled: --namespaces does not name shop", differs: []string{"", ""},
 		},
 		"a required secret is gone, and the installation does not mind": {
 			change: func(f *fixture) {
@@ -163,7 +163,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a dummy is stored": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1" },
-			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "no webhook looked",
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "no webhook has handled",
 		},
 	}
 	for name, tc := range tests {
@@ -314,5 +314,5 @@ func TestReportSaysThatPodReloaderIsBlind(t *testing.T) {
 	assert.Empty(t, f.in.Blind.Age, "what was passed in stays as it is")
 	var out bytes.Buffer
 	require.NoError(t, report.Write(&out))
-	assert.Contains(t, out.String(), "\npod-reloader is partly blind, as it said 3m0s ago: watches fail: secrets\n")
+	assert.Contains(t, out.String(), "\nA watch of pod-reloader fails, as reported 3m0s ago: watches fail: secrets\n")
 }

@@ -24,7 +24,7 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, strings.ReplaceAll(w.Message, "\n", "; "))
 	}
 	if r.Blind != nil {
-		fmt.Fprintf(&b, "\npod-reloader is partly blind, as it said %s ago: %s\n", r.Blind.Age, r.Blind.Message)
+		fmt.Fprintf(&b, "\nA watch of pod-reloader fails, as reported %s ago: %s\n", r.Blind.Age, r.Blind.Message)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nProblem: %s\n", p)
@@ -42,7 +42,7 @@ func (r Report) headline() string {
 	case policy.Nothing:
 		return "nothing is due (" + r.Reason + ")"
 	default:
-		return "it cannot be told whether a reload is due (" + r.Reason + ")"
+		return "it is unknown whether a reload is due (" + r.Reason + ")"
 	}
 }
 
@@ -90,7 +90,7 @@ func (r Report) writeLast(b *strings.Builder) {
 // causes says in words what last-reload says in one.
 var causes = map[string]string{
 	record.CauseConfigChange:   "because configuration changed:",
-	record.CauseVerifiedReload: "because a client asked for it with a verified digest.",
+	record.CauseVerifiedReload: "requested by a client with a verified digest.",
 	record.CauseListEdit:       "because the list of config objects was edited.",
 	record.CauseRelease:        "together with a change of the pod template, which brought along:",
 }
