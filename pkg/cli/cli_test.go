@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 		stdout, stderr []string
 		why            string
 	}{
-		"help":              {[]string{"--help"}, 0, []string{"Usage:", "--settle", "version", "why", "What to look after:"}, nil, "a newcomer asks for it first"},
+		"help":              {[]string{"--help"}, 0, []string{"Usage:", "--settle", "version", "why", "Workloads:"}, nil, "a newcomer asks for it first"},
 		"help, one dash":    {[]string{"-help"}, 0, []string{"Usage:"}, nil, "as Go's own flags take it"},
 		"help as a command": {[]string{"help"}, 0, []string{"Usage:", "--settle"}, nil, "as cobra has it"},
 		"help on a command": {[]string{"version", "--help"}, 0, []string{"--output"}, nil, "as cobra has it"},

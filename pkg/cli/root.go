@@ -71,7 +71,7 @@ A workload asks for it by annotations that name ConfigMaps and Secrets of its na
       %[1]ssecrets: db-password, tls
 
 Without a command it runs the manager: an admission webhook that stamps pod templates with a digest
-of the configuration, and a loop that has them stamped anew when the digest has gone stale.
+of the configuration, and a loop that requests a new stamp when the digest is stale.
 
 Usage:
   pod-reloader [flags]

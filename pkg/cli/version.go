@@ -44,7 +44,7 @@ func newVersion(p Process) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print which version this is",
+		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := output.check(); err != nil {

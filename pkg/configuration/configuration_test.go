@@ -149,8 +149,8 @@ func TestParseLocation(t *testing.T) {
 		"configmap:/name":   "want configmap:NAMESPACE/NAME",
 		"configmap:a/":      "want configmap:NAMESPACE/NAME",
 		"configmap:a/b/c":   "want configmap:NAMESPACE/NAME",
-		"configmap:A_b/ok":  `"A_b" is no name of a namespace`,
-		"configmap:a.b/C d": `"a.b" is no name of a namespace`,
+		"configmap:A_b/ok":  `"A_b" is not a valid namespace name`,
+		"configmap:a.b/C d": `"a.b" is not a valid namespace name`,
 		"configmap:a/C d":   `the name "C d"`,
 	} {
 		got, err := configuration.ParseLocation(text)

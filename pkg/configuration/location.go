@@ -37,7 +37,7 @@ func ParseLocation(text string) (Location, error) {
 	}
 	var wrong []error
 	if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
-		wrong = append(wrong, fmt.Errorf("%s is no name of a namespace: %s", reference.Quote(namespace), strings.Join(faults, ", ")))
+		wrong = append(wrong, fmt.Errorf("%s is not a valid namespace name: %s", reference.Quote(namespace), strings.Join(faults, ", ")))
 	}
 	if err := reference.ValidName(name); err != nil {
 		wrong = append(wrong, err)

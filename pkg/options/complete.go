@@ -74,7 +74,7 @@ func (f *Flags) ownNamespace(p *problems, env Environment) string {
 	if namespace == "" {
 		content, err := os.ReadFile(env.ServiceAccountNamespace)
 		if err != nil {
-			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE nor a service account tells it"))
+			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE nor a service account defines it"))
 			return ""
 		}
 		namespace = strings.TrimSpace(string(content))
@@ -205,7 +205,7 @@ func (p *problems) duration(flag string, d time.Duration) time.Duration {
 
 func (p *problems) namespace(flag, name string) {
 	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
-		p.add(flag, fmt.Errorf("%s is no name of a namespace: %s", reference.Quote(name), strings.Join(faults, ", ")))
+		p.add(flag, fmt.Errorf("%s is not a valid namespace name: %s", reference.Quote(name), strings.Join(faults, ", ")))
 	}
 }
 
@@ -215,7 +215,7 @@ func (p *problems) selector(flag, text string) labels.Selector {
 	}
 	selector, err := labels.Parse(text)
 	if err != nil {
-		p.add(flag, fmt.Errorf("%q is no label selector: %w", text, err))
+		p.add(flag, fmt.Errorf("%q is not a label selector: %w", text, err))
 		return nil
 	}
 	return selector
@@ -235,7 +235,7 @@ func (p *problems) address(flag, address string) string {
 		return address
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		p.add(flag, fmt.Errorf("%q: %q is no port number", address, port))
+		p.add(flag, fmt.Errorf("%q: %q is not a port number", address, port))
 	}
 	return address
 }

@@ -42,7 +42,7 @@ type Flags struct {
 // NewFlags returns the flags with their defaults.
 func NewFlags() *Flags {
 	f := &Flags{all: pflag.NewFlagSet("pod-reloader", pflag.ContinueOnError)}
-	f.group("What to look after", f.addSelection)
+	f.group("Workloads", f.addSelection)
 	f.group("When to reload", f.addReload)
 	f.group("Admission webhook", f.addWebhook)
 	f.group("Digests", f.addDigest)
@@ -72,15 +72,15 @@ func (f *Flags) addSelection(set *pflag.FlagSet) {
 	set.StringVar(&f.namespaceSelector, "namespace-selector", "", "only namespaces with these labels, as `selector` (e.g. pod-reloader=enabled)")
 	set.StringVar(&f.objectSelector, "object-selector", "", "only workloads with these labels, as `selector`")
 	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
-		"more workload `kinds` than the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
+		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
 	set.StringVar(&f.configuration, "config", "",
-		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; it is watched, and what is valid is applied without a restart")
+		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; it is watched, and a valid change is applied without a restart")
 	set.StringVar(&f.annotationPrefix, "annotation-prefix", annotation.DefaultPrefix, "`prefix` of the annotations and labels")
 }
 
 func (f *Flags) addReload(set *pflag.FlagSet) {
-	set.DurationVar(&f.settle, "settle", time.Second, "wait until configuration has been quiet for so long, so that several changes are one reload; 0: do not wait")
-	set.DurationVar(&f.settleMax, "settle-max", 5*time.Second, "the longest that --settle puts a reload off")
+	set.DurationVar(&f.settle, "settle", time.Second, "time without changes before a reload, so that several changes cause one reload; 0: none")
+	set.DurationVar(&f.settleMax, "settle-max", 5*time.Second, "maximum delay of a reload by --settle")
 	set.DurationVar(&f.refractory, "refractory", 5*time.Second, "minimum distance between two reloads of one workload; 0: none")
 	set.StringVar(&f.missingRequired, "missing-required", "hold", "when an object that pods cannot start without is deleted: `hold|reload`")
 	set.IntVar(&f.workers, "workers", 16, "how many workloads are reconciled at the same time")
@@ -92,7 +92,7 @@ func (f *Flags) addWebhook(set *pflag.FlagSet) {
 	set.StringVar(&f.webhookDirectory, "webhook-tls-directory", "", "`directory` with tls.crt and tls.key, read again when they change (default: k8s-webhook-server/serving-certs in the directory for temporary files)")
 	set.StringVar(&f.minTLS, "tls-min-version", "1.3", "oldest TLS version of the webhook and of secure metrics: `1.2|1.3`")
 	set.BoolVar(&f.http2, "enable-http2", true, "HTTP/2 for the webhook and secure metrics; false: HTTP/1.1 only")
-	set.DurationVar(&f.grace, "shutdown-grace-period", 10*time.Second, "after SIGTERM, serve admission for so long while the endpoint drains")
+	set.DurationVar(&f.grace, "shutdown-grace-period", 10*time.Second, "how long admission is served after SIGTERM, while the endpoint drains")
 }
 
 func (f *Flags) addDigest(set *pflag.FlagSet) {
@@ -110,7 +110,7 @@ func (f *Flags) addProcess(set *pflag.FlagSet) {
 
 func (f *Flags) addServers(set *pflag.FlagSet) {
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "`address` of /metrics; 0: off")
-	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, to those who may get the non-resource URL /metrics")
+	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, only to users who may get the non-resource URL /metrics")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0: off")
 	set.BoolVar(&f.pprof, "enable-pprof", false, "serve profiles at --pprof-addr")
 	set.StringVar(&f.pprofAddress, "pprof-addr", "127.0.0.1:6060", "`address` of /debug/pprof")
