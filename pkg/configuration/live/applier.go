@@ -98,7 +98,7 @@ func NewApplier(options ApplierOptions) *Applier {
 	if options.Metrics != nil {
 		options.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "pod_reloader_configuration_valid",
-			Help: "1 if the configuration that --config names is in force as it is now; 0 if it is missing or invalid, and the last valid one is.",
+			Help: "1 if the current configuration of --config is in force; 0 if it is missing or invalid, and the last valid one is in force.",
 		}, func() float64 {
 			if a.valid.Load() {
 				return 1
@@ -117,7 +117,7 @@ func (a *Applier) Seen() error {
 	return nil
 }
 
-var errUnseen = errors.New("the configuration that --config names has not been looked at yet")
+var errUnseen = errors.New("the configuration that --config names has not been read yet")
 
 // Offer takes the content of now. It returns when what is valid in it is in force.
 func (a *Applier) Offer(c Content) {
@@ -158,7 +158,7 @@ func (a *Applier) consequence() string {
 	if a.applied {
 		return "the last valid configuration stays in force"
 	}
-	return "no valid configuration has been seen since the start, only the kinds of the command line are looked after"
+	return "no valid configuration has been read since the start, only the kinds of the flags are handled"
 }
 
 // tellAgain is when the API server has forgotten an Event, by default.

@@ -111,7 +111,7 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 		a.Offer(live.Content{Missing: errors.New("there is none"), Regarding: object("")})
 		require.NoError(t, a.Seen(), "a missing configuration does not stop the program")
 		assert.Zero(t, a.valid(t))
-		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: no valid configuration has been seen since the start, only the kinds of the command line are looked after: there is none"}, a.events.take())
+		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: no valid configuration has been read since the start, only the kinds of the flags are handled: there is none"}, a.events.take())
 
 		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
 		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "beside those of the command line")
