@@ -88,7 +88,7 @@ func Do(ctx context.Context, c Patcher, r Request, opts ...client.PatchOption) (
 	obj.SetName(r.Name)
 	err := c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, r.patch()), opts...)
 	if err != nil {
-		return Result{Outcome: classify(err)}, fmt.Errorf("poke %s %s/%s: %w", r.Kind, r.Namespace, r.Name, err)
+		return Result{Outcome: classify(err)}, fmt.Errorf("request a reload of %s %s/%s: %w", r.Kind, r.Namespace, r.Name, err)
 	}
 	return Judge(obj, r), nil
 }
