@@ -133,7 +133,7 @@ func blindNote(failing []watchhealth.Status) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s since %s (%s)", s.Watch, s.Since.UTC().Format(time.RFC3339), s.Detail))
 	}
-	return "watches fail, so that changes are found late, by slow re-checks of what is tracked: " + strings.Join(parts, "; ")
+	return "watches fail: changes are found late, by periodic reads of the tracked objects: " + strings.Join(parts, "; ")
 }
 
 // ownDeployment returns what names the installation's Deployment in Events. Its UID is read, since kubectl shows only Events

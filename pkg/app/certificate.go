@@ -98,7 +98,7 @@ func (c *certificate) load() {
 	if err != nil {
 		if text := err.Error(); text != c.complain {
 			c.complain = text
-			c.log.Info("no new certificate, waiting for one", "reason", text, "loaded", c.current != nil)
+			c.log.Info("Cannot load the certificate; retrying", "reason", text, "loaded", c.current != nil)
 		}
 		return
 	}
@@ -107,7 +107,7 @@ func (c *certificate) load() {
 		return
 	}
 	c.current, c.read = pair, content
-	c.log.Info("loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
 // readPair returns the pair in the files, or nil if it is the current one.

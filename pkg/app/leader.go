@@ -63,17 +63,17 @@ func (l leadership) reportStandby(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
 	defer cancel()
 	if err := l.reader.Get(ctx, l.lease, lease); err != nil {
-		l.log.Error(err, "Does not lead, and cannot read the lease", "lease", l.lease.String())
+		l.log.Error(err, "Cannot read the lease", "lease", l.lease.String())
 		return
 	}
-	l.log.Info("Another replica leads; this one is a standby", "lease", l.lease.String(), "leader", ptr.Deref(lease.Spec.HolderIdentity, ""))
+	l.log.Info("Another replica leads", "lease", l.lease.String(), "leader", ptr.Deref(lease.Spec.HolderIdentity, ""))
 }
 
 // buildLeadership adds what reports the leader to the manager.
 func (b *builder) buildLeadership(mgr manager.Manager) error {
 	leads := elected(mgr)
 	b.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pod_reloader_leader", Help: "1 if this replica leads: one of the replicas that share a lease does, and makes the reloads.",
+		Name: "pod_reloader_leader", Help: "1 if this replica is the leader, which makes the reloads; else 0.",
 	}, func() float64 {
 		if leads() {
 			return 1

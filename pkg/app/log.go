@@ -21,6 +21,6 @@ func (l lines) Write(p []byte) (int, error) {
 	if strings.Contains(text, "panic") || strings.Contains(text, "certificate") {
 		log = l.to
 	}
-	log.Info("trouble with a connection", "reason", text)
+	log.Info("Connection failed", "reason", text)
 	return len(p), nil
 }

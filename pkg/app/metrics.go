@@ -27,16 +27,16 @@ func (o observed) register(registry prometheus.Registerer) {
 	gauge := func(name, help string, value func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
-	gauge("pod_reloader_cache_synced", "1 if the caches of the loop are filled, else 0. The webhook does not need them.", func() float64 {
+	gauge("pod_reloader_cache_synced", "1 if the caches of the loop are synced, else 0. The webhook does not need them.", func() float64 {
 		if o.synced() {
 			return 1
 		}
 		return 0
 	})
-	gauge("pod_reloader_waiting_reads", "Reads of ConfigMaps and Secrets that wait until others have ended: so many are in flight at most, fairly shared between namespaces.",
+	gauge("pod_reloader_waiting_reads", "Reads of ConfigMaps and Secrets that wait for a slot; namespaces share the slots fairly.",
 		func() float64 { return float64(o.waiting()) })
 	if o.certificate != nil {
-		gauge("pod_reloader_certificate_expiry_timestamp_seconds", "When the webhook's certificate ends, in seconds since 1970; 0 if there is none.", func() float64 {
+		gauge("pod_reloader_certificate_expiry_timestamp_seconds", "End of validity of the webhook's certificate, in seconds since 1970; 0 if there is none.", func() float64 {
 			if end := o.certificate.NotAfter(); !end.IsZero() {
 				return float64(end.Unix())
 			}
@@ -44,7 +44,7 @@ func (o observed) register(registry prometheus.Registerer) {
 		})
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "pod_reloader_build_info", Help: "Always 1; the labels say what runs.",
+		Name: "pod_reloader_build_info", Help: "Always 1; the labels are the versions of pod-reloader and Go.",
 		ConstLabels: prometheus.Labels{"version": o.version, "goversion": runtime.Version()},
 	})
 	info.Set(1)

@@ -64,7 +64,7 @@ func (p *probes) announce(missing string) {
 	defer p.mu.Unlock()
 	if now := cmp.Or(missing, "ready"); now != p.last {
 		p.last = now
-		p.log.Info("readiness has changed", "ready", missing == "", "missing", missing)
+		p.log.Info("Readiness changed", "ready", missing == "", "missing", missing)
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *server) Start(ctx context.Context) error {
 	}()
 	s.serving.Store(true)
 	defer s.serving.Store(false)
-	s.log.Info("listening", "for", s.name, "address", s.listener.Addr().String())
+	s.log.Info("Listening", "for", s.name, "address", s.listener.Addr().String())
 	if err := s.serve(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", s.name, err)
 	}

@@ -19,7 +19,7 @@ func newWatchMetrics(monitor *watchhealth.Monitor) watchMetrics {
 	return watchMetrics{
 		monitor: monitor,
 		healthy: prometheus.NewDesc("pod_reloader_watch_healthy",
-			"1 if the list and watch of a resource work, 0 if they are refused, have no answer, or deliver nothing. The namespace is empty for all of them.",
+			"1 if the list and watch of a resource work; 0 if they are refused, unanswered or silent. The namespace is empty for all namespaces.",
 			[]string{"resource", "namespace"}, nil),
 		failures: prometheus.NewDesc("pod_reloader_watch_failures_total",
 			"Lists and watches that failed, by reason: refused, failed, no-answer, silent, incomplete.",

@@ -40,7 +40,7 @@ func TestWatchesHaveMetrics(t *testing.T) {
 # HELP pod_reloader_watch_failures_total Lists and watches that failed, by reason: refused, failed, no-answer, silent, incomplete.
 # TYPE pod_reloader_watch_failures_total counter
 pod_reloader_watch_failures_total{reason="failed",resource="secrets"} 1
-# HELP pod_reloader_watch_healthy 1 if the list and watch of a resource work, 0 if they are refused, have no answer, or deliver nothing. The namespace is empty for all of them.
+# HELP pod_reloader_watch_healthy 1 if the list and watch of a resource work; 0 if they are refused, unanswered or silent. The namespace is empty for all namespaces.
 # TYPE pod_reloader_watch_healthy gauge
 pod_reloader_watch_healthy{namespace="",resource="configmaps"} 1
 pod_reloader_watch_healthy{namespace="shop",resource="secrets"} 0

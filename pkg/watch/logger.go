@@ -27,12 +27,12 @@ func newLogger(logger logr.Logger, values ...any) *slog.Logger {
 func guard(log *slog.Logger, name string, call func() error) {
 	defer func() {
 		if crash := recover(); crash != nil {
-			log.Error("Callback panicked; the watcher goes on",
+			log.Error("Callback panicked; the watcher continues",
 				"callback", name, "panic", fmt.Sprint(crash), "stack", string(debug.Stack()))
 		}
 	}()
 	if err := call(); err != nil {
-		log.Error("Callback failed; the watcher goes on", "callback", name, "error", err)
+		log.Error("Callback failed; the watcher continues", "callback", name, "error", err)
 	}
 }
 

@@ -138,7 +138,7 @@ func (m *Monitor) begin(q request) {
 			return
 		}
 		if s.listed && !q.watch {
-			m.fail(s, Incomplete, "its lists are answered, but cannot be used", s.used)
+			m.fail(s, Incomplete, "its lists are answered, but invalid", s.used)
 		}
 		s.listed = false
 	})
