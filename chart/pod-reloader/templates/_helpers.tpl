@@ -14,13 +14,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* The rules needed wherever there are workloads to look after: cluster-wide or in each namespace. */}}
+{{/* The rules for workloads and config objects, in the ClusterRole or in a Role of each namespace. */}}
 {{- define "pod-reloader.rules" -}}
 # list, watch: to see that configuration changed (metadata only). get: to read the content whose digest is needed.
 - apiGroups: [""]
   resources: [configmaps, secrets]
   verbs: [get, list, watch]
-# To know who depends on which configuration, and to poke them.
+# To know which workload tracks which configuration, and to send reload requests.
 - apiGroups: [apps]
   resources: [deployments, statefulsets, daemonsets]
   verbs: [get, list, watch, patch]
