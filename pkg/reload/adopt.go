@@ -64,8 +64,8 @@ func noRoom(fits bool) string {
 	if fits {
 		return ""
 	}
-	return "the annotations leave no room to record the config objects: a change still restarts pods that were stamped once, " +
-		"but its cause cannot be named; name fewer objects, or shorten other annotations"
+	return "the annotations are too large to record the config objects: a change still restarts pods that were stamped before, " +
+		"but its cause cannot be named; list fewer objects, or shorten other annotations"
 }
 
 // newerRecord is the text of the Event about a Record that cannot be read; empty if it can.
@@ -73,5 +73,5 @@ func newerRecord(known policy.Known) string {
 	if !known.Newer {
 		return ""
 	}
-	return "a newer version of pod-reloader has recorded the running configuration: changes are not acted upon; upgrade this one"
+	return "a newer version of pod-reloader has written the config-record: changes restart nothing; upgrade this one"
 }

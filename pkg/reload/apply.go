@@ -67,7 +67,7 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 	case poke.Reloaded:
 		return a.closing.done(ctx, s, verdict, result.LastReload, request.Generation+1)
 	case poke.Unseen:
-		log.FromContext(ctx).Info("No webhook looked at the write; stamping directly", "workload", s.key)
+		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.key)
 		s.stored = true
 		return a.stamp(ctx, s, verdict)
 	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:

@@ -63,7 +63,7 @@ func (c *catchUp) forget() {
 func (c *catchUp) run(ctx context.Context, events eventList, listed func(...Key)) error {
 	names, err := events.reloads(ctx)
 	if err != nil && ctx.Err() == nil {
-		events.log.Info("Cannot list the Events that exist; those of all reloads of the last 50 minutes are written again, which does not double them",
+		events.log.Info("Cannot list Events; writing those of the last 50 minutes again, without duplicates",
 			"error", err.Error())
 	}
 	listed(c.finish(names)...)

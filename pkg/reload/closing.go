@@ -55,7 +55,7 @@ func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Resu
 		c.state.changes.Acted(s.key)
 	}
 	c.metrics.failed(f.reason)
-	log.FromContext(ctx).Info("Not done, trying again", "workload", s.key, "reason", f.reason, "error", f.err.Error(), "after", after)
+	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.key, "reason", f.reason, "error", f.err.Error(), "after", after)
 	news := !f.quiet || c.backoff.lingers(s.key)
 	if news && s.object.Kept != nil {
 		c.events.warn(s, f.reason, f.text(), unreadRefs(f.err)...)

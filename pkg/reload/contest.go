@@ -77,6 +77,6 @@ func (w recordWrite) undoneBy(present string, now time.Time) bool {
 // reasonContested is the reason of the Event, contestedText its text.
 const reasonContested = "RecordContested"
 
-const contestedText = "another writer removes or reverts the annotation config-record each time that it is written; " +
-	"it is written ever more rarely, and changes of configuration may be missed meanwhile: " +
-	"find the writer in metadata.managedFields, and let it keep annotations that it does not own"
+const contestedText = "another writer removes or reverts the annotation config-record after each write; " +
+	"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile: " +
+	"find the writer in metadata.managedFields, and make it keep annotations that it does not own"

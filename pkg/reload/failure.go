@@ -31,7 +31,7 @@ type failure struct {
 // text is that of the Event. It stays the same while the cause does: a conflict names another digest each time.
 func (f failure) text() string {
 	if f.conflict {
-		return "the configuration keeps changing between the request for a reload and the webhook's own look at it; the reload is retried"
+		return "the configuration keeps changing between the reload request and its verification by the webhook; the reload is retried"
 	}
 	if errors.Is(f.err, errNoAnswer) {
 		return errNoAnswer.Error()
@@ -89,11 +89,11 @@ func unreadRefs(err error) []reference.Ref {
 func unreadable(err error) failure {
 	f := failedWrite("ConfigUnreadable", err)
 	f.refused = f.refused || apierrors.IsForbidden(err) // a read passes no admission
-	f.err = fmt.Errorf("the configuration cannot be read, the pods keep what they have: %w", err)
+	f.err = fmt.Errorf("the configuration cannot be read, so that nothing restarts: %w", err)
 	return f
 }
 
 func foreignKey(id digest.KeyID) failure {
 	return failure{reason: "ForeignDigestKey", err: fmt.Errorf(
-		"the recorded digests were made with the key %s, which this installation does not have, and its takeover was undone once; make sure that one installation looks after a workload, or give both the same digest key Secret", id)}
+		"the config-record has digests of the key %s, which this installation does not have, and another installation has overwritten the config-record of this one; let one installation handle the workload, or give both the same digest key Secret", id)}
 }

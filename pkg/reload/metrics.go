@@ -28,7 +28,7 @@ func newMetrics(reg prometheus.Registerer, due *dueReloads, now func() time.Time
 	}
 	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_oldest_due_reload_age_seconds",
-		Help: "Age of the oldest reload that is due, or that a changed config object may have made due, and that is not done; 0 if none is.",
+		Help: "Age of the oldest reload that is due, or may be due after a change of a config object, and is not done; 0 if there is none.",
 	}, func() float64 {
 		oldest, count := due.Oldest()
 		if count == 0 {
@@ -45,15 +45,15 @@ func newMetrics(reg prometheus.Registerer, due *dueReloads, now func() time.Time
 	}))
 	return &metrics{
 		reloads:   counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
-		verdicts:  counter("verdicts_total", "Verdicts that were not routine (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for what is adopted.", "verdict", "reason"),
-		pokes:     counter("pokes_total", "Reloads asked of the webhook, by outcome.", "outcome"),
-		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or by configuration.", "kind"),
-		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was taken as the running one.", "kind"),
-		failures:  counter("retries_total", "Treatments of a workload that failed and are due again, by reason.", "reason"),
-		unwritten: counter("event_write_failures_total", "Attempts to write an Event that failed, by HTTP status; none if there was no answer. They are repeated.", "code"),
+		verdicts:  counter("verdicts_total", "Verdicts other than nothing (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for adopt.", "verdict", "reason"),
+		pokes:     counter("pokes_total", "Reload requests to the webhook, by outcome.", "outcome"),
+		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or in direct mode.", "kind"),
+		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was adopted as the running one.", "kind"),
+		failures:  counter("retries_total", "Failed attempts that are retried, by reason.", "reason"),
+		unwritten: counter("event_write_failures_total", "Failed attempts to write an Event, by HTTP status; none if there was no answer. They are retried.", "code"),
 		latencies: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pod_reloader_reload_duration_seconds",
-			Help:    "Time from the arrival of a config object's watch event to the stamped template, the gates included.",
+			Help:    "Time from the watch event of a config object to the stamped template, gates included.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 7.5, 10, 30, 60, 300},
 		}, []string{"kind"})),
 	}

@@ -54,7 +54,7 @@ func (n *namespaces) attach(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		n.log.Error(err, "Cannot watch namespaces; trying again")
+		n.log.Error(err, "Cannot watch namespaces; retrying")
 		select {
 		case <-ctx.Done():
 			return

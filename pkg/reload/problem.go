@@ -81,7 +81,7 @@ func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verd
 func (p problems) absent(ctx context.Context, s subject, refs []reference.Ref) []reference.Ref {
 	states, err := p.store.Live(ctx, s.key.Namespace, refs)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Could not look again for what is missing", "workload", s.key, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("Cannot check the missing objects again", "workload", s.key, "error", err.Error())
 	}
 	return slices.DeleteFunc(refs, func(ref reference.Ref) bool {
 		state, known := states[ref]
@@ -93,7 +93,7 @@ func (p problems) absent(ctx context.Context, s subject, refs []reference.Ref) [
 func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
 		p.events.warn(s, reasonAdopted, fmt.Sprintf(
-			"the recorded digests were made with the key %s, which is gone: the present configuration is taken as the running one", verdict.Foreign))
+			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
 	}
 }
 
@@ -106,7 +106,7 @@ func (p problems) reportLostStamp(s subject) {
 
 // lost explains how a stamp can be made and not be there.
 func lost(kind workload.Kind) error {
-	return fmt.Errorf("the pods are not restarted: what was stamped on the pod template at %[1]s is not stored; "+
-		"a schema of %[2]s that does not know metadata.annotations there drops them: declare them, "+
+	return fmt.Errorf("the pods are not restarted: the stamp on the pod template at %[1]s is not stored; "+
+		"the schema of %[2]s drops metadata.annotations there: declare them, "+
 		"or set x-kubernetes-preserve-unknown-fields", strings.Join(kind.Template, "."), kind.Kind)
 }

@@ -51,7 +51,7 @@ func (r rechecker) all(ctx context.Context) {
 	if len(objects)+len(keys) == 0 {
 		return
 	}
-	log.FromContext(ctx).V(1).Info("Looking at what failing watches may have missed", "configObjects", len(objects), "workloads", len(keys))
+	log.FromContext(ctx).V(1).Info("Reading tracked objects, because watches fail", "configObjects", len(objects), "workloads", len(keys))
 	pause := time.NewTicker(recheckPause)
 	defer pause.Stop()
 	paced := func() bool {
@@ -70,7 +70,7 @@ func (r rechecker) all(ctx context.Context) {
 		}
 		group.Go(func() error {
 			if err := r.store.Recheck(ctx, at.namespace, at.ref); err != nil {
-				log.FromContext(ctx).V(1).Info("Cannot look at a config object", "error", err.Error())
+				log.FromContext(ctx).V(1).Info("Cannot read a config object", "error", err.Error())
 			}
 			return nil
 		})

@@ -171,7 +171,7 @@ func sentence(last record.LastReload, pending string) string {
 	case causes != "":
 		b.WriteString(": " + causes)
 	case last.Cause == record.CauseVerifiedReload:
-		b.WriteString(": a client asked for it with a verified digest")
+		b.WriteString(": requested by a client with a verified digest")
 	case last.Cause == record.CauseListEdit:
 		b.WriteString(": the list of config objects was edited")
 	case last.Cause == record.CauseConfigChange:

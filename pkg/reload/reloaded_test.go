@@ -331,7 +331,7 @@ func TestSentence(t *testing.T) {
 		},
 		"a client": {
 			last: record.LastReload{Cause: record.CauseVerifiedReload},
-			want: "stamped: a client asked for it with a verified digest", kinds: record.CauseVerifiedReload,
+			want: "stamped: requested by a client with a verified digest", kinds: record.CauseVerifiedReload,
 		},
 		"a list": {
 			last: record.LastReload{Cause: record.CauseListEdit},

@@ -119,5 +119,5 @@ func (r *reporter) failed(err error) {
 	if last != 0 && now-last < int64(eventLogEvery) || !r.logged.CompareAndSwap(last, now) {
 		return
 	}
-	r.log.Info("Cannot write an Event; trying again. Others may fail, too", "error", err.Error())
+	r.log.Info("Cannot write an Event; retrying", "error", err.Error())
 }

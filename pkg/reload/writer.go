@@ -85,10 +85,10 @@ func (w writer) patchAnnotations(ctx context.Context, s subject, annotations map
 func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[Key]) {
 	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_in_flight",
-		Help: "Workloads that have a slot for their writes: at most 64, and 8 in a namespace.",
+		Help: "Workloads with a slot for their writes: at most 64, and 8 in a namespace.",
 	}, func() float64 { return float64(writes.InFlight()) }))
 	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_waiting",
-		Help: "Workloads that wait for a slot for their writes: their namespace, or all together, have too many in flight.",
+		Help: "Workloads that wait for a slot for their writes, because their namespace or the program has reached its limit.",
 	}, func() float64 { return float64(writes.Waiting()) }))
 }
