@@ -77,10 +77,10 @@ func (w *watcher) failed(err error) {
 	}
 	w.complaint = err.Error()
 	if refused {
-		w.log.Error(err, "Not allowed to watch config objects: grant get, list and watch; it is tried again")
+		w.log.Error(err, "Not allowed to watch config objects: grant get, list and watch; retrying")
 		return
 	}
-	w.log.Error(err, "Cannot watch config objects; it is tried again")
+	w.log.Error(err, "Cannot watch config objects; retrying")
 }
 
 // recovered tells that a listing succeeded after an error was logged.

@@ -143,7 +143,7 @@ func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	_ = pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
 		if err != nil && ctx.Err() == nil {
-			k.complain(err, "Cannot read or create the Secret of the digest key; it is tried again")
+			k.complain(err, "Cannot read or create the Secret of the digest key; retrying")
 		}
 		return err == nil, nil
 	})
@@ -243,7 +243,7 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 		return
 	}
 	newest, _ := ring.Newest()
-	k.log.Info("The digest keys have changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
+	k.log.Info("Digest keys changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
 	k.mu.Lock()
 	changed := slices.Clone(k.changed)
 	k.mu.Unlock()

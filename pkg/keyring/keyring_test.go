@@ -94,7 +94,7 @@ func (r *replica) awaitRing(t *testing.T, want digest.Ring) {
 // awaitChanges waits until the ring has changed so often in all.
 func (r *replica) awaitChanges(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.logged("The digest keys have changed") == n && r.reported() == n }, wait, tick)
+	require.Eventually(t, func() bool { return r.logged("Digest keys changed") == n && r.reported() == n }, wait, tick)
 }
 
 // reported counts the calls of OnChange's function.
@@ -221,7 +221,7 @@ func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
 	assert.True(t, r.Ring().Equal(ringOf(t, both)))
 	s.remove() // the barrier: it is missed, and comes back, when all that was before is through
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
-	assert.Equal(t, 1, r.logged("The digest keys have changed"), "nothing has changed")
+	assert.Equal(t, 1, r.logged("Digest keys changed"), "nothing has changed")
 }
 
 func TestRefusalIsToldOnceAndTriedAgain(t *testing.T) {

@@ -106,7 +106,7 @@ func (k *Keyring) follow(ctx context.Context) {
 	quiet := klog.NewContext(ctx, k.log.V(1))
 	_ = pause().Until(ctx, true, true, func(context.Context) (bool, error) {
 		if err := reflector.ListAndWatchWithContext(quiet); err != nil && ctx.Err() == nil {
-			k.complain(err, "Cannot watch the Secret of the digest key; it is tried again")
+			k.complain(err, "Cannot watch the Secret of the digest key; retrying")
 		}
 		return false, nil
 	})

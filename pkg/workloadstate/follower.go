@@ -63,10 +63,10 @@ func (f *follower) failed(err error) {
 	}
 	f.complaint = err.Error()
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		f.log.Error(err, "Not allowed to watch this workload kind: grant get, list and watch; it is tried again")
+		f.log.Error(err, "Not allowed to watch this workload kind: grant get, list and watch; retrying")
 		return
 	}
-	f.log.Error(err, "Cannot watch this workload kind; it is tried again")
+	f.log.Error(err, "Cannot watch this workload kind; retrying")
 }
 
 // recovered reports that a listing succeeded after an error was logged.

@@ -76,9 +76,9 @@ func (w *Watch) resolve(ctx context.Context) (target, bool) {
 			return target{}, false
 		}
 		if meta.IsNoMatchError(err) {
-			w.log.Info("The cluster does not serve this workload kind; trying again until it does")
+			w.log.Info("The cluster does not serve this workload kind; retrying")
 		} else {
-			w.log.Error(err, "Cannot watch this workload kind; trying again")
+			w.log.Error(err, "Cannot watch this workload kind; retrying")
 		}
 		select {
 		case <-ctx.Done():
