@@ -53,10 +53,10 @@ func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest,
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			identified(h.log, req).Error(fmt.Errorf("panic: %v", cause), "admission failed, the request passes as it is",
+			identified(h.log, req).Error(fmt.Errorf("panic: %v", cause), "Admission panicked; the request passes unchanged",
 				"stack", string(debug.Stack()))
 			d = decision{rule: ruleNone, outcome: outcomePanicked, warnings: []string{
-				"pod-reloader failed and left this write as it is; it looks again by itself, and its log says more",
+				"pod-reloader failed and passed this write unchanged; it retries by itself, and its log has the details",
 			}}
 		}
 	}()
@@ -75,7 +75,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	release, err := h.intake.review(ctx, req.Namespace, e.size)
 	if err != nil {
 		return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
-			"pod-reloader could not look at this write within %s: %v; it looks again by itself", e.deadline, errBusy)}}
+			"pod-reloader could not check this write within %s: %v; it retries by itself", e.deadline, errBusy)}}
 	}
 	defer release()
 	wr, err := decodeWrite(kind, req)
@@ -186,7 +186,7 @@ func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took ti
 	if !log.Enabled() {
 		return
 	}
-	identified(log, req).Info("admission decided", "rule", d.rule, "outcome", d.outcome,
+	identified(log, req).Info("Admission decided", "rule", d.rule, "outcome", d.outcome,
 		"changes", policy.Describe(d.result.Changes, maxChanges), "warnings", len(d.warnings),
 		"dryRun", req.DryRun != nil && *req.DryRun, "duration", took.String())
 }

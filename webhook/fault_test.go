@@ -99,7 +99,7 @@ func TestTrouble(t *testing.T) {
 		"read hangs":             {func(w *world) { w.hang = true }, "create", true, "did not answer within 50ms", "create", "unread"},
 		"no digest key":          {func(w *world) { w.ring = digest.Ring{} }, "create", true, "no digest key", "create", "unread"},
 		"no digest key, a dummy": {func(w *world) { w.ring = digest.Ring{} }, "dummy-mismatch", false, "no digest key", "verified-reload", "unverified"},
-		"panic":                  {func(w *world) { w.crash = true }, "create", true, "failed and left this write as it is", "none", "panicked"},
+		"panic":                  {func(w *world) { w.crash = true }, "create", true, "failed and passed this write unchanged", "none", "panicked"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestPanicIsCounted(t *testing.T) {
 	s := newHandler(t, w, nil, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
 	require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
-# HELP pod_reloader_webhook_panics_total Admission requests that passed because deciding them panicked: each is a defect to report.
+# HELP pod_reloader_webhook_panics_total Admission requests that passed because their decision panicked; report each as a defect.
 # TYPE pod_reloader_webhook_panics_total counter
 pod_reloader_webhook_panics_total 1
 `), "pod_reloader_webhook_panics_total"))

@@ -156,13 +156,13 @@ func (h *Handler) refuse(w http.ResponseWriter, r *refused) {
 		outcome = outcomeBusy
 	}
 	h.metrics.decisions.WithLabelValues(ruleNone, outcome).Inc()
-	h.log.Info("refused a request", "outcome", outcome, "status", r.status, "reason", r.err.Error())
+	h.log.Info("Refused a request", "outcome", outcome, "status", r.status, "reason", r.err.Error())
 	http.Error(w, r.err.Error(), r.status)
 }
 
 func (h *Handler) write(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(body); err != nil {
-		h.log.V(1).Info("the caller did not wait for the answer", "reason", err.Error())
+		h.log.V(1).Info("Cannot write the response", "reason", err.Error())
 	}
 }

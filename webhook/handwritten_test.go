@@ -148,7 +148,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 			}
 			assert.Equal(t, old, asking.after(t, body, response), "it is not stored, and nothing else changes")
 			if tt.stale {
-				assert.Contains(t, strings.Join(response.Warnings, "\n"), "stale request")
+				assert.Contains(t, strings.Join(response.Warnings, "\n"), "stale reload request")
 			}
 		})
 	}

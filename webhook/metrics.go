@@ -42,16 +42,16 @@ func newMetrics() *metrics {
 	return &metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pod_reloader_webhook_decisions_total",
-			Help: "Admission requests by the rule that decided them and what became of them.",
+			Help: "Admission requests, by rule and outcome.",
 		}, []string{"rule", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pod_reloader_webhook_duration_seconds",
-			Help:    "Time from the arrival of an admission request to its decision, reads of configuration included.",
+			Help:    "Time from the arrival of an admission request to its decision, live reads included.",
 			Buckets: []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5},
 		}, []string{"rule"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pod_reloader_webhook_panics_total",
-			Help: "Admission requests that passed because deciding them panicked: each is a defect to report.",
+			Help: "Admission requests that passed because their decision panicked; report each as a defect.",
 		}),
 	}
 }
