@@ -49,7 +49,7 @@ func TestRightsToWatchAreWithdrawn(t *testing.T) {
 	patiently(s, "an Event", func() error { return installationEvent(s, "WatchFailing") })
 	output, err := in.Why(t.Context(), "deployment/web", "-n", s.Namespace)
 	require.NoError(t, err)
-	assert.Contains(t, output, "pod-reloader is partly blind")
+	assert.Contains(t, output, "A watch of pod-reloader fails")
 
 	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
 	role.Rules = rules

@@ -88,7 +88,7 @@ func TestMisplacedAnnotationsAreTold(t *testing.T) {
 	s := stage(t)
 	user, heard := s.Warned()
 	user.Deployment("singular", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/configmap": "app"}})
-	assert.Contains(t, strings.Join(heard.Take(), "\n"), `it is called "pod-reloader.cs.sap.com/configmaps"`)
+	assert.Contains(t, strings.Join(heard.Take(), "\n"), `use "pod-reloader.cs.sap.com/configmaps"`)
 	manifest := s.Manifest("Deployment", "template", fixture.Uses{})
 	template := manifest.Object["spec"].(map[string]any)["template"].(map[string]any)
 	template["metadata"].(map[string]any)["annotations"] = map[string]any{fixture.Secrets: "db"}

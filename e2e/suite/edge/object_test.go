@@ -63,7 +63,7 @@ func TestRequiredObjectComesAndGoes(t *testing.T) {
 	s.SetConfigMap("there", "key", "2")
 	s.Settled()
 	for _, w := range workloads {
-		s.AssertChanges(w, 0, "pods that restart now could not start")
+		s.AssertChanges(w, 0, "new pods could not start")
 	}
 	s.Secret("later", fixture.Data{"key": "2"})
 	once(s, workloads, 1, "what was held, and the Secret's new content, are one restart")

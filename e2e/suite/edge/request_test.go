@@ -33,7 +33,7 @@ func TestPurgedRequestIsNoSuccess(t *testing.T) {
 		})
 		require.NoError(t, err, name)
 		assert.Equal(t, poke.Purged, result.Outcome, name)
-		assert.Contains(t, strings.Join(heard.Take(), " "), "dropped this request for a reload", name)
+		assert.Contains(t, strings.Join(heard.Take(), " "), "removed this reload request", name)
 		s.Settled()
 		s.AssertChanges(w, 0, "a purge restarts nothing")
 	}
@@ -85,6 +85,6 @@ func TestMisspeltAnnotationsAreTold(t *testing.T) {
 	} {
 		manifest := s.Manifest("Deployment", "web", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelt: "app"}})
 		require.NoError(t, user.Create(t.Context(), manifest, client.DryRunAll))
-		assert.Contains(t, strings.Join(heard.Take(), " "), `it is called "pod-reloader.cs.sap.com/`+right+`"`, misspelt)
+		assert.Contains(t, strings.Join(heard.Take(), " "), `use "pod-reloader.cs.sap.com/`+right+`"`, misspelt)
 	}
 }

@@ -180,7 +180,7 @@ func why(t *testing.T, s *fixture.Fixture) {
 	in := s.Installation
 	for of, tells := range map[string]string{
 		"deployment/web": "configmap/app", "statefulset/web": "configmap/app", "daemonset/web": "configmap/app", "cronjob/web": "configmap/app",
-		"deployment/held": "ReloadHeld: reload held: pods that restart now could not start: secret/one deleted",
+		"deployment/held": "ReloadHeld: reload held: new pods could not start: secret/one deleted",
 	} {
 		output, err := in.WhyAs(t.Context(), in.Identity(), of, "-n", s.Namespace)
 		require.NoError(t, err)
@@ -315,7 +315,7 @@ func TestSecretThatMayNotBeRead(t *testing.T) {
 	heard.Take()
 	answer := patchWorkload(user, poor, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	assert.Equal(t, stamped, fixture.TemplateAnnotations(answer), "a write passes with the last good state")
-	assert.Contains(t, strings.Join(heard.Take(), "\n"), "pod-reloader left the config-hash as it was", "and with a warning")
+	assert.Contains(t, strings.Join(heard.Take(), "\n"), "pod-reloader did not update the config-hash", "and with a warning")
 	once(s, rich, 1, "the failures of another workload are nothing to it")
 	s.RequireChanges(poor, 1, "only its user's release")
 

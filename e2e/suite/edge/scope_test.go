@@ -139,7 +139,7 @@ func explained(inside, outside *fixture.Fixture, reason, flag string) {
 	in := inside.Installation
 	output, err := in.Why(outside.Context(), "deployment/web", "-n", outside.Namespace, flag)
 	require.NoError(outside, err)
-	assert.Contains(outside, output, "nothing is due (not looked after: "+reason)
+	assert.Contains(outside, output, "nothing is due (not handled: "+reason)
 	output, err = in.WhyAs(inside.Context(), in.Identity(), "deployment/web", "-n", inside.Namespace, flag)
 	require.NoError(inside, err)
 	assert.Contains(inside, output, "nothing is due (the pods have the current configuration)")

@@ -47,7 +47,7 @@ subjects:
 	}
 	require.Len(t, problems, 4, "one line for each right that is missing: %s", output)
 	assert.Contains(t, problems[0], "the digest key cannot be read")
-	assert.Contains(t, problems[1], "whether --namespace-selector selects the namespace cannot be told")
-	assert.Contains(t, problems[2], "why an attempt failed cannot be told, since the Events cannot be listed")
-	assert.Contains(t, problems[3], "whether the watches of pod-reloader work cannot be told")
+	assert.Contains(t, problems[1], "cannot check --namespace-selector")
+	assert.Contains(t, problems[2], "cannot show failed attempts, since the Events cannot be listed")
+	assert.Contains(t, problems[3], "cannot show failing watches")
 }

@@ -251,7 +251,7 @@ func (f *fleet) keys(in *installation.Installation) {
 	require.NoError(f, in.StartAll(f.Patiently()))
 	f.nothing("the loss of the digest key")
 	for _, w := range f.workloads {
-		f.AwaitEvent(w, "RecordAdopted", "which is gone")
+		f.AwaitEvent(w, "RecordAdopted", "is lost")
 	}
 	f.everything("a change after the loss of the digest key")
 }
@@ -263,7 +263,7 @@ func (f *fleet) upgrade(in *installation.Installation) {
 	for _, replica := range old {
 		_, err := in.AddReplica(f.Patiently(), installation.ReplicaOptions{Args: []string{"--log-level=debug"}})
 		require.NoError(f, err)
-		f.nothing("replicas of two versions beside each other")
+		f.nothing("old and new replicas beside each other")
 		require.NoError(f, in.RemoveReplica(f.Patiently(), replica))
 	}
 	f.nothing("an upgrade")

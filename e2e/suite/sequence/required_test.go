@@ -34,7 +34,7 @@ func TestRequiredSecretDeletedAndCreatedAgainRestartsNothing(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
 	s.AwaitEvent(w, "ReloadHeld", "secret/db", "could not start")
 	s.Settled()
-	s.RequireChanges(w, 0, "pods that restart now could not start")
+	s.RequireChanges(w, 0, "new pods could not start")
 	s.Secret("db", fixture.Data{"password": "1"})
 	s.Settled()
 	s.RequireChanges(w, 0, "it is back with the same content")

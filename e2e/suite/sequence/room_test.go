@@ -31,7 +31,7 @@ func TestWriteThatWouldFitWithoutOurMarks(t *testing.T) {
 	stored := s.Get(w)
 	assert.LessOrEqual(t, size(stored), limit)
 	assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigRecord)
-	assert.Contains(t, strings.Join(heard.Take(), " "), "no room to record")
+	assert.Contains(t, strings.Join(heard.Take(), " "), "too large to record")
 	s.Settled()
 	s.RequireChanges(w, 1, "an annotation is no release")
 	s.SetConfigMap("app", "key", "3")

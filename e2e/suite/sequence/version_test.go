@@ -20,7 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// An upgrade and its rollback: replicas of two versions, of which one gives config-hash another value, share the webhook
+// An upgrade and its rollback: replicas of one source, built as two versions, of which one has --hash=revision, share the webhook
 // and hand the loop to each other. No workload restarts for that, and neither undoes what the other has written.
 func TestReplicasOfTwoVersions(t *testing.T) {
 	t.Parallel()
