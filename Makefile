@@ -53,7 +53,7 @@ demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it
 cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSION=1.32: another version)
 	go run ./e2e/cmd/cluster
 
-# client-go then panics where somebody writes to an object that belongs to a cache.
+# client-go then panics when code writes to an object that belongs to a cache.
 test test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 .PHONY: test

@@ -2,6 +2,9 @@ package docs_test
 
 import (
 	"errors"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,24 +14,27 @@ import (
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("exit status 1")
+	prints := func(text string) expectation { return expectation{text: text} }
+	fails := func(text string) expectation { return expectation{text: text, fails: true} }
 	tests := map[string]struct {
-		reason, text string
-		got          result
-		wrong        string
+		reason   string
+		expected []expectation
+		got      result
+		wrong    string
 	}{
-		"Silent":     {"nothing is announced", "true", result{"anything", nil}, ""},
-		"Failed":     {"no failure is announced", "false", result{"sorry", failed}, "sorry"},
-		"Printed":    {"both texts, in this order", "a\n# prints: one\nb\n  # prints: two", result{"one two", nil}, ""},
-		"Unordered":  {"both texts, in another order", "# prints: one\n# prints: two", result{"two one", nil}, `"two" is announced`},
-		"Missing":    {"another text", "// prints: one", result{"two", nil}, `"one" is announced`},
-		"MeantToo":   {"the failure is the announced one", "# fails: sorry", result{"so sorry", failed}, ""},
-		"MeantOther": {"another failure is announced", "# fails: conflict", result{"not found", failed}, `"conflict" is announced`},
-		"Succeeded":  {"a failure is announced", "# fails: sorry", result{"sorry", nil}, "meant to fail"},
+		"Silent":     {"nothing is announced", nil, result{"anything", nil}, ""},
+		"Failed":     {"no failure is announced", nil, result{"sorry", failed}, "sorry"},
+		"Printed":    {"both texts, in this order", []expectation{prints("one"), prints("two")}, result{"one two", nil}, ""},
+		"Unordered":  {"both texts, in another order", []expectation{prints("one"), prints("two")}, result{"two one", nil}, `"two" is announced`},
+		"Missing":    {"another text", []expectation{prints("one")}, result{"two", nil}, `"one" is announced`},
+		"MeantToo":   {"the failure is the announced one", []expectation{fails("sorry")}, result{"so sorry", failed}, ""},
+		"MeantOther": {"another failure is announced", []expectation{fails("conflict")}, result{"not found", failed}, `"conflict" is announced`},
+		"Succeeded":  {"a failure is announced", []expectation{fails("sorry")}, result{"sorry", nil}, "meant to fail"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := compare(test.text, test.got)
+			err := compare(test.expected, test.got)
 			if test.wrong == "" {
 				assert.NoError(t, err, test.reason)
 				return
@@ -50,4 +56,34 @@ func TestParsePage(t *testing.T) {
 	assert.NotContains(t, p.prose, "no heading")
 	_, closed = parsePage("x.md", "```sh\n")
 	assert.False(t, closed, "the end of the block is missing")
+}
+
+func TestParsePageReadsHiddenStepsAndExpectations(t *testing.T) {
+	t.Parallel()
+	p, closed := parsePage("x.md", "<!-- run: one -->\n```sh\ntwo\n```\n<!-- prints: 2 -->\n<!-- fails: too -->\n<!-- run\nthree\nfour\n-->\nend\n")
+	assert.True(t, closed)
+	assert.Equal(t, []block{
+		{page: "x.md", language: "sh", text: "one\n", line: 1},
+		{page: "x.md", language: "sh", text: "two\n", line: 2, expected: []expectation{{text: "2"}, {text: "too", fails: true}}},
+		{page: "x.md", language: "sh", text: "three\nfour\n", line: 7},
+	}, p.blocks)
+	assert.Equal(t, "end", strings.TrimSpace(p.prose), "the page does not show them")
+	_, closed = parsePage("x.md", "<!-- run\nthree\n")
+	assert.False(t, closed, "the end of the step is missing")
+}
+
+// A comment of another form would be a step that is never run, or an output that is never compared.
+func TestPagesHaveNoMalformedComments(t *testing.T) {
+	t.Parallel()
+	known := []*regexp.Regexp{notRun, expected, hiddenLine, hiddenBegin}
+	for _, p := range pages(t) {
+		for line := range strings.SplitSeq(p.text, "\n") {
+			line = strings.TrimSpace(line)
+			is := func(form *regexp.Regexp) bool { return form.MatchString(line) }
+			assert.True(t, !strings.HasPrefix(line, "<!--") || slices.ContainsFunc(known, is), "%s: %s", p.name, line)
+		}
+		for _, b := range p.blocks {
+			assert.NotContains(t, b.text, "# prints:", "%s line %d: write <!-- prints: … --> after the block", p.name, b.line)
+		}
+	}
 }

@@ -5,7 +5,13 @@
 // What a page's author has to know: a fenced block is sh, go, yaml, text or mermaid. The blocks of a page are run in their
 // order, each by a shell of its own in a directory that has manifests/ and chart/, as the administrator of a cluster that
 // pod-reloader is installed in (docs/installing.md: that has cert-manager). A yaml block that begins with "# NAME.yaml" is
-// stored under that name. In sh and go, a comment "prints: TEXT" announces output, in this order, and "fails: TEXT" that
-// of a block that is meant to fail. A block that cannot be run here has the line <!-- not run: REASON --> before it and
-// stands in the list of exceptions in run_test.go.
+// stored under that name.
+//
+// HTML comments, which the page does not show, say the rest, each on lines of its own:
+//
+//	<!-- prints: TEXT -->        after a block: its output has this text, and those of further comments in their order
+//	<!-- fails: TEXT -->         after a block: it fails, and its output has this text
+//	<!-- run: COMMAND -->        a step that only the test needs: a namespace, a wait, the end of an example
+//	<!-- run ⏎ COMMANDS ⏎ -->    the same on several lines
+//	<!-- not run: REASON -->     before a block that cannot be run here; run_test.go lists these exceptions
 package docs

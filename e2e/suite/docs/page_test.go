@@ -24,19 +24,32 @@ type page struct {
 	prose string
 }
 
-// block is a fenced part of a page.
+// block is a fenced part of a page, or a step that the page does not show.
 type block struct {
 	page, language, text string
 	line                 int
-	// reason says why the block is not run: <!-- not run: reason --> stands before it.
+	// reason says why the block is not run: <!-- not run: reason --> is before it.
 	reason string
+	// expected is what the comments after the block require of it.
+	expected []expectation
+}
+
+// expectation is a required output of a block: <!-- prints: text --> or <!-- fails: text --> after it.
+type expectation struct {
+	text  string
+	fails bool
 }
 
 var (
-	fence   = regexp.MustCompile("^\\s*```(\\S*)\\s*$")
-	notRun  = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
-	heading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
-	outside = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	fence    = regexp.MustCompile("^\\s*```(\\S*)\\s*$")
+	notRun   = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
+	expected = regexp.MustCompile(`^<!-- (prints|fails): (.+) -->$`)
+	// A step that only the test needs, on one line or on several.
+	hiddenLine  = regexp.MustCompile(`^<!-- run: (.+) -->$`)
+	hiddenBegin = regexp.MustCompile(`^<!-- run$`)
+	hiddenEnd   = regexp.MustCompile(`^-->$`)
+	heading     = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	outside     = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
 // pages reads README.md and all of docs/.
@@ -61,34 +74,53 @@ func readPage(t *testing.T, name string) page {
 	return p
 }
 
-// parsePage also tells whether every fenced block is closed.
+// parsePage reads a page, and returns false if a fenced block or a hidden step has no end.
 func parsePage(name, text string) (p page, closed bool) {
 	p = page{name: name, text: text}
 	var open *block
+	end := fence
 	var prose []string
 	before := ""
 	for n, line := range strings.Split(p.text, "\n") {
+		trimmed := strings.TrimSpace(line)
 		match := fence.FindStringSubmatch(line)
 		switch {
-		case match != nil && open == nil:
-			open = &block{page: name, language: match[1], line: n + 1}
-			if marker := notRun.FindStringSubmatch(before); marker != nil {
-				open.reason = marker[1]
-			}
-		case match != nil:
+		case open != nil && end.MatchString(trimmed):
 			p.blocks = append(p.blocks, *open)
 			open = nil
 		case open != nil:
 			open.text += line + "\n"
-		default:
+		case match != nil:
+			open, end = &block{page: name, language: match[1], line: n + 1}, fence
+			if marker := notRun.FindStringSubmatch(before); marker != nil {
+				open.reason = marker[1]
+			}
+		case hiddenBegin.MatchString(trimmed):
+			open, end = &block{page: name, language: "sh", line: n + 1}, hiddenEnd
+		case !p.readComment(trimmed, n+1):
 			prose = append(prose, line)
 		}
-		if strings.TrimSpace(line) != "" {
-			before = strings.TrimSpace(line)
+		if trimmed != "" {
+			before = trimmed
 		}
 	}
 	p.prose = strings.Join(prose, "\n")
 	return p, open == nil
+}
+
+// readComment takes a comment that is a step of its own, or that requires something of the block before it.
+func (p *page) readComment(line string, n int) bool {
+	if match := hiddenLine.FindStringSubmatch(line); match != nil {
+		p.blocks = append(p.blocks, block{page: p.name, language: "sh", text: match[1] + "\n", line: n})
+		return true
+	}
+	match := expected.FindStringSubmatch(line)
+	if match == nil || len(p.blocks) == 0 {
+		return false
+	}
+	last := &p.blocks[len(p.blocks)-1]
+	last.expected = append(last.expected, expectation{text: match[2], fails: match[1] == "fails"})
+	return true
 }
 
 // anchors are those that GitHub gives the headings of a page.
