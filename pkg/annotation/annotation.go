@@ -1,7 +1,7 @@
 // Package annotation reads what users ask for in the annotations of a workload, in whichever dialect, into one Intent.
 //
 // It is one of the pure packages, above reference. What is wrong in an annotation is a Problem, a value and not an
-// error: the valid rest still works, and the caller tells the user by an admission warning and an Event.
+// error: the valid rest still works, and the caller reports it by an admission warning and an Event.
 package annotation
 
 import (
@@ -88,7 +88,7 @@ func (i Intent) Refs() []reference.Ref {
 	return slices.SortedFunc(maps.Keys(i.Tracked), reference.Ref.Compare)
 }
 
-// SameLists tells whether SAP's two lists name the same, whatever the order and the repetitions.
+// SameLists reports whether SAP's two lists name the same, whatever the order and the repetitions.
 func (i Intent) SameLists(o Intent) bool {
 	return sameSet(i.ConfigMaps, o.ConfigMaps) && sameSet(i.Secrets, o.Secrets)
 }

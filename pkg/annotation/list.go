@@ -49,7 +49,7 @@ func readList(value string, required func() map[string]bool) nameList {
 	return l
 }
 
-// valid tells whether a name is possible, and takes an impossible one in as a Problem.
+// valid reports whether a name is possible, and takes an impossible one in as a Problem.
 func (l *nameList) valid(position int, name string) bool {
 	if reference.IsName(name) {
 		return true
@@ -69,7 +69,7 @@ func items(value string) iter.Seq[string] {
 	}
 }
 
-// longerThan tells whether a list has more than so many items.
+// longerThan reports whether a list has more than so many items.
 func longerThan(value string, most int) bool {
 	n := 0
 	for range items(value) {

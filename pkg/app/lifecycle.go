@@ -75,7 +75,7 @@ func (l *lifecycle) stop(serving context.Context, reason error) {
 	}
 }
 
-// loopEnded explains a manager that stopped without having been told to.
+// loopEnded explains a manager that stopped although its context has not ended.
 func loopEnded(err error) error {
 	if err == nil {
 		return errors.New("the manager stopped by itself")

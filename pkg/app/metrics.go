@@ -11,10 +11,10 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// observed is what the program's own gauges tell.
+// observed is what the program's own gauges report.
 type observed struct {
 	version string
-	// synced tells whether the loop sees the cluster.
+	// synced reports whether the loop sees the cluster.
 	synced func() bool
 	// waiting counts the live reads that wait for others to end.
 	waiting func() int

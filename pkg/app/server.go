@@ -19,7 +19,7 @@ import (
 const defaultInFlight = 5 * time.Second
 
 // How long a caller may take: any pod can reach the webhook's port, and one that says or takes nothing must not hold what
-// answers it. The API server waits for 3 s, and whoever scrapes metrics for some more.
+// answers it. The API server waits for 3 s, a scraper of metrics longer.
 const (
 	// readTimeout bounds the reading of a request.
 	readTimeout = 10 * time.Second

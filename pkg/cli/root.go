@@ -22,7 +22,7 @@ func commands(p Process) []*cobra.Command {
 }
 
 // newRoot returns the command that runs the manager, with the tools below it. It parses its flags itself, so that all
-// that is wrong is told at once.
+// that is wrong is reported at once.
 func newRoot(p Process) *cobra.Command {
 	flags := options.NewFlags()
 	root := &cobra.Command{

@@ -38,7 +38,7 @@ func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructure
 }
 
 // warnings are the Warning Events that pod-reloader has sent about a workload. Without the right to list them the Report
-// tells less, so that is no error of the command.
+// has less to say, so that is no error of the command.
 func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured) ([]explain.Warning, error) {
 	list := &eventsv1.EventList{}
 	err := c.List(ctx, list, client.InNamespace(u.GetNamespace()), client.MatchingFields{

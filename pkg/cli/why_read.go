@@ -18,7 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// ring reads the digest keys. Without them the Report tells less, so that is no error.
+// ring reads the digest keys. Without them the Report has less to say, so that is no error.
 func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, error) {
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, types.NamespacedName{Namespace: f.keyNamespace, Name: f.key}, secret); err != nil {

@@ -46,7 +46,7 @@ func (t target) in(kinds workload.Kinds) (workload.Kind, error) {
 }
 
 // kind returns the kind of the target, among those of the flags and of the configuration. A configuration that cannot be
-// read is only a problem to be told of where the kind is known without it.
+// read is only a problem to report if the kind is known without it.
 func (q question) kind(ctx context.Context, config *rest.Config) (kind workload.Kind, problem, err error) {
 	if q.selection.Configuration.IsZero() {
 		kind, err = q.target.in(q.selection.Kinds)

@@ -107,7 +107,7 @@ func (r *reader) workloadKind(path *field.Path, value any) (workload.Kind, bool)
 	}
 	kind, faults := workload.NewKind(schema.GroupVersionKind{Group: group, Version: version, Kind: name}, template)
 	for _, fault := range faults {
-		// What is not there was told of by its own rule.
+		// A missing field is reported by its own rule.
 		if s, at := given(fault.Part, apiVersion, name, template); s != "" {
 			r.add(field.Invalid(path.Child(at), shorten(s), fault.Reason+hint[at]))
 		}

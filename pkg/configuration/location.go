@@ -52,7 +52,7 @@ func oneLine(wrong []error) error {
 	return errors.New(strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 }
 
-// IsZero tells that there is no configuration.
+// IsZero reports whether there is no configuration.
 func (l Location) IsZero() bool { return l == Location{} }
 
 // String returns the text form that ParseLocation reads.

@@ -75,7 +75,7 @@ type reader struct{ faults field.ErrorList }
 
 func (r *reader) add(fault *field.Error) { r.faults = append(r.faults, fault) }
 
-// known tells of fields that nobody reads, in their order.
+// known reports unknown fields, in their order.
 func (r *reader) known(path *field.Path, fields map[string]any, names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(names, name) {

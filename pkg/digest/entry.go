@@ -3,7 +3,7 @@
 //
 // It is one of the pure packages, above reference and below record. Nothing in it reads, waits or logs. What it
 // computes is durable: it is stored on workloads and compared with what a later version computes. Golden vectors in
-// testdata pin it; whoever has to change one raises the version tag here and the version of the Record text, and lets
+// testdata pin it; a change of one raises the version tag here and the version of the Record text, and lets
 // version N read N−1.
 package digest
 

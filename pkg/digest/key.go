@@ -26,7 +26,7 @@ const keySize = 32
 // computed under it.
 type Key struct {
 	ID KeyID
-	// secret is behind a function because fmt does not ask the unexported fields of somebody else's struct how they
+	// secret is behind a function because fmt does not ask the unexported fields of another struct how they
 	// want to be printed, and follows pointers under some verbs. A function is opaque to all that reflects.
 	secret func() []byte
 }
@@ -118,12 +118,12 @@ func (r Ring) Keys() []Key {
 	return slices.Clone(r.keys)
 }
 
-// Equal tells whether both hold the same keys in the same order.
+// Equal reports whether both hold the same keys in the same order.
 func (r Ring) Equal(o Ring) bool {
 	return slices.EqualFunc(r.keys, o.keys, Key.equal)
 }
 
-// Empty tells whether there is no key at all.
+// Empty reports whether there is no key at all.
 func (r Ring) Empty() bool {
 	return len(r.keys) == 0
 }

@@ -59,7 +59,7 @@ func (m Message) Event(name string) *eventsv1.Event {
 	}
 }
 
-// Name returns the name of an Event about an object that is made of what tells the Event from all others: the same words
+// Name returns the name of an Event about an object that is made of what distinguishes the Event from all others: the same words
 // give the same name, in every process.
 func Name(object string, words ...string) string {
 	sum := sha256.New()

@@ -31,7 +31,7 @@ type Input struct {
 	Unread map[reference.Ref]error
 	// Ring is empty where the reader has no right to the digest keys: contents can then not be compared.
 	Ring digest.Ring
-	// NoKey says why there is no digest key for anybody, so that nothing can be compared; empty where there is one, or where the
+	// NoKey says why there is no digest key at all, so that nothing can be compared; empty where there is one, or where the
 	// reader merely has no right to it.
 	NoKey string
 	// Blind is what the installation has reported of watches that fail; nil if they work.
@@ -61,7 +61,7 @@ type Report struct {
 	ConfigHash string `json:"configHash,omitempty"`
 	// Configuration has a row for every tracked config object.
 	Configuration []Row `json:"configuration"`
-	// LastReload tells of the last reload; nil if none is known for the present template.
+	// LastReload is the last reload; nil if none is known for the present template.
 	LastReload *LastReload `json:"lastReload,omitempty"`
 	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
 	// not done.
@@ -92,7 +92,7 @@ type Row struct {
 	Now string `json:"now"`
 	// Differs is created, modified, deleted, "" or unknown.
 	Differs string `json:"differs,omitempty"`
-	// Required tells that pods cannot start without the object.
+	// Required is true if pods cannot start without the object.
 	Required bool `json:"required,omitempty"`
 }
 
@@ -267,7 +267,7 @@ func lastReload(in Input) *LastReload {
 
 func age(now, then time.Time) string { return now.Sub(then).Truncate(time.Second).String() }
 
-// warnings returns the newest Warning for each reason, newest first. What was told before the last reload is done with.
+// warnings returns the newest Warning for each reason, newest first. Those before the last reload are left out.
 func warnings(in Input, last *LastReload) []Warning {
 	newest := slices.SortedStableFunc(slices.Values(in.Warnings), func(a, b Warning) int { return b.Time.Compare(a.Time) })
 	var told []Warning

@@ -83,7 +83,7 @@ func (f *Flags) ownNamespace(p *problems, env Environment) string {
 	return namespace
 }
 
-// installationName returns the name that tells installations in one namespace apart.
+// installationName returns the name that distinguishes installations in one namespace.
 func (f *Flags) installationName(p *problems, env Environment) string {
 	name := cmp.Or(f.installation, deploymentOf(env.Getenv("POD_NAME")), "pod-reloader")
 	if err := reference.ValidName(name); err != nil {

@@ -19,7 +19,7 @@ type Logging struct {
 }
 
 // Logger returns a logger that writes every line it is given: unlike zap's usual one it does not drop lines that come
-// often, since each tells of another workload.
+// often, since each is about another workload.
 func (l Logging) Logger(to io.Writer) logr.Logger {
 	sink := zapcore.Lock(zapcore.AddSync(to))
 	core := zapcore.NewCore(l.encoder, sink, l.level)
@@ -72,7 +72,7 @@ func choose(development bool, yes, no zapcore.Level) zapcore.LevelEnabler {
 	return no
 }
 
-// parseLevel reads a level as zap's flag does: more is told with debug, and still more with higher numbers.
+// parseLevel reads a level as zap's flag does: debug logs more, and higher numbers still more.
 func parseLevel(s string) (zapcore.LevelEnabler, error) {
 	switch s {
 	case "debug":

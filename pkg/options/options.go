@@ -29,7 +29,7 @@ type Options struct {
 	Webhook         Webhook
 	Election        Election
 	Selection       Selection
-	// Pod is the one that the program runs in, as far as the environment tells.
+	// Pod is the one that the program runs in, as far as the environment says.
 	Pod    Pod
 	Reload Reload
 	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.

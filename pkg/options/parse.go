@@ -79,7 +79,7 @@ func (f *Flags) set(flag *pflag.Flag, value string) error {
 		return nil
 	}
 	if want, ok := wanted[flag.Value.Type()]; ok {
-		// pflag leaves a zero behind, which might be out of range and be told of as well.
+		// pflag leaves a zero behind, which might be out of range and be reported as well.
 		_ = flag.Value.Set(flag.DefValue)
 		return fmt.Errorf("%q: want %s", value, want)
 	}
@@ -90,7 +90,7 @@ func (f *Flags) set(flag *pflag.Flag, value string) error {
 	return fmt.Errorf("%q: %w", value, err)
 }
 
-// unknown names the flag that somebody may have meant.
+// unknown names the flag that was probably meant.
 func (f *Flags) unknown(name string) error {
 	best, distance := "", 3
 	f.all.VisitAll(func(known *pflag.Flag) {

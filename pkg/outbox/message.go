@@ -53,7 +53,7 @@ type item struct {
 
 	// ends is when its life ends, due when the next attempt may be made.
 	ends, due time.Time
-	// order tells items that are due at the same time apart.
+	// order distinguishes items that are due at the same time.
 	order    int64
 	attempts int
 	unclear  bool

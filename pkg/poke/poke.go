@@ -33,7 +33,7 @@ type Request struct {
 	// revision digest, or digest.Live, which is bound to the Generation even if that is 0.
 	Digest string
 	// Generation of the workload that was looked at; 0 leaves it open. For another generation the webhook takes the
-	// request for stale and purges it. Without it, Reloaded cannot be told from a reload by the same digest before.
+	// request for stale and purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
 	Generation int64
 	// Keys are the annotations of the installation; the zero value has the default prefix.
 	Keys annotation.Keys
@@ -138,12 +138,12 @@ func Judge(answer metav1.Object, r Request) Result {
 	}
 }
 
-// provenBy tells whether a reload was made with the digest.
+// provenBy reports whether a reload was made with the digest.
 func (r Request) provenBy(last record.LastReload) bool {
 	return r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest
 }
 
-// recordedBy tells whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that
+// recordedBy reports whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that
 // it belongs to, or because it belongs to the hash of a reload that the digest has proven.
 func (r Request) recordedBy(text string, proven bool, reloaded string) bool {
 	rec, err := record.Parse(text)
@@ -154,7 +154,7 @@ func (r Request) recordedBy(text string, proven bool, reloaded string) bool {
 	return hash == r.Digest || rec.BelongsTo(r.Digest) || proven && rec.BelongsTo(reloaded)
 }
 
-// classify tells the rejections of the webhook from every other failure.
+// classify distinguishes the rejections of the webhook from every other failure.
 func classify(err error) Outcome {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

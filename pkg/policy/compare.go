@@ -120,7 +120,7 @@ func compareHash(in Input) findings {
 	}
 	key, ours := digest.KeyOf(in.Known.Hash)
 	if _, owned := in.Ring.Key(key); !ours || !owned {
-		// Another program's hash, one under a lost key, or SAP's digest, which tells equality only.
+		// Another program's hash, one under a lost key, or SAP's digest, which shows equality only.
 		f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
 		return f
 	}
@@ -144,12 +144,12 @@ func (in Input) revision() string {
 	return digest.Revision(in.Namespace, in.Intent.ConfigMaps, in.Intent.Secrets, in.Current)
 }
 
-// observed tells whether anything is known of an object. Where nothing may be watched, the state is the zero one.
+// observed reports whether anything is known of an object. Where nothing may be watched, the state is the zero one.
 func observed(state digest.State) bool {
 	return complete(state) || state.UID != ""
 }
 
-// complete tells whether all is known of an object, its content included.
+// complete reports whether all is known of an object, its content included.
 func complete(state digest.State) bool {
 	return state.Absent || state.Entries != nil
 }

@@ -210,7 +210,7 @@ func (w wire) check() error {
 	return nil
 }
 
-// isWord tells whether a text is short and consists of visible ASCII characters; empty is one too.
+// isWord reports whether a text is short and consists of visible ASCII characters; empty is one too.
 func isWord(s string) bool {
 	return len(s) <= maxWord && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }

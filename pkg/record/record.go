@@ -27,7 +27,7 @@ type Item struct {
 	Hint string
 }
 
-// Absent tells whether the object was recorded as not there.
+// Absent reports whether the object was recorded as not there.
 func (i Item) Absent() bool { return i.Entry == "" }
 
 // ItemOf returns the Item of a live state. It is false where the content was not read under the key.
@@ -79,14 +79,14 @@ func Binding(hash string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// BelongsTo tells whether the Record is that of a template with the given config-hash ("" for none).
+// BelongsTo reports whether the Record is that of a template with the given config-hash ("" for none).
 func (r Record) BelongsTo(hash string) bool { return r.Hash == Binding(hash) }
 
-// Empty tells whether nothing is known.
+// Empty reports whether nothing is known.
 func (r Record) Empty() bool { return len(r.items) == 0 && r.compact == nil }
 
 // Items returns what is recorded of the given Refs. A Ref that has no item is unknown. A compact Record has no names:
-// of Refs that it cannot tell apart none has an item.
+// of Refs that it cannot distinguish none has an item.
 func (r Record) Items(refs []reference.Ref) map[reference.Ref]Item {
 	if r.compact != nil {
 		return r.compact.of(refs)

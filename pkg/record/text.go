@@ -190,12 +190,12 @@ func (i Item) appendTo(b []byte) []byte {
 	return b
 }
 
-// isHex tells whether s consists of exactly so many lower-case hex digits.
+// isHex reports whether s consists of exactly so many lower-case hex digits.
 func isHex(s string, digits int) bool {
 	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// isToken tells whether s consists of 1 to 64 letters and digits. resourceVersions are numbers, but a client must not
+// isToken reports whether s consists of 1 to 64 letters and digits. resourceVersions are numbers, but a client must not
 // rely on it.
 func isToken(s string) bool {
 	if s == "" || len(s) > maxToken {

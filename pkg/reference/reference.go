@@ -66,7 +66,7 @@ const MaxTracked = 1000
 // maxName is the API server's limit for the name of a ConfigMap or a Secret, in bytes.
 const maxName = 253
 
-// ValidName tells whether a ConfigMap or a Secret can have this name: the API server admits DNS-1123 subdomains of at
+// ValidName reports whether a ConfigMap or a Secret can have this name: the API server admits DNS-1123 subdomains of at
 // most 253 bytes. The error quotes the name (bounded) and says what is wrong with it. It takes one pass.
 func ValidName(name string) error {
 	if name == "" {
@@ -94,7 +94,7 @@ func ValidName(name string) error {
 	return nil
 }
 
-// IsName tells whether ValidName has nothing to say about a name, without the cost of saying it.
+// IsName reports whether ValidName has nothing to say about a name, without the cost of saying it.
 func IsName(name string) bool {
 	if len(name) > maxName {
 		return false

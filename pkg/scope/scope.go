@@ -25,13 +25,13 @@ type Scope struct {
 	ObjectSelector labels.Selector
 }
 
-// Object tells whether a workload with these labels in this namespace is in scope, as far as that can be told without
+// Object reports whether a workload with these labels in this namespace is in scope, as far as that is known without
 // the namespace's own labels: for those, ask Namespace.
 func (s Scope) Object(namespace string, objectLabels map[string]string) bool {
 	return s.named(namespace) && matches(s.ObjectSelector, objectLabels)
 }
 
-// Namespace tells whether a namespace with these labels is in scope.
+// Namespace reports whether a namespace with these labels is in scope.
 func (s Scope) Namespace(name string, namespaceLabels map[string]string) bool {
 	return s.named(name) && matches(s.NamespaceSelector, namespaceLabels)
 }
@@ -52,12 +52,12 @@ func (s Scope) Outside(namespace string, namespaceLabels, objectLabels map[strin
 	}
 }
 
-// SelectsNamespaces tells whether labels of namespaces matter, so that somebody has to watch them.
+// SelectsNamespaces reports whether labels of namespaces matter, so that they must be watched.
 func (s Scope) SelectsNamespaces() bool {
 	return s.NamespaceSelector != nil && !s.NamespaceSelector.Empty()
 }
 
-// LooksAt tells whether the label of a workload with this key matters for Object.
+// LooksAt reports whether the label of a workload with this key matters for Object.
 func (s Scope) LooksAt(objectLabel string) bool {
 	if s.ObjectSelector == nil {
 		return false

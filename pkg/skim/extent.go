@@ -5,11 +5,11 @@ import "bytes"
 // extent finds the end of one JSON value, whose text may come in pieces.
 type extent struct {
 	begun bool
-	// scalar tells that the value is a number, true, false or null: its end is where another character begins.
+	// scalar is true if the value is a number, true, false or null: its end is where another character begins.
 	scalar bool
 	// depth is the number of brackets that are open.
 	depth int
-	// quoted tells that the text is inside a string, escaped that its next byte is.
+	// quoted is true inside a string, escaped if its next byte is escaped.
 	quoted, escaped bool
 }
 
@@ -69,7 +69,7 @@ func (e *extent) string(piece []byte) int {
 	return quote + 1
 }
 
-// delimits tells whether a character cannot be part of a number or a literal.
+// delimits reports whether a character cannot be part of a number or a literal.
 func delimits(c byte) bool {
 	switch c {
 	case ',', ':', '}', ']', '{', '[', '"', ' ', '\t', '\r', '\n':

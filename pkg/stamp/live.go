@@ -25,7 +25,7 @@ type Live struct {
 	Now time.Time
 }
 
-// hasLists tells whether there are lists over which SAP's digest is published.
+// hasLists reports whether there are lists over which SAP's digest is published.
 func (r Request) hasLists() bool {
 	return len(r.New.Intent.ConfigMaps)+len(r.New.Intent.Secrets) > 0
 }
@@ -35,7 +35,7 @@ func (d *draft) revision() string {
 	return digest.Revision(d.live.Namespace, d.New.Intent.ConfigMaps, d.New.Intent.Secrets, d.live.States)
 }
 
-// proves tells whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
+// proves reports whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
 // revision digest.
 func (d *draft) proves(given string) bool {
 	states := digest.Subset(d.live.States, d.tracked())

@@ -72,7 +72,7 @@ func (m Marks) put(from Marks, slots ...Slot) {
 	}
 }
 
-// same tells whether some slots hold the same in both, absence included.
+// same reports whether some slots hold the same in both, absence included.
 func (m Marks) same(other Marks, slots ...Slot) bool {
 	for _, s := range slots {
 		a, okA := m[s]
@@ -84,7 +84,7 @@ func (m Marks) same(other Marks, slots ...Slot) bool {
 	return true
 }
 
-// sameStamp tells whether both have the same marks on the template.
+// sameStamp reports whether both have the same marks on the template.
 func (m Marks) sameStamp(other Marks) bool { return m.same(other, Hash, Restart) }
 
 // Known returns the configuration that the pods of a workload with these marks are known to have.

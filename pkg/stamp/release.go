@@ -80,7 +80,7 @@ func (d *draft) keep(borne Marks) {
 	d.Stamped = !d.Marks.sameStamp(d.Old.Marks)
 }
 
-// moved tells whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
+// moved reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
 // that both have: the hash is then over other Refs. Opting in through another dialect than SAP's adopts instead, as long
 // as there is no hash.
 func (r Request) moved(known policy.Known) bool {

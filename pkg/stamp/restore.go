@@ -73,14 +73,14 @@ func standOrRestore(d *draft) bool {
 	return restore(d)
 }
 
-// reloadedWithoutStamp tells whether the write reports a reload that needs no stamp, such as a Job made anew: it adopts
+// reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made anew: it adopts
 // the live state of all, and explains why.
 func (d *draft) reloadedWithoutStamp() bool {
 	last, ok := d.explained()
 	return ok && d.recent(last) && d.recordsLive(d.tracked())
 }
 
-// recordsLive tells whether the write's Record belongs to the template and has the live Entry of each of some Refs.
+// recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.
 func (d *draft) recordsLive(refs []reference.Ref) bool {
 	rec, err := record.Parse(d.New.Marks[Record])
 	if err != nil || !rec.BelongsTo(d.Old.Marks[Hash]) {

@@ -24,7 +24,7 @@ func (r Request) explained() (record.LastReload, bool) {
 	return last, err == nil && !r.New.Marks.same(r.Old.Marks, LastReload) && last.Hash == r.New.Marks[Hash]
 }
 
-// recent tells whether a last reload may be one of the write that is being judged.
+// recent reports whether a last reload may be one of the write that is being judged.
 func (d *draft) recent(last record.LastReload) bool {
 	return d.live.Now.Sub(last.Time).Abs() <= passes
 }

@@ -58,7 +58,7 @@ func (o Object) Keep(keep Keep) *Kept {
 	}
 }
 
-// Share returns the same with the texts of an earlier version where both have them, so that whoever has noted those keeps
+// Share returns the same with the texts of an earlier version where both have them, so that a holder of those keeps
 // no second copy in memory.
 func (k *Kept) Share(earlier *Kept) *Kept {
 	shared := *k

@@ -1,7 +1,7 @@
 // Package workload knows where things are in a workload: which kinds there are, where each keeps its pod template, and
 // how to read what matters from a raw object.
 //
-// Every kind goes one way, a path to the pod template; no kind has code of its own. So a kind that nobody compiled in is
+// Every kind goes one way, a path to the pod template; no kind has code of its own. So a kind that is not compiled in is
 // served like a Deployment. The package is pure: it reads objects it is given and changes none of them.
 package workload
 
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind tells where a kind of workload keeps its pod template.
+// Kind says where a kind of workload has its pod template.
 type Kind struct {
 	schema.GroupVersionKind
 	// Template is the path of the pod template, e.g. spec, template.

@@ -65,7 +65,7 @@ func (o Object) TemplateAnnotations() map[string]string {
 	return stringMap(o.Raw, append(slices.Clone(o.Kind.Template), "metadata", "annotations")...)
 }
 
-// HasTemplate tells whether there is a pod template at the kind's path.
+// HasTemplate reports whether there is a pod template at the kind's path.
 func (o Object) HasTemplate() bool {
 	_, ok := o.template()
 	return ok
@@ -77,7 +77,7 @@ func (o Object) template() (map[string]any, bool) {
 	return m, ok
 }
 
-// Controlled tells whether another object made this one and controls it, as a CronJob does its Jobs.
+// Controlled reports whether another object made this one and controls it, as a CronJob does its Jobs.
 func (o Object) Controlled() bool {
 	owners, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "metadata", "ownerReferences")
 	list, _ := owners.([]any)
@@ -88,9 +88,9 @@ func (o Object) Controlled() bool {
 	})
 }
 
-// Check tells whether annotations can be written where this package looks for them: on the workload and on its pod
+// Check reports whether annotations can be written where this package looks for them: on the workload and on its pod
 // template. The error says which part of the object is in the way; nothing may then be written, since it would replace
-// what somebody has put there.
+// what a user has put there.
 func (o Object) Check() error {
 	template := slices.Clone(o.Kind.Template)
 	for _, path := range [][]string{

@@ -55,13 +55,13 @@ func (s Summary) AnnotationSizes() (onWorkload, onTemplate int) {
 	return sizes[0], sizes[1]
 }
 
-// HasTemplate tells whether there is a pod template at the kind's path.
+// HasTemplate reports whether there is a pod template at the kind's path.
 func (s Summary) HasTemplate() bool { return s.kept().hasTemplate }
 
-// Controlled tells whether another object made this one and controls it.
+// Controlled reports whether another object made this one and controls it.
 func (s Summary) Controlled() bool { return s.kept().controlled }
 
-// Check tells whether annotations can be written where this package looks for them.
+// Check reports whether annotations can be written where this package looks for them.
 func (s Summary) Check() error { return s.kept().misplaced }
 
 // References returns what the pod spec names. Do not change them.
@@ -73,7 +73,7 @@ func (s Summary) References() ([]reference.Reference, error) {
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 
-// Matters tells whether a change can change what is due: the spec, or labels or annotations that were kept differ, or it is
+// Matters reports whether a change can change what is due: the spec, or labels or annotations that were kept differ, or it is
 // another object.
 func (s Summary) Matters(before Summary) bool {
 	a, b := before.kept(), s.kept()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// SameTemplate tells whether two versions of a workload have the same pod template, the given annotations of the
+// SameTemplate reports whether two versions of a workload have the same pod template, the given annotations of the
 // template put aside. Absent, null and empty annotations are the same.
 func (o Object) SameTemplate(other Object, aside ...string) bool {
 	a, okA := o.template()

@@ -26,11 +26,11 @@ type Content struct {
 	Missing error
 	// Faulty says what is wrong with the object that has the text.
 	Faulty error
-	// Regarding is what Events are about; nil if there is nothing in the cluster to tell them of.
+	// Regarding is what Events are about; nil if there is no object in the cluster for them.
 	Regarding *corev1.ObjectReference
 }
 
-// configuration reads the content. The reason is that of the Event which tells the error.
+// configuration reads the content. The reason is that of the Event that reports the error.
 func (c Content) configuration() (parsed configuration.Configuration, reason string, err error) {
 	switch {
 	case c.Missing != nil:
@@ -63,13 +63,13 @@ type ApplierOptions struct {
 	Log      logr.Logger
 }
 
-// Applier puts what is valid in force, and tells what is not: in the log of every replica, and in Events of the leader.
+// Applier puts what is valid in force, and reports what is not: in the log of every replica, and in Events of the leader.
 // All methods may be called by any goroutine.
 type Applier struct {
 	options ApplierOptions
-	// seen tells that there was a first Content, whatever it was.
+	// seen is true after the first Content, valid or not.
 	seen atomic.Bool
-	// valid tells that what is there now is in force.
+	// valid is true while the current content is in force.
 	valid atomic.Bool
 
 	mu      sync.Mutex
@@ -84,7 +84,7 @@ type problem struct {
 	regarding    *corev1.ObjectReference
 }
 
-// same tells whether a problem is the one that was told of: other edits of the object do not make it another one.
+// same reports whether a problem is the one that was reported: other edits of the object do not make it another one.
 func (p *problem) same(other *problem) bool {
 	if p == nil || p.reason != other.reason || p.text != other.text || (p.regarding == nil) != (other.regarding == nil) {
 		return false
@@ -164,7 +164,7 @@ func (a *Applier) consequence() string {
 // tellAgain is when the API server has forgotten an Event, by default.
 const tellAgain = time.Hour
 
-// Lead tells, while this process is the leader, what is wrong: what was wrong before at once, and what stays wrong again
+// Lead reports, while this process is the leader, what is wrong: what was wrong before at once, and what stays wrong again
 // when the API server has forgotten it. It returns when the context ends.
 func (a *Applier) Lead(ctx context.Context) error {
 	ticker := time.NewTicker(tellAgain)
@@ -187,7 +187,7 @@ func (a *Applier) lead(leads bool) {
 	a.leads = leads
 }
 
-// repeat tells what is wrong now.
+// repeat reports what is wrong now.
 func (a *Applier) repeat() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

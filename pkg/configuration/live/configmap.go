@@ -29,7 +29,7 @@ type configMap struct {
 	single  *watch.Single
 
 	mu sync.Mutex // one Offer at a time
-	// synced tells that the API server has answered; what failed before is no news then.
+	// synced is true once the API server has answered; earlier failures are not reported any more.
 	synced bool
 }
 
@@ -67,8 +67,8 @@ func (c *configMap) changed(_ context.Context, object *unstructured.Unstructured
 	return nil
 }
 
-// explain offers that a right is missing, as long as the watch could not begin: nobody has to wait for the configuration
-// then, and it is applied when the right is given. An API server that is away is waited for, and the watcher tells of it.
+// explain offers that a right is missing, as long as the watch could not begin: the start does not wait for the configuration
+// then, and it is applied when the right is granted. An API server that is down is waited for, and the watcher reports it.
 func (c *configMap) explain(ctx context.Context) {
 	ticker := time.NewTicker(failurePoll)
 	defer ticker.Stop()

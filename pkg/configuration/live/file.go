@@ -20,7 +20,7 @@ type file struct{ options SourceOptions }
 
 func newFile(options SourceOptions) *file { return &file{options} }
 
-// fileSettle is how long a file must stay as it is: somebody may be about to write it, and half of a list is a list.
+// fileSettle is how long a file must stay as it is: a write of it may be in progress, and half of a list is a list.
 const fileSettle = 100 * time.Millisecond
 
 // Start follows the file until the context ends.
@@ -50,7 +50,7 @@ func (f *file) Start(ctx context.Context) error {
 	}
 }
 
-// same tells whether two contents of a file are the same.
+// same reports whether two contents of a file are the same.
 func (c Content) same(other *Content) bool {
 	switch {
 	case other == nil:

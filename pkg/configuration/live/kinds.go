@@ -29,7 +29,7 @@ func (k *Kinds) Current() workload.Kinds { return *k.current.Load() }
 
 // Follow calls join for every kind there is, and from then on for each that comes, and leave for each that goes. One whose
 // pod template moves goes and comes. What goes leaves while Current still has it, what comes joins when Current has it
-// already: so nobody reads an object by a path that it was not kept for. No two calls are made at once, and Set waits for
+// already: so no object is read by a path that it was not kept for. No two calls are made at once, and Set waits for
 // them.
 func (k *Kinds) Follow(join, leave func(workload.Kind)) {
 	k.mu.Lock()
