@@ -2,8 +2,8 @@
 // workload by writing, as an annotation, the digest of the configuration it has seen. The webhook compares that digest
 // with the live state, stamps the pod template and purges the annotation, or rejects the write.
 //
-// pod-reloader's own loop uses it for every reload. Other programs can use it as a client library: what they need is a
-// client, a workload and a digest. The package keeps no state and starts no goroutine.
+// pod-reloader's own loop uses it for every reload. Other programs can use it as a client library: they need a client, a
+// workload and a digest. The package keeps no state and starts no goroutine.
 package poke
 
 import (
@@ -32,20 +32,20 @@ type Request struct {
 	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, SAP's
 	// revision digest, or digest.Live, which is bound to the Generation even if that is 0.
 	Digest string
-	// Generation of the workload that was looked at; 0 leaves it open. For another generation the webhook takes the
-	// request for stale and purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
+	// Generation of the workload that was read; 0 leaves it open. If the workload has another generation, the request is
+	// stale, and the webhook purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
 	Generation int64
 	// Keys are the annotations of the installation; the zero value has the default prefix.
 	Keys annotation.Keys
 }
 
-// Outcome says what became of a poke.
+// Outcome is the result of a reload request.
 type Outcome string
 
 const (
-	// Reloaded means that the webhook verified the digest and stamped the template: a rollout has begun. Where the
-	// request has no Generation, it may have begun before, by an earlier request with the same digest: to ask once more
-	// after an answer was lost gives the same answer.
+	// Reloaded means that the webhook verified the digest and stamped the template: a rollout has begun. If the request
+	// has no Generation, an earlier request with the same digest may have begun it: a request that is repeated after its
+	// answer was lost gets the same answer.
 	Reloaded Outcome = "reloaded"
 	// Current means that the request was purged without a new stamp: the pods are known to have that configuration.
 	Current Outcome = "current"
@@ -53,13 +53,13 @@ const (
 	// configuration: the workload is excluded, asks for nothing, a reload is held, or the digest is of another kind than
 	// the recorded one. It is no success; pod-reloader why explains it.
 	Purged Outcome = "purged"
-	// Stale means that the request was purged unjudged: the workload has another generation by now. Look again.
+	// Stale means that the request was purged without a decision: the workload has another generation. Read it again.
 	Stale Outcome = "stale"
-	// Conflict means that the configuration is not the one the digest was made from. Look again, and retry.
+	// Conflict means that the digest is not that of the current configuration. Read it again, and retry.
 	Conflict Outcome = "conflict"
 	// Unverifiable means that the webhook could not read the configuration. Retry later.
 	Unverifiable Outcome = "unverifiable"
-	// Unseen means that the annotation was stored as it is: no webhook looked at the write.
+	// Unseen means that the annotation was stored as it is: no webhook has handled the write.
 	Unseen Outcome = "unseen"
 	// Failed means that the write itself failed.
 	Failed Outcome = "failed"
