@@ -32,6 +32,8 @@ MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
 # What is compared with a real control plane at the pace of the models is apart: make simulate-check.
 PKG ?= $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
+# The packages whose tests run on a control plane.
+ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench)
 
 ##@ Everyday
 
@@ -53,19 +55,25 @@ demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it
 cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSION=1.32: another version)
 	go run ./e2e/cmd/cluster
 
-# client-go then panics when code writes to an object that belongs to a cache.
-test test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
+# client-go then panics where code writes to an object that belongs to a cache.
+test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 .PHONY: test
-test: tools ## Run all tests: units and the suites on a real control plane
+test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
+	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools; fi
 	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
 
+.PHONY: test-unit
+test-unit: ## Run the unit tests of the program, without building Kubernetes
+	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
+
 # Not out of the cache: go test does not see that a TestMain has asked for the version.
-# The simulator has a Kubernetes of its own.
+# Without the race detector: it looks at the Go code of the tests, which is the same on every Kubernetes, and
+# `make test` has run it there.
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools ## Run the suites on the oldest supported Kubernetes
-	go test -count 1 -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(go list ./e2e/... | grep -v /e2e/simulate)
+	go test -count 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
 
 .PHONY: bench
 bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded
