@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/scenario"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/pace"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 func TestEveryScenarioRunsAndKeepsItsCounts(t *testing.T) {
@@ -19,7 +19,7 @@ func TestEveryScenarioRunsAndKeepsItsCounts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var table, progress strings.Builder
 	var code int
-	pace.Try(t, func() bool {
+	poll.Steadily(t, func() bool {
 		table.Reset()
 		progress.Reset()
 		code = run(t.Context(), []string{"-quick", "-json", file}, &table, &progress)

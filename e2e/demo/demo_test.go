@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/pace"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // acts are the rows of the table.
@@ -73,7 +73,7 @@ func table(t *testing.T, output string) map[string]string {
 func TestDemoKeepsItsPromises(t *testing.T) {
 	var code int
 	var output string
-	pace.Try(t, func() bool {
+	poll.Steadily(t, func() bool {
 		code, output = playAndKeep(t)
 		t.Log(output)
 		return code == 0

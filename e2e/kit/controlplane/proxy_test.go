@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // newEcho serves connections that say their name and then echo what they get.
@@ -201,13 +202,8 @@ func TestBalancerLearnsLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range attempts {
-				if learnsLate(t, leave) {
-					return
-				}
-				t.Log("the news could have arrived before the connection, so this attempt shows nothing")
-			}
-			require.Fail(t, "no connection was made in time")
+			require.True(t, poll.Repeat(t, attempts, "the news could have arrived before the connection",
+				func(int) bool { return learnsLate(t, leave) }))
 		})
 	}
 }

@@ -1,5 +1,5 @@
-// Package poll waits for what nobody announces, by asking again and again. All of e2e waits by it where it has nothing
-// better, such as a watch.
+// Package poll waits by asking again and again, where nothing better announces an event, such as a watch; and it repeats
+// attempts of a test that a slow machine has spoilt. All of e2e builds on it; it imports nothing of e2e.
 package poll
 
 import (
@@ -27,8 +27,7 @@ func Until(ctx context.Context, what string, every time.Duration, ask func(conte
 	}
 }
 
-// Ask asks for so long at most, and once more if there was no answer by then: who is asked may be well, and the machine have
-// stood still.
+// Ask asks for so long at most, and once more if there was no answer by then: the machine may have stalled.
 func Ask(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
 	err := within(ctx, limit, ask)
 	var late interface{ Timeout() bool }

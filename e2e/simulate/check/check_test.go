@@ -15,7 +15,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/pace"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
@@ -55,7 +54,7 @@ func TestModelAgreesWithTheControlPlane(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			different := ""
-			pace.Try(t, func() bool {
+			poll.Steadily(t, func() bool {
 				timed, onPlane := onControlPlane(t, h)
 				different = compare(timed, inModel(t, timed), onPlane)
 				return different == ""

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // serverName is what the API server asks the webhook's certificate for.
@@ -179,16 +180,14 @@ func (u *user) stamped() bool {
 // stampedAnew tells whether the webhook answers on a new connection.
 func (u *user) stampedAnew() bool {
 	u.Helper()
-	for range attempts {
+	stamped := false
+	anew := poll.Repeat(u, attempts, "the API server has not noticed yet that its connection was ended", func(int) bool {
 		before := u.world.network.connections(ours)
 		u.world.network.interrupt()
-		stamped := u.stamped()
-		if u.world.network.connections(ours) > before {
-			return stamped
-		}
-		u.Log("the API server has not noticed yet that its connection was ended, so this attempt shows nothing")
-	}
-	return false
+		stamped = u.stamped()
+		return u.world.network.connections(ours) > before
+	})
+	return anew && stamped
 }
 
 // awaitReady waits until a Certificate or an Issuer says that it is ready.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // The annotations, as the documentation names them.
@@ -86,17 +87,13 @@ func (u *user) configures(name, greeting string) {
 // webhook to answer.
 func (u *user) inTime(write func(n int) (stamped bool)) bool {
 	u.Helper()
-	for n := range attempts {
+	stamped := false
+	poll.Repeat(u, attempts, "the API server may have gone on without the webhook", func(n int) bool {
 		began := time.Now()
-		if write(n) {
-			return true
-		}
-		if time.Since(began) < inTime {
-			return false
-		}
-		u.Log("the API server may have gone on without the webhook, so this attempt shows nothing")
-	}
-	return false
+		stamped = write(n)
+		return stamped || time.Since(began) < inTime
+	})
+	return stamped
 }
 
 // labels makes a write that is none of pod-reloader's business.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -32,7 +33,7 @@ const (
 	inTime   = 2 * time.Second
 	attempts = 10
 	// interval is how often a condition is looked at that nobody announces.
-	interval = 50 * time.Millisecond
+	interval = 100 * time.Millisecond
 )
 
 // ours is the name of the Deployment, of the webhook's Service and of more, as in the manifests.
@@ -204,17 +205,5 @@ func patiently(t *testing.T) context.Context {
 
 // await asks until the answer is nil or ctx is done.
 func await(ctx context.Context, what string, ask func(context.Context) error) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		missing := ask(ctx)
-		if missing == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("awaited in vain: %s: %w", what, missing)
-		case <-ticker.C:
-		}
-	}
+	return poll.Until(ctx, what, interval, ask)
 }

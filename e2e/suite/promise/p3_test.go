@@ -21,7 +21,7 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 	s := fixture.New(t, shared)
 	var released []observe.Workload
 	tries := 0
-	enough(t, releases, 1, func() int {
+	enough(t, releases, func() int {
 		name := "app" + strconv.Itoa(tries)
 		s.ConfigMap(name, fixture.Data{"key": "1"})
 		s.Secret(name, fixture.Data{"key": "1"})
@@ -59,7 +59,7 @@ func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
 	hashes := map[string]int{fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]: 0}
 	const atATime = 5
 	expected := 0
-	enough(t, releases, atATime, func() int {
+	enough(t, releases, func() int {
 		prompt := releaseOneAfterTheOther(s, w, hashes, atATime)
 		s.Settled()
 		before := expected

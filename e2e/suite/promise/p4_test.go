@@ -32,7 +32,7 @@ func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
 		workloads = append(workloads, s.Workload(kind, "web", fixture.Uses{ConfigMaps: names, Secrets: names}))
 	}
 	rounds := 0
-	enough(t, 3, 1, func() int {
+	enough(t, 3, func() int {
 		before := map[observe.Workload]int{}
 		for _, w := range workloads {
 			before[w] = len(s.Watcher.Changes(w))
@@ -64,7 +64,7 @@ func TestP4ContentThatComesBackWithinTheSettleTimeRestartsNothing(t *testing.T) 
 	s := fixture.New(t, shared)
 	var workloads []observe.Workload
 	tries := 0
-	enough(t, 10, 1, func() int {
+	enough(t, 10, func() int {
 		name := "app-" + strconv.Itoa(tries)
 		tries++
 		s.ConfigMap(name, fixture.Data{"key": "A"})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // settle is how long configuration must be quiet in an installation as shipped, settleMax how long it may take to be.
@@ -14,6 +15,8 @@ const settle, settleMax = time.Second, 5 * time.Second
 
 // attempts is how often a test tries to make its writes in time.
 const attempts = 5
+
+const tooLate = "the writes were not in time"
 
 // within tells whether writes were made in less than a time. Writes within the settle time are one change. Where the
 // machine stands still meanwhile they are several, and what the loop does then shows nothing.
@@ -26,22 +29,18 @@ func within(limit time.Duration, writes func()) bool {
 // inTime makes attempts, each in a scene of its own, until one tells that its writes were in time.
 func inTime(t *testing.T, attempt func(s *fixture.Fixture) bool) {
 	t.Helper()
-	for range attempts {
-		if attempt(fixture.New(t, shared)) {
-			return
-		}
-		t.Log("the writes were not in time, so this attempt shows nothing")
-	}
-	require.Fail(t, "the writes were never in time", "%d attempts", attempts)
+	require.True(t, poll.Repeat(t, attempts, tooLate, func(int) bool { return attempt(fixture.New(t, shared)) }))
 }
 
 // enough repeats an attempt at some repetitions, which tells how many of them were in time, until as many were as are
 // needed.
-func enough(t testing.TB, needed, atATime int, attempt func() int) {
+func enough(t testing.TB, needed int, attempt func() int) {
 	t.Helper()
-	done := 0
-	for tries := 0; done < needed; tries++ {
-		require.Less(t, tries, attempts*needed/atATime, "only %d of %d repetitions were in time", done, needed)
-		done += attempt()
+	for done := 0; done < needed; {
+		require.True(t, poll.Repeat(t, attempts, tooLate, func(int) bool {
+			inTime := attempt()
+			done += inTime
+			return inTime > 0
+		}), "only %d of %d repetitions were in time", done, needed)
 	}
 }
