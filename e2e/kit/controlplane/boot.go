@@ -60,6 +60,7 @@ func (cp *ControlPlane) startComponent(ctx context.Context, program Program) err
 		return nil
 	}
 	program.Args = append(program.Args, cp.options.Args[program.Name]...)
+	program.Env = append(program.Env, cp.options.Env...)
 	_, err := cp.StartProcess(ctx, program)
 	return err
 }

@@ -26,6 +26,8 @@ type Options struct {
 	Without []string
 	// Args are further flags by component.
 	Args map[string][]string
+	// Env is added to the environment of every component, as NAME=value.
+	Env []string
 	// Proxied names components that get a [Proxy] to what is next, to slow them down: etcd one between itself and the API
 	// server, the others one between themselves and the API server. Who wants the API server slow for one client puts a
 	// Proxy before [ControlPlane.Address].

@@ -16,7 +16,7 @@ import (
 
 const (
 	// readyInterval is how often a starting process is asked whether it is ready.
-	readyInterval = 20 * time.Millisecond
+	readyInterval = 50 * time.Millisecond
 	// defaultGrace is how long a process may take to end after SIGTERM.
 	defaultGrace = time.Minute
 )

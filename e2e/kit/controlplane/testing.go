@@ -17,10 +17,18 @@ import (
 // startTimeout bounds a start that a test waits for, not counting the build.
 const startTimeout = 2 * time.Minute
 
+// forTests are options for control planes of tests, which are shorter of processors than of memory: garbage is collected
+// half as often. The detector of writes to caches is for the program and the tests; the components of Kubernetes would
+// compare all that they have cached each second.
+func forTests(options Options) Options {
+	options.Env = append([]string{"GOGC=200", "KUBE_CACHE_MUTATION_DETECTOR=false"}, options.Env...)
+	return options
+}
+
 // New starts a control plane for one test, which fails if that fails, and stops it with the test.
 func New(tb testing.TB, options Options) *ControlPlane {
 	tb.Helper()
-	cp, err := Start(tb.Context(), options)
+	cp, err := Start(tb.Context(), forTests(options))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -40,10 +48,10 @@ func New(tb testing.TB, options Options) *ControlPlane {
 //	func TestMain(m *testing.M) {
 //		os.Exit(controlplane.Main(m, controlplane.Options{}, func(c *controlplane.ControlPlane) { cp = c }))
 //	}
-func Main(m *testing.M, options Options, use func(*ControlPlane)) int {
+func Main(m interface{ Run() int }, options Options, use func(*ControlPlane)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cp, err := Start(ctx, options)
+	cp, err := Start(ctx, forTests(options))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
