@@ -16,6 +16,9 @@ type Options struct {
 	Args []string
 	// Env is added to the environment of every replica, as NAME=value.
 	Env []string
+	// KeepRunning starts replicas again that end by themselves, as the kubelet does: where the API server or the machine
+	// stalls for long, the leader loses its lease and ends. It is not for tests that stop replicas.
+	KeepRunning bool
 	// Components are directories of manifests/components to add, like "namespaced". Its namespace my-app is created.
 	Components []string
 	// WithoutWebhook is direct mode: the component without-webhook, and no balancer.

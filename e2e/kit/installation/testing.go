@@ -44,7 +44,8 @@ func Main(m *testing.M, on controlplane.Options, options Options, use func(*Inst
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return controlplane.Main(m, on, func(cp *controlplane.ControlPlane) {
+	tests := &kept{M: m}
+	return controlplane.Main(tests, on, func(cp *controlplane.ControlPlane) {
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		i, err := Start(ctx, cp, options)
@@ -53,8 +54,21 @@ func Main(m *testing.M, on controlplane.Options, options Options, use func(*Inst
 			_ = cp.Stop()
 			os.Exit(1)
 		}
+		tests.installation = i
 		use(i)
 	})
+}
+
+// kept are tests on an installation that may keep its replicas running: it ends before the control plane kills them.
+type kept struct {
+	*testing.M
+	installation *Installation
+}
+
+// Run runs the tests.
+func (k *kept) Run() int {
+	defer k.installation.stopKeeping()
+	return k.M.Run()
 }
 
 // logTail is how much of a replica's log a failing test shows.

@@ -27,9 +27,8 @@ import (
 func TestChangesDuringRestartsOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=200ms"}})
+	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms"}})
 	s := fixture.New(t, in)
-	keepRunning(s, in)
 	const restarts, each = 4, 15
 	var workloads []observe.Workload
 	for n := range restarts * each {
@@ -70,31 +69,6 @@ func insist(s *fixture.Fixture, name string) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"2"}}`))
 	s.Await("a change of configmap/"+name, func() error { return s.Patch(s.Context(), object, patch) })
-}
-
-// keepRunning starts replicas again that end, as the kubelet does: while the API server is away for long, the leader loses its
-// lease and ends.
-func keepRunning(s *fixture.Fixture, in *installation.Installation) {
-	ctx, cancel := context.WithCancel(s.Context())
-	var kubelet sync.WaitGroup
-	for _, replica := range in.Replicas() {
-		kubelet.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-replica.Exited():
-					if err := replica.Start(ctx); err != nil && ctx.Err() == nil {
-						s.Logf("%s does not start: %v", replica.Name(), err)
-					}
-				}
-			}
-		})
-	}
-	s.Cleanup(func() {
-		cancel()
-		kubelet.Wait()
-	})
 }
 
 // restart stops a component, by force or in order, and starts it again.
