@@ -2,12 +2,6 @@ package edge_test
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,11 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
-	registrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
@@ -45,9 +35,9 @@ const promptly = 6 * time.Second
 
 func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	hung, other := fixture.New(t, shared, map[string]string{"hanging-webhook": "yes"}), fixture.New(t, shared)
+	hung, other := fixture.New(t, shared), fixture.New(t, shared)
 	all, healthy := fleetOf(hung, 40), fleetOf(other, 1)[0]
-	hook := newHangingWebhook(t, hung)
+	hook := newHangingWebhook(hung)
 	hook.hang()
 	hung.SetConfigMap("app", "key", "2")
 	hung.Await("a write to hang", func() error {
@@ -78,50 +68,14 @@ type hangingWebhook struct {
 	wait chan struct{} // closed while it answers
 }
 
-func newHangingWebhook(t *testing.T, s *fixture.Fixture) *hangingWebhook {
-	t.Helper()
+func newHangingWebhook(s *fixture.Fixture) *hangingWebhook {
+	s.Helper()
 	h := &hangingWebhook{wait: make(chan struct{})}
 	close(h.wait)
-	dir := t.TempDir()
-	require.NoError(t, s.Installation.ControlPlane().ServingCert(dir, "hanging.example.svc"))
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
-	require.NoError(t, err)
-	server := httptest.NewUnstartedServer(h)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	t.Cleanup(h.release)
-	h.register(t, s, "https://"+server.Listener.Addr().(*net.TCPAddr).String()+"/")
-	return h
-}
-
-func (h *hangingWebhook) register(t *testing.T, s *fixture.Fixture, url string) {
-	t.Helper()
-	policy, none, seconds := registrationv1.Fail, registrationv1.SideEffectClassNone, int32(10)
-	configuration := &registrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "hanging-" + s.Namespace},
-		Webhooks: []registrationv1.ValidatingWebhook{{
-			Name:                    "hanging.example.com",
-			ClientConfig:            registrationv1.WebhookClientConfig{URL: &url, CABundle: s.Installation.ControlPlane().CA()},
-			FailurePolicy:           &policy,
-			SideEffects:             &none,
-			TimeoutSeconds:          &seconds,
-			AdmissionReviewVersions: []string{"v1"},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"hanging-webhook": "yes"}},
-			Rules: []registrationv1.RuleWithOperations{{
-				Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update},
-				Rule:       registrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-			}},
-		}},
-	}
-	require.NoError(t, s.Create(t.Context(), configuration))
-	t.Cleanup(func() { assert.NoError(t, s.Delete(context.WithoutCancel(t.Context()), configuration)) })
-	probe := s.Manifest("Deployment", "probe", fixture.Uses{})
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		require.NoError(c, s.Create(t.Context(), probe.DeepCopy(), client.DryRunAll))
-		assert.Positive(c, h.most.Load(), "the webhook is not effective yet")
-	}, fixture.Patience, interval)
+	fixture.Webhook{Answer: h.answer}.Register(s)
+	s.Cleanup(h.release)
 	h.most.Store(0)
+	return h
 }
 
 func (h *hangingWebhook) hang() {
@@ -140,13 +94,8 @@ func (h *hangingWebhook) release() {
 	}
 }
 
-// ServeHTTP allows each request, as soon as the webhook answers.
-func (h *hangingWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	review := &admissionv1.AdmissionReview{}
-	if err := json.NewDecoder(r.Body).Decode(review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+// answer allows each request, as soon as the webhook answers.
+func (h *hangingWebhook) answer(ctx context.Context, _ *admissionv1.AdmissionRequest) string {
 	h.mu.Lock()
 	wait := h.wait
 	h.most.Store(max(h.most.Load(), h.hanging.Add(1)))
@@ -154,12 +103,9 @@ func (h *hangingWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.hanging.Add(-1)
 	select {
 	case <-wait:
-	case <-r.Context().Done():
-		return
+	case <-ctx.Done():
 	}
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	review.Request = nil
-	_ = json.NewEncoder(w).Encode(review) // a failed write shows as a failed call
+	return ""
 }
 
 func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {

@@ -2,23 +2,14 @@ package sequence_test
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
-	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
@@ -27,9 +18,9 @@ import (
 // its own patch already in the object, and must not take that for somebody's edit.
 func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 	t.Parallel()
-	s := fixture.New(t, shared, map[string]string{"second-webhook": "yes"})
-	calls := second(t, s, func(uid string) string {
-		return `[{"op":"add","path":"/metadata/labels","value":{"touched":"` + uid + `"}}]`
+	s := fixture.New(t, shared)
+	calls := second(s, func(request *admissionv1.AdmissionRequest) string {
+		return `[{"op":"add","path":"/metadata/labels","value":{"touched":"` + string(request.UID)[:8] + `"}}]`
 	})
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
@@ -50,8 +41,8 @@ func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 // like nothing at all to the second.
 func TestLaterWebhooksFieldIsNoRelease(t *testing.T) {
 	t.Parallel()
-	s := fixture.New(t, shared, map[string]string{"second-webhook": "yes"})
-	second(t, s, func(string) string {
+	s := fixture.New(t, shared)
+	second(s, func(*admissionv1.AdmissionRequest) string {
 		return `[{"op":"add","path":"/spec/template/spec/priorityClassName","value":"system-node-critical"}]`
 	})
 	s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -75,56 +66,11 @@ func TestLaterWebhooksFieldIsNoRelease(t *testing.T) {
 	s.RequireChanges(w, 1, "once")
 }
 
-// second registers a webhook that counts its calls and answers each with a patch, made from the UID of the request.
-func second(t *testing.T, s *fixture.Fixture, patch func(uid string) string) *atomic.Int64 {
-	t.Helper()
-	cp := s.Installation.ControlPlane()
-	dir := t.TempDir()
-	require.NoError(t, cp.ServingCert(dir, "second.example.svc"))
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
-	require.NoError(t, err)
-	calls := &atomic.Int64{}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		review := &admissionv1.AdmissionReview{}
-		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		calls.Add(1)
-		jsonPatch := admissionv1.PatchTypeJSONPatch
-		review.Response = &admissionv1.AdmissionResponse{
-			UID: review.Request.UID, Allowed: true, PatchType: &jsonPatch,
-			Patch: []byte(patch(string(review.Request.UID)[:8])),
-		}
-		review.Request = nil
-		_ = json.NewEncoder(w).Encode(review) // a failed write shows as a failed call
-	}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-
-	url, policy, none := "https://"+server.Listener.Addr().(*net.TCPAddr).String()+"/", registrationv1.Fail, registrationv1.SideEffectClassNone
-	configuration := &registrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "z-second-" + s.Namespace},
-		Webhooks: []registrationv1.MutatingWebhook{{
-			Name:                    "second.example.com",
-			ClientConfig:            registrationv1.WebhookClientConfig{URL: &url, CABundle: cp.CA()},
-			FailurePolicy:           &policy,
-			SideEffects:             &none,
-			AdmissionReviewVersions: []string{"v1"},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"second-webhook": "yes"}},
-			Rules: []registrationv1.RuleWithOperations{{
-				Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update},
-				Rule:       registrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-			}},
-		}},
-	}
-	require.NoError(t, s.Create(t.Context(), configuration))
-	t.Cleanup(func() { assert.NoError(t, s.Delete(context.WithoutCancel(t.Context()), configuration)) })
-	probe := s.Manifest("Deployment", "probe", fixture.Uses{})
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		require.NoError(c, s.Create(t.Context(), probe.DeepCopy(), client.DryRunAll))
-		assert.Positive(c, calls.Load(), "the second webhook is not effective yet")
-	}, fixture.Patience, 50*time.Millisecond)
-	return calls
+// second registers a mutating webhook that answers with a patch.
+func second(s *fixture.Fixture, patch func(*admissionv1.AdmissionRequest) string) (calls *atomic.Int64) {
+	s.Helper()
+	return fixture.Webhook{
+		Mutating: true,
+		Answer:   func(_ context.Context, request *admissionv1.AdmissionRequest) string { return patch(request) },
+	}.Register(s)
 }
