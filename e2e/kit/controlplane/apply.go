@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -53,8 +54,8 @@ func Decode(documents []byte) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read YAML documents: %w", err)
 		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+		object, err := decode(document)
+		if err != nil {
 			return nil, fmt.Errorf("decode a YAML document: %w", err)
 		}
 		if len(object.Object) == 0 {
@@ -72,6 +73,16 @@ func Decode(documents []byte) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("decode a list: %w", err)
 		}
 	}
+}
+
+// decode keeps whole numbers as they are: as floats they would lose digits beyond 2^53.
+func decode(document []byte) (*unstructured.Unstructured, error) {
+	text, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, json.Unmarshal(text, &object.Object)
 }
 
 // applyObject waits for the kind when its definition is so new that the API server does not serve

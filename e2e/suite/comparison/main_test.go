@@ -15,6 +15,5 @@ var shared *installation.Installation
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{
 		"--refractory=0s", "--settle=300ms", "--shutdown-grace-period=500ms",
-		fleet.Flag(),
 	}}, func(i *installation.Installation) { shared = i }))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
+
+// interval is how often a condition is looked at.
+const interval = 100 * time.Millisecond
 
 const serviceName = "pod-reloader.pod-reloader.svc"
 

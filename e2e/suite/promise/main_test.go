@@ -9,10 +9,13 @@ import (
 )
 
 // shared is the installation of the tests that do it no harm: as shipped, but a workload may be reloaded again at once,
-// so that a restart too many is seen where the refractory gate would only put it off.
+// so that a restart too many is seen where the refractory gate would only put it off. It is told of a kind that nobody
+// compiled in, and that the cluster does not serve yet.
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{"--refractory=0s"}},
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Args: []string{
+		"--refractory=0s", "--workload-kinds=example.com/v1/Gadget=spec.template",
+	}},
 		func(i *installation.Installation) { shared = i }))
 }

@@ -134,18 +134,26 @@ func TestP7DigestsDependOnTheKeyAndTheNamespace(t *testing.T) {
 	cp := controlplane.New(t, controlplane.Options{})
 	in := installation.New(t, cp, installation.Options{Replicas: 1, Args: []string{"--shutdown-grace-period=0s"}})
 	s, other := fixture.New(t, in), fixture.New(t, in)
-	hash := func(s *fixture.Fixture, name string) string {
-		return fixture.TemplateAnnotations(s.Get(s.Deployment(name, fixture.Uses{Secrets: []string{"db"}})))[fixture.ConfigHash]
+	digests := func(s *fixture.Fixture, name string) (hash, entry string) {
+		stored := s.Get(s.Deployment(name, fixture.Uses{Secrets: []string{"db"}}))
+		_, entry, found := strings.Cut(stored.GetAnnotations()[fixture.ConfigRecord], "secret/db=")
+		require.True(t, found, "the Record has the Secret")
+		entry, _, _ = strings.Cut(entry, "@")
+		return fixture.TemplateAnnotations(stored)[fixture.ConfigHash], entry
 	}
 	s.Secret("db", fixture.Data{"password": "guess me"})
 	other.Secret("db", fixture.Data{"password": "guess me"})
-	first := hash(s, "first")
-	require.Len(t, first, 64)
-	require.Equal(t, first, hash(s, "second"), "the same content has the same digest")
-	assert.NotEqual(t, first, hash(other, "first"), "one tenant's digest tells nothing about another's content")
+	hash, entry := digests(s, "first")
+	require.Len(t, hash, 64)
+	same, _ := digests(s, "second")
+	require.Equal(t, hash, same, "the same content has the same digest")
+	others, othersEntry := digests(other, "first")
+	assert.NotEqual(t, hash, others, "one tenant's digest tells nothing about another's content")
+	assert.NotEqual(t, entry, othersEntry, "nor does the Record")
 
 	require.NoError(t, in.StopAll(s.Patiently()))
 	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: digestKey}}))
 	require.NoError(t, in.StartAll(s.Patiently()))
-	assert.NotEqual(t, first, hash(s, "third"), "another key makes another digest of the same content")
+	anew, _ := digests(s, "third")
+	assert.NotEqual(t, hash, anew, "another key makes another digest of the same content")
 }

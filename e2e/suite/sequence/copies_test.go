@@ -51,20 +51,6 @@ func TestMarksCopiedFromElsewhereDoNothing(t *testing.T) {
 	to.RequireChanges(copied, 1, "once")
 }
 
-func TestSameNameAndContentInTwoNamespacesHaveDifferentDigests(t *testing.T) {
-	t.Parallel()
-	var hashes, records []string
-	for range 2 {
-		s := fixture.New(t, shared)
-		s.ConfigMap("app", fixture.Data{"key": "1"})
-		stored := s.Get(s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}}))
-		hashes = append(hashes, fixture.TemplateAnnotations(stored)[fixture.ConfigHash])
-		records = append(records, entry(t, stored.GetAnnotations()[fixture.ConfigRecord]))
-	}
-	assert.NotEqual(t, hashes[0], hashes[1], "one tenant's digest must tell nothing about another's content")
-	assert.NotEqual(t, records[0], records[1])
-}
-
 // A Secret applied by kubectl carries its plain text in an annotation; moving a key from data to binaryData is a change.
 func TestContentIsComparedNotItsWrapping(t *testing.T) {
 	t.Parallel()
