@@ -33,7 +33,7 @@ FUZZPKG ?= ./pkg/... ./webhook/...
 # What is compared with a real control plane at the pace of the models is apart: make simulate-check.
 PKG ?= $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
 # The packages whose tests run on a control plane.
-ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench)
+ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 
 ##@ Everyday
 
@@ -55,12 +55,17 @@ demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it
 cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSION=1.32: another version)
 	go run ./e2e/cmd/cluster
 
+# What the suites run. Without the variable each installation has go build look whether it is up to date, for a second; and
+# go test, which knows nothing of that, would take results out of its cache though the program has changed.
+PROGRAM := $(CURDIR)/bin/e2e/pod-reloader
+test test-oldest: export POD_RELOADER_PROGRAM := $(PROGRAM)
+
 # client-go then panics where code writes to an object that belongs to a cache.
 test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
-	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools; fi
+	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
 	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
 
 .PHONY: test-unit
@@ -72,7 +77,7 @@ test-unit: ## Run the unit tests of the program, without building Kubernetes
 # `make test` has run it there.
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
-test-oldest: tools ## Run the suites on the oldest supported Kubernetes
+test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
 	go test -count 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
 
 .PHONY: bench
@@ -143,6 +148,10 @@ image: ## Build the container image IMAGE (needs a container engine: ENGINE=dock
 .PHONY: clean
 clean: ## Remove what was built; tools are built anew next time
 	rm -rf bin bench.json
+
+.PHONY: $(PROGRAM)
+$(PROGRAM):
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@ .
 
 ##@ Tools, built by the others as needed
 

@@ -14,8 +14,12 @@ import (
 )
 
 // Build compiles a main package of this repository, by its path from the root ("." is pod-reloader itself), and returns
-// the executable. Go's cache makes it quick when nothing changed. It is safe to call from several processes at once.
+// the executable. Go's cache makes it quick when nothing changed. It is safe to call from several processes at once. Where
+// the variable POD_RELOADER_PROGRAM is set, as by make, pod-reloader is there, built already.
 func Build(ctx context.Context, path string) (string, error) {
+	if built := os.Getenv("POD_RELOADER_PROGRAM"); path == "." && built != "" {
+		return built, nil
+	}
 	root, err := toolchain.Root()
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", path, err)
