@@ -26,12 +26,17 @@ import (
 
 const ours = "pod-reloader.cs.sap.com/configmaps"
 
+func TestAPIServer(t *testing.T) {
+	t.Parallel()
+	kubectl, cluster := tool(t, kubernetesTool(), "kubectl"), startAPIServer(t)
+	t.Run("AcceptsManifests", func(t *testing.T) { acceptsManifests(t, kubectl, cluster) }) // the first: it expects an empty cluster
+	t.Run("AsksOnlyAboutWorkloadsThatNameUs", func(t *testing.T) { asksOnlyAboutWorkloadsThatNameUs(t, kubectl, cluster) })
+}
+
 // The API server takes every object of every way of installing, knows each field, and has nothing to warn of: neither
 // the restricted pod security of the namespace nor an expression that it cannot compile.
-func TestAPIServerAcceptsManifests(t *testing.T) {
-	t.Parallel()
-	kubectl := tool(t, kubernetesTool(), "kubectl")
-	cluster := startAPIServer(t)
+func acceptsManifests(t *testing.T, kubectl string, cluster *controlplane.ControlPlane) {
+	t.Helper()
 	warnings := &controlplane.Warnings{}
 	config := cluster.Admin()
 	config.WarningHandler = warnings
@@ -54,10 +59,9 @@ func TestAPIServerAcceptsManifests(t *testing.T) {
 }
 
 // Whose writes reach the webhook: by the very rules, selectors and conditions of the manifests, on a real API server.
-func TestWebhookSeesOnlyWorkloadsThatNameUs(t *testing.T) {
-	t.Parallel()
-	kubectl := tool(t, kubernetesTool(), "kubectl")
-	api := startAPIServer(t).Client()
+func asksOnlyAboutWorkloadsThatNameUs(t *testing.T, kubectl string, cluster *controlplane.ControlPlane) {
+	t.Helper()
+	api := cluster.Client()
 	seen := register(t, api, kustomize(t, kubectl))
 
 	annotated := map[string]string{ours: "app"}
