@@ -143,9 +143,13 @@ func TestTwoHundredReferencesOnOneWorkload(t *testing.T) {
 		uses.Secrets = append(uses.Secrets, name)
 	}
 	w := s.Deployment("web", uses)
-	record := s.Get(w).GetAnnotations()[fixture.ConfigRecord]
-	assert.Contains(t, record, "configmap/config-000=")
-	assert.Contains(t, record, "secret/config-099=", "each of the 200 is recorded by name")
+	created := s.Get(w)
+	for _, ref := range []string{"configmap/config-000", "secret/config-099"} {
+		if fixture.TemplateAnnotations(created)[fixture.ConfigHash] != "" {
+			assert.Contains(t, created.GetAnnotations()[fixture.ConfigRecord], ref+"=", "each of the 200 is recorded by name")
+		}
+		s.AwaitAdopted(w, ref) // where the webhook had no time to read 200 objects
+	}
 
 	s.SetSecret("config-099", "key", "2")
 	s.AwaitChanges(w, 1, "one of 200 changed")
