@@ -33,8 +33,10 @@ SIMULATEFLAGS ?=
 # The package directories that make mutate changes; empty means the core.
 MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
+# The suites that take longest begin first, so that none is left alone at the end.
+LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/sequence ./e2e/bench
 # What is compared with a real control plane at the pace of the models is apart: make simulate-check.
-PKG ?= $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
+PKG ?= $(LONGEST) $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
 # The packages whose tests run on a control plane.
 ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 
@@ -81,7 +83,7 @@ test-unit: ## Run the unit tests of the program, without building Kubernetes
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
-	go test -count 1 -p $(TEST_P) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
+	go test -count 1 -p $(TEST_P) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(LONGEST) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
 
 .PHONY: bench
 bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded
