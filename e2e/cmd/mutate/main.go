@@ -1,6 +1,6 @@
 // Command mutate changes the code of packages, one operator at a time, and reports which changes no unit test notices.
 //
-//	go run ./e2e/cmd/mutate [-list FILE] [package directory…]
+//	go run ./e2e/cmd/mutate [-list FILE] [-workers N] [package directory…]
 //
 // It exits with 1 if the tests of a package notice less than 90 % of the mutants, or if a mutant survives that the list of
 // accepted survivors does not name. A mutant costs one run of its package's tests: the whole default list takes hours on two
@@ -30,18 +30,19 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	list := flag.String("list", filepath.Join("e2e", "cmd", "mutate", "survivors.yaml"), "the `file` with the accepted survivors")
+	workers := flag.Int("workers", 2, "how many mutants are tested at the same time")
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {
 		packages = core
 	}
-	if err := run(ctx, *list, packages); err != nil {
+	if err := run(ctx, *list, *workers, packages); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, list string, packages []string) error {
+func run(ctx context.Context, list string, workers int, packages []string) error {
 	accepted, err := readSurvivors(list)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func run(ctx context.Context, list string, packages []string) error {
 	defer func() { _ = os.RemoveAll(tree) }()
 	var failed error
 	for _, dir := range packages {
-		found, err := unleash(ctx, filepath.Join(tool, "gremlins"), tree, dir)
+		found, err := unleasher{filepath.Join(tool, "gremlins"), tree, workers}.unleash(ctx, dir)
 		if err != nil {
 			return fmt.Errorf("mutate %s: %w", dir, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -44,12 +45,18 @@ func export(ctx context.Context) (string, error) {
 	return tree, nil
 }
 
+// unleasher runs gremlins on a copy of the module.
+type unleasher struct {
+	gremlins, tree string
+	workers        int
+}
+
 // unleash mutates one package and returns its mutants.
-func unleash(ctx context.Context, gremlins, tree, dir string) ([]mutant, error) {
-	report := filepath.Join(tree, "mutants.json")
-	cmd := exec.CommandContext(ctx, gremlins, "unleash", "--silent", "--output", report,
-		"--workers", "2", "--timeout-coefficient", "20", "--invert-logical", "--invert-loopctrl", "./"+dir)
-	cmd.Dir = tree
+func (u unleasher) unleash(ctx context.Context, dir string) ([]mutant, error) {
+	report := filepath.Join(u.tree, "mutants.json")
+	cmd := exec.CommandContext(ctx, u.gremlins, "unleash", "--silent", "--output", report,
+		"--workers", strconv.Itoa(u.workers), "--timeout-coefficient", "20", "--invert-logical", "--invert-loopctrl", "./"+dir)
+	cmd.Dir = u.tree
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
@@ -57,7 +64,7 @@ func unleash(ctx context.Context, gremlins, tree, dir string) ([]mutant, error) 
 	if err != nil {
 		return nil, err
 	}
-	return parse(body, func(file string) ([]byte, error) { return os.ReadFile(filepath.Join(tree, dir, file)) })
+	return parse(body, func(file string) ([]byte, error) { return os.ReadFile(filepath.Join(u.tree, dir, file)) })
 }
 
 // parse reads the report of gremlins; source returns the code of a file.
