@@ -4,14 +4,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,11 +21,6 @@ type settings struct {
 	limit time.Duration
 	n     int
 	seed  uint64
-}
-
-// arguments are those of the hunter.
-func (o settings) arguments(out string) []string {
-	return []string{"-first", "-for", o.limit.String(), "-n", strconv.Itoa(o.n), "-seed", strconv.FormatUint(o.seed, 10), "-out", out}
 }
 
 // String says how much was hunted.
@@ -64,22 +55,31 @@ func run(ctx context.Context, only string, o settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf(row, "", "FAULT", "LAW", "SEED", "TIME")
+	dir, err := os.MkdirTemp("", "planted")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	sound, err := build(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Printf(row, "", "FAULT", "LAW", "SEED", "HISTORIES", "TIME")
 	var missed []string
 	for _, fault := range faults {
 		if !expression.MatchString(fault.Name) {
 			continue
 		}
-		f, err := hunt(ctx, fault, o)
+		r, err := o.plantAndSearch(ctx, sound, fault)
 		if err != nil {
 			return fmt.Errorf("%s: %w", fault.Name, err)
 		}
-		if f.law == "" {
+		if r.law == "" {
 			missed = append(missed, fault.Name)
-			fmt.Printf(row, "missed", fault.Name, "", "", f.took)
+			fmt.Printf(row, "missed", fault.Name, "", "", "", r.took)
 			continue
 		}
-		fmt.Printf(row, "found", fault.Name, f.law, f.seed, f.took)
+		fmt.Printf(row, "found", fault.Name, r.law, strconv.FormatUint(r.seed, 10), strconv.FormatUint(r.seed-o.seed+1, 10), r.took)
 	}
 	if len(missed) > 0 {
 		return fmt.Errorf("%d faults are not found in %s each: %s", len(missed), o, strings.Join(missed, ", "))
@@ -88,71 +88,59 @@ func run(ctx context.Context, only string, o settings) error {
 }
 
 // row is the form of a line of the table.
-const row = "%-6s  %-40s  %-35s  %9s  %s\n"
+const row = "%-6s  %-40s  %-45s  %9s  %9s  %s\n"
 
-// finding is what the hunter reports about a fault: the signature of the law that is broken, empty if none is.
-type finding struct {
-	law, seed string
-	took      time.Duration
+// result is what is found of a fault, and how long that took.
+type result struct {
+	finding
+	took time.Duration
 }
 
-// hunt builds the hunter with a fault in it, and returns what it finds.
-func hunt(ctx context.Context, fault simulate.Planted, o settings) (finding, error) {
+// plantAndSearch builds the hunter with a fault and hunts with it.
+func (o settings) plantAndSearch(ctx context.Context, sound hunter, fault simulate.Planted) (result, error) {
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
-		return finding{}, err
+		return result{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	program, err := build(ctx, fault, dir)
+	faulty, err := plant(ctx, dir, fault)
 	if err != nil {
-		return finding{}, err
+		return result{}, err
 	}
+	return o.search(ctx, sound, faulty)
+}
+
+// search hunts for what the faulty program breaks. A seed by which the sound one breaks a law, too, proves nothing: the search
+// goes on behind it.
+func (o settings) search(ctx context.Context, sound, faulty hunter) (result, error) {
 	started := time.Now()
-	cmd := exec.CommandContext(ctx, program, o.arguments(dir)...)
-	out, err := cmd.Output()
-	f := finding{took: time.Since(started).Round(time.Second)}
-	var exit *exec.ExitError
-	if err == nil || !errors.As(err, &exit) {
-		return f, err
+	took := func() time.Duration { return time.Since(started).Round(time.Second) }
+	for seed := o.seed; ; {
+		n, left := o.left(seed, time.Since(started))
+		if left <= 0 {
+			return result{took: took()}, nil
+		}
+		found, err := faulty.hunt(ctx, seed, n, left)
+		if err != nil || found.law == "" {
+			return result{took: took()}, err
+		}
+		without, err := sound.hunt(ctx, found.seed, 1, o.limit)
+		if err != nil || without.law == "" {
+			return result{found, took()}, err
+		}
+		seed = found.seed + 1
 	}
-	if f.law, f.seed, err = parse(out); err != nil {
-		return f, fmt.Errorf("%w\n%s%s", err, out, exit.Stderr)
-	}
-	return f, nil
 }
 
-// parse reads the first finding in what a hunt prints.
-func parse(out []byte) (law, seed string, err error) {
-	found := regexp.MustCompile(`(?m)^(\S+) by seed (\d+):`).FindSubmatch(out)
-	if found == nil {
-		return "", "", errors.New("the hunt failed without a finding")
+// left is how many histories may still be run from a seed on, 0 if they are not counted, and for how long; nothing is left if the
+// time is not positive.
+func (o settings) left(seed uint64, spent time.Duration) (int, time.Duration) {
+	if o.n == 0 {
+		return 0, o.limit - spent
 	}
-	return string(found[1]), string(found[2]), nil
-}
-
-// build compiles the hunter; the file with the fault lies over that of the tree.
-func build(ctx context.Context, fault simulate.Planted, dir string) (string, error) {
-	original, patched, err := fault.Apply()
-	if err != nil {
-		return "", err
+	n := o.n - int(seed-o.seed)
+	if n <= 0 {
+		return 0, 0
 	}
-	replacement := filepath.Join(dir, "patched.go")
-	if err := os.WriteFile(replacement, patched, 0o600); err != nil {
-		return "", err
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: replacement}})
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "hunt")
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", program, "./e2e/simulate/hunt")
-	cmd.Dir = simulate.Root()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build it: %w\n%s", err, out)
-	}
-	return program, nil
+	return n, o.limit
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// program returns a hunter that is a shell script.
+func program(t *testing.T, script string) hunter {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "hunt")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // it is a program
+	return hunter{file}
+}
+
+func TestHuntReturnsTheFirstFinding(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		script string
+		want   finding
+		err    string
+	}{
+		"nothing is found": {script: "exit 0"},
+		"a law is broken":  {script: "echo 'kept/undo by seed 12: deployments/shop/cart: it lost its pods'; exit 1", want: finding{"kept/undo", 12}},
+		"it fails by itself": {
+			script: "echo 'no such file' >&2; exit 1", err: "without a finding",
+		},
+		"the seed is the one asked for": {script: `echo "current by seed $3: a: b"; exit 1`, want: finding{"current", 7}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := program(t, tc.script).hunt(t.Context(), 7, 1, time.Minute)
+			if tc.err != "" {
+				require.ErrorContains(t, err, tc.err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestSeedThatFailsWithoutTheFaultProvesNothing(t *testing.T) {
+	t.Parallel()
+	o := settings{limit: time.Minute, n: 5, seed: 1}
+	faulty := program(t, `[ "$3" -gt 4 ] && exit 0; echo "kept by seed $3: a: b"; exit 1`)
+	sound := program(t, `[ "$3" -gt 2 ] && exit 0; echo "idle by seed $3: a: b"; exit 1`)
+	got, err := o.search(t.Context(), sound, faulty)
+	require.NoError(t, err)
+	assert.Equal(t, finding{"kept", 3}, got.finding)
+
+	got, err = o.search(t.Context(), faulty, faulty)
+	require.NoError(t, err)
+	assert.Empty(t, got.law, "each seed fails without the fault")
+}
+
+func TestSearchEndsAfterItsHistoriesOrItsTime(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		settings settings
+		seed     uint64
+		spent    time.Duration
+		n        int
+		left     time.Duration
+	}{
+		"all histories are left":  {settings{n: 5, seed: 10, limit: time.Minute}, 10, time.Hour, 5, time.Minute},
+		"some histories are left": {settings{n: 5, seed: 10, limit: time.Minute}, 13, 0, 2, time.Minute},
+		"no history is left":      {settings{n: 5, seed: 10, limit: time.Minute}, 15, 0, 0, 0},
+		"some time is left":       {settings{seed: 1, limit: time.Minute}, 900, 20 * time.Second, 0, 40 * time.Second},
+		"no time is left":         {settings{seed: 1, limit: time.Minute}, 900, time.Minute, 0, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, left := tc.settings.left(tc.seed, tc.spent)
+			assert.Equal(t, tc.n, n)
+			assert.Equal(t, tc.left, left)
+		})
+	}
+}
