@@ -14,8 +14,15 @@ import (
 const finaleOf = 2
 
 // finale replaces the last steps by a fault and one or two changes of config objects that it hides. Earlier in a history, the
-// next write that concerns the same workload makes up for what the program has missed; after a finale nothing does.
+// next write that concerns the same workload makes up for what the program has missed; after a finale nothing does. In some
+// histories the fault meets whatever the steps before have left; in the others a scene is set for it (scene.go).
 func finale(r *rand.Rand, c history.Catalogue, steps []history.Step) []history.Step {
+	switch r.IntN(4) {
+	case 0, 1:
+		return watched(r, steps)
+	case 2:
+		return revived(r, steps)
+	}
 	changes := 1 + r.IntN(2)
 	if len(steps) <= 1+changes {
 		return steps

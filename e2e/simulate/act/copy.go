@@ -13,6 +13,9 @@ import (
 // copyWorkload is the name of the act that target.go looks for among earlier steps.
 const copyWorkload = "copy-workload"
 
+// RecreateWorkload is the act that makes a workload anew.
+const RecreateWorkload = "recreate-workload"
+
 func copyActs() []act {
 	anyWorkload := onWorkload(workloadResources()...)
 	return []act{
@@ -29,7 +32,7 @@ func copyActs() []act {
 			do:    func(ctx context.Context, c client, s step) error { return c.delete(ctx, s.key) },
 		},
 		{
-			name: "recreate-workload", weight: 3, on: anyWorkload,
+			name: RecreateWorkload, weight: 3, on: anyWorkload,
 			with: []parameter{
 				oneOf("from", "export", "manifest"), optional("version", "1", isNumber(1, 999), versionParameter().draw), pauseParameter(),
 			},
