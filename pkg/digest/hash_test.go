@@ -94,11 +94,17 @@ func TestHashWithoutEntries(t *testing.T) {
 	_, err = digest.Hash("ffffffff", states)
 	require.ErrorContains(t, err, "configmap/read, secret/unread", "under a lost key nothing is known; names are in order")
 
+	for i := range 3 {
+		states[ref(t, fmt.Sprintf("secret/more-%d", i))] = digest.State{UID: "u"}
+	}
+	_, err = digest.Hash("ffffffff", states)
+	require.ErrorContains(t, err, "secret/more-2, secret/unread: their", "five names are all named, and nothing is said of more")
+
 	for i := range 5000 {
 		states[ref(t, fmt.Sprintf("secret/%s-%d", strings.Repeat("a", 240), i))] = digest.State{UID: "u"}
 	}
 	_, err = digest.Hash(testID, states)
-	require.ErrorContains(t, err, "4996 more")
+	require.ErrorContains(t, err, "4999 more")
 	assert.Less(t, len(err.Error()), 2048, "an error is bounded, whatever a pattern matches")
 }
 

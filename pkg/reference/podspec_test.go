@@ -56,6 +56,13 @@ func TestFromPodSpec(t *testing.T) {
 			spec:   &corev1.PodSpec{Containers: []corev1.Container{containerWith(configMapKey("a", nil))}},
 			want:   []reference.Reference{configMap("a", false)},
 		},
+		"plain variable": {
+			reason: "A variable with a value of its own names nothing, and hides none behind it.",
+			spec: &corev1.PodSpec{Containers: []corev1.Container{{
+				Env: append([]corev1.EnvVar{{Name: "PLAIN", Value: "1"}}, containerWith(configMapKey("a", nil)).Env...),
+			}}},
+			want: []reference.Reference{configMap("a", false)},
+		},
 		"optional": {
 			reason: "A use that is marked optional does not keep pods from starting.",
 			spec:   &corev1.PodSpec{Containers: []corev1.Container{containerWith(configMapKey("a", new(true)))}},

@@ -69,6 +69,8 @@ func TestValidName(t *testing.T) {
 	}{
 		"letter":            {reason: "The shortest name.", name: "a"},
 		"digits":            {reason: "A name may be a number.", name: "007"},
+		"first characters":  {reason: "The ranges are inclusive.", name: "a0"},
+		"last characters":   {reason: "The ranges are inclusive.", name: "z9"},
 		"dots and hyphens":  {reason: "All that is possible at once.", name: "a-b.c--d.0"},
 		"longest":           {reason: "The limit is inclusive.", name: strings.Repeat("a", 253)},
 		"long label":        {reason: "Labels of a subdomain have no limit of their own here, as in the API server.", name: strings.Repeat("a", 200) + ".b"},
@@ -130,6 +132,10 @@ func TestQuote(t *testing.T) {
 		"escape":        {reason: "A terminal must not obey a user's text.", text: "\x1b]0;x\a", want: `"\x1b]0;x\a"`},
 		"right to left": {reason: "Nor must its order of characters lie.", text: "a\u202eb", want: `"a\u202eb"`},
 		"invalid":       {reason: "Bytes that are no text are shown as such.", text: "\xff", want: `"\xff"`},
+		"no beginning": {
+			reason: "A character has at most four bytes: no beginning of one is looked for any further.",
+			text:   strings.Repeat("\x80", 70), want: `"` + strings.Repeat(`\x80`, 60) + `"…`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
