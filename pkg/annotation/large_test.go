@@ -39,7 +39,8 @@ func tooMany(n int) []annotation.Problem {
 func TestLongListTracksItsFirstNames(t *testing.T) {
 	t.Parallel()
 	names := numbered(30_000)
-	first := slices.Sorted(slices.Values(names))[:1000]
+	sorted := slices.Sorted(slices.Values(names))
+	first := sorted[:1000]
 	needed := reference.Reference{Ref: configMap("c20000")}
 	tests := map[string]struct {
 		reason              string
@@ -51,6 +52,7 @@ func TestLongListTracksItsFirstNames(t *testing.T) {
 		"as many as can be": {reason: "Nothing is too much.", configMaps: names[29_000:], want: first},
 		"one more":          {reason: "The last one is dropped.", configMaps: names[28_999:], want: first, dropped: 1},
 		"30,000":            {reason: "The first in their order count, not the first in the list.", configMaps: names, want: first, dropped: 29_000},
+		"30,000 in order":   {reason: "Those behind the first are counted one by one.", configMaps: sorted, want: first, dropped: 29_000},
 		"30,000 each":       {reason: "ConfigMaps come before Secrets.", configMaps: names, secrets: names, want: first, dropped: 59_000},
 		"repeated": {
 			reason: "Names that are tracked are not too much.", configMaps: slices.Concat(names[29_000:], names[29_000:], names[29_000:]), want: first,
