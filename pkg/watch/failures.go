@@ -44,7 +44,7 @@ func (f *failures) record(ctx context.Context, err error) {
 		f.log.Log(ctx, levelDebug, "Watch expired; listing again", "error", err)
 		return
 	}
-	f.log.Warn("Watch failed; trying again", "error", err)
+	f.log.Warn("Watch failed; retrying", "error", err)
 	f.mu.Lock()
 	f.at, f.err, f.unreported = time.Now(), err, err
 	f.mu.Unlock()
