@@ -27,8 +27,7 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 		return err
 	}
 	watches := &watchhealth.Monitor{}
-	config.Wrap(watches.Wrap) // below what has Events wait
-	config.Wrap(paceEvents)
+	config.Wrap(watches.Wrap)
 	b := builder{watches: watches, options: o, version: version, host: host, config: config, log: log, kinds: live.NewKinds(o.Selection.Kinds)}
 	b.registry, b.gatherer = host.metrics()
 	life, err := b.build()

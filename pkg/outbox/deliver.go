@@ -59,30 +59,44 @@ func (o *Outbox) next() (*item, time.Duration) {
 	for len(o.later) > 0 && !o.later[0].due.After(now) {
 		o.schedule(heap.Pop(&o.later).(*item), now)
 	}
+	for len(o.calm) > 0 && !o.calm[0].look.After(now) {
+		l := heap.Pop(&o.calm).(*lane)
+		l.waiting = false
+		o.queue(l, now)
+	}
 	for o.flying < underWay && len(o.turns) > 0 {
 		l := o.turns[0]
 		o.turns[0] = nil
 		o.turns, l.queued = o.turns[1:], false
-		i, ok := l.take()
+		i, ok := l.take(now)
 		if ok && !i.gone {
 			i.flying = true
 			l.flying++
 			o.flying++
-			o.queue(l)
+			o.queue(l, now)
 			return i, 0
 		}
-		o.queue(l)
+		o.queue(l, now)
 		o.tidy(i, l)
 	}
+	return nil, o.pause(now)
+}
+
+// pause is how long nothing is to be done without a message.
+func (o *Outbox) pause(now time.Time) time.Duration {
+	wait := idle
 	if len(o.later) > 0 {
-		return nil, o.later[0].due.Sub(now)
+		wait = min(wait, o.later[0].due.Sub(now))
 	}
-	return nil, idle
+	if len(o.calm) > 0 {
+		wait = min(wait, o.calm[0].look.Sub(now))
+	}
+	return wait
 }
 
 // tidy forgets a lane without items.
 func (o *Outbox) tidy(i *item, l *lane) {
-	if i != nil && l.empty() && l.flying == 0 {
+	if i != nil && l.empty() && l.flying == 0 && !l.waiting {
 		delete(o.lanes, i.Event.Namespace)
 	}
 }
@@ -131,16 +145,16 @@ func (o *Outbox) landed(i *item, again, unclear bool) {
 	l.flying--
 	o.flying--
 	i.flying = false
+	now := time.Now()
 	if again {
 		i.unclear = i.unclear || unclear
-		now := time.Now()
 		i.due = now.Add(min(firstWait<<min(i.attempts, 10), longestWait))
 		i.attempts++
 		o.schedule(i, now)
 	} else {
 		o.remove(i)
 	}
-	o.queue(l)
+	o.queue(l, now)
 	o.tidy(i, l)
 }
 

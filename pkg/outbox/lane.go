@@ -1,5 +1,7 @@
 package outbox
 
+import "time"
+
 // lane has the items of one namespace that are due.
 type lane struct {
 	// first are those that were not tried yet, again those that have failed.
@@ -8,24 +10,46 @@ type lane struct {
 	// queued says that the lane waits for its turn.
 	queued bool
 	taken  int
+	// quiet is when the lull comes if no further message does. patient is until when the first attempts wait for it.
+	quiet, patient time.Time
+	// waiting says that the lane is looked at again at the time look.
+	waiting bool
+	look    time.Time
 }
 
 // retryEvery is how often a retry goes before a first attempt, so that neither starves the other.
 const retryEvery = 4
 
-func (l *lane) put(i *item) {
-	if i.attempts == 0 {
-		l.first = append(l.first, i)
+func (l *lane) put(i *item, now time.Time, lull time.Duration) {
+	if i.attempts > 0 {
+		l.again = append(l.again, i)
 		return
 	}
-	l.again = append(l.again, i)
+	if len(l.first) == 0 {
+		l.patient = now.Add(patience)
+	}
+	l.first = append(l.first, i)
+	l.quiet = now.Add(lull)
 }
 
-// take returns the next item; false if there is none.
-func (l *lane) take() (*item, bool) {
+// calm is when the first attempts may be made, as far as is known.
+func (l *lane) calm() time.Time {
+	if l.patient.Before(l.quiet) {
+		return l.patient
+	}
+	return l.quiet
+}
+
+// ready reports whether an item may be taken.
+func (l *lane) ready(now time.Time) bool {
+	return len(l.again) > 0 || len(l.first) > 0 && !now.Before(l.calm())
+}
+
+// take returns the next item; false if there is none yet.
+func (l *lane) take(now time.Time) (*item, bool) {
 	l.taken++
 	from := &l.first
-	if len(l.first) == 0 || len(l.again) > 0 && l.taken%retryEvery == 0 {
+	if len(l.first) == 0 || now.Before(l.calm()) || len(l.again) > 0 && l.taken%retryEvery == 0 {
 		from = &l.again
 	}
 	if len(*from) == 0 {
@@ -38,3 +62,22 @@ func (l *lane) take() (*item, bool) {
 }
 
 func (l *lane) empty() bool { return len(l.first)+len(l.again) == 0 }
+
+// calm is a heap of the lanes whose first attempts wait for a lull.
+type calm []*lane
+
+func (h calm) Len() int           { return len(h) }
+func (h calm) Less(i, j int) bool { return h[i].look.Before(h[j].look) }
+func (h calm) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push is for package heap.
+func (h *calm) Push(x any) { *h = append(*h, x.(*lane)) }
+
+// Pop is for package heap.
+func (h *calm) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
+}

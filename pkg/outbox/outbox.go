@@ -28,6 +28,9 @@ const (
 	firstWait, longestWait = time.Second, time.Minute
 	// perSubject is how many messages without a Topic may wait for one subject. The last-reload annotation names six reloads.
 	perSubject = 8
+	// lull is how long no message must have come for a namespace before its first attempts are made: a change that reloads
+	// thousands of workloads has its Events written after its reloads, not between them. patience bounds the wait.
+	lull, patience = 100 * time.Millisecond, 30 * time.Second
 	// stopGrace is how long requests that are under way may take when the outbox stops.
 	stopGrace = time.Second
 )
@@ -36,10 +39,12 @@ const (
 type Outbox struct {
 	writer Writer
 	wake   chan struct{}
+	lull   time.Duration
 
 	mu       sync.Mutex
 	lanes    map[string]*lane
 	turns    []*lane
+	calm     calm
 	later    later
 	subjects map[string][]*item
 	flying   int
@@ -50,7 +55,7 @@ type Outbox struct {
 // New returns an Outbox. It accepts messages at once and writes them once it is started.
 func New(writer Writer) *Outbox {
 	return &Outbox{
-		writer: writer, wake: make(chan struct{}, 1),
+		writer: writer, wake: make(chan struct{}, 1), lull: lull,
 		lanes: map[string]*lane{}, subjects: map[string][]*item{},
 	}
 }
@@ -132,15 +137,20 @@ func (o *Outbox) schedule(i *item, now time.Time) {
 		l = &lane{}
 		o.lanes[namespace] = l
 	}
-	l.put(i)
-	o.queue(l)
+	l.put(i, now, o.lull)
+	o.queue(l, now)
 }
 
-// queue gives a lane its turn, if it can use one.
-func (o *Outbox) queue(l *lane) {
-	if !l.queued && !l.empty() && l.flying < underWayInOne {
+// queue gives a lane its turn, if it can use one, or looks at it again when its lull may have come.
+func (o *Outbox) queue(l *lane, now time.Time) {
+	switch {
+	case l.queued || l.empty() || l.flying >= underWayInOne:
+	case l.ready(now):
 		l.queued = true
 		o.turns = append(o.turns, l)
+	case !l.waiting:
+		l.waiting, l.look = true, l.calm()
+		heap.Push(&o.calm, l)
 	}
 }
 

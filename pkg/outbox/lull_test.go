@@ -1,0 +1,73 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Events of a burst of reloads are written after it, and those of other namespaces do not wait for it.
+func TestEventsWaitForALullInTheirNamespace(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		o.Put(message("calm", "c"))
+		for n := range 20 {
+			o.Put(message("shop", fmt.Sprint(n)))
+			pass(lull - 1)
+		}
+		assert.Equal(t, []string{"c"}, a.created(), "the burst goes on")
+		pass(1)
+		assert.Len(t, a.created(), 21, "the lull has come")
+		assert.Empty(t, o.calm)
+		assert.Empty(t, o.lanes)
+	})
+}
+
+// Where reloads never end, their Events wait for a bounded time.
+func TestEventsDoNotWaitForALullWithoutEnd(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		started, n := time.Now(), 0
+		put := func(until time.Duration) {
+			for ; time.Since(started) < until; n++ {
+				o.Put(message("shop", fmt.Sprint(n)))
+				pass(lull / 2)
+			}
+		}
+		put(patience)
+		assert.Equal(t, n, len(a.created()), "those of half a minute are written at once")
+		put(patience + lull)
+		assert.Less(t, len(a.created()), n, "the next ones wait for a lull again")
+	})
+}
+
+// Retries, which have waited before, wait for no lull.
+func TestRetriesDoNotWaitForALull(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, event *eventsv1.Event, attempt int) error {
+		if event.Name == "again" && attempt == 1 {
+			return apierrors.NewInternalError(errors.New("away"))
+		}
+		return nil
+	}}
+	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		o.Put(message("shop", "again"))
+		pass(lull)
+		for n := range 2 * int(firstWait/lull) {
+			o.Put(message("shop", fmt.Sprint(n)))
+			pass(lull - 1)
+		}
+		assert.Equal(t, []string{"again", "again"}, a.created())
+	})
+}
