@@ -13,7 +13,8 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -31,8 +32,6 @@ type decision struct {
 	ops     []jsonpatch.Operation
 	// warnings are for the user, bounded.
 	warnings []string
-	// malformed says why the request makes no sense; then nothing else is set.
-	malformed error
 }
 
 // acted tells whether the request is worth a line in the log and in the audit log.
@@ -40,16 +39,8 @@ func (d decision) acted() bool {
 	return len(d.ops) > 0 || d.result.Reject != nil || len(d.warnings) > 0
 }
 
-// effort is what a request may cost.
-type effort struct {
-	// size is that of its body, in bytes.
-	size int
-	// deadline is how long it may take; the context ends then.
-	deadline time.Duration
-}
-
-// safely decides, and lets the request pass when deciding panics.
-func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest, e effort) (d decision) {
+// safely decides, and lets the request pass when deciding panics: what an admission.Webhook answers to a panic rejects it.
+func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest, timeout time.Duration) (d decision) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
@@ -60,27 +51,30 @@ func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest,
 			}}
 		}
 	}()
-	return h.decide(ctx, req, e)
+	return h.decide(ctx, req, timeout)
 }
 
 // decide goes from the request to the marks that must stand: choose a rule, read what it needs, apply it.
-func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, e effort) decision {
-	kind, ours := h.options.Kinds().Get(gvk(req.Kind))
+func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, timeout time.Duration) decision {
+	if req.UID == "" {
+		return malformed(errors.New("the AdmissionReview has no request with a uid"))
+	}
+	kind, ours := h.options.Kinds().Get(schema.GroupVersionKind(req.Kind))
 	if !ours || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
 	if h.outside(req.Namespace) {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
-	release, err := h.intake.review(ctx, req.Namespace, e.size)
+	release, err := h.intake.review(ctx, req.Namespace, len(req.Object.Raw)+len(req.OldObject.Raw))
 	if err != nil {
 		return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
-			"pod-reloader could not check this write within %s: %v; it retries by itself", e.deadline, errBusy)}}
+			"pod-reloader could not check this write within %s: %v; it retries by itself", timeout, errBusy)}}
 	}
 	defer release()
 	wr, err := decodeWrite(kind, req)
 	if err != nil {
-		return decision{malformed: err}
+		return malformed(err)
 	}
 	if !h.options.Scope.Object(wr.namespace, wr.current.Labels()) {
 		// Out of scope is not excluded: another installation may look after it.
@@ -88,7 +82,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
 	plan := stamp.Choose(request)
-	live := h.read(ctx, wr.namespace, plan.Reads, e.deadline)
+	live := h.read(ctx, wr.namespace, plan.Reads, timeout)
 	result := plan.Apply(request, live)
 
 	d := decision{rule: string(result.Rule), result: result}
@@ -98,6 +92,13 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	d.outcome = outcome(result, live.Err, len(d.ops))
 	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
 	return d
+}
+
+// malformed lets a request pass that makes no sense. The API server sends none such.
+func malformed(reason error) decision {
+	return decision{rule: ruleNone, outcome: outcomeMalformed, warnings: bound([]string{
+		fmt.Sprintf("pod-reloader could not read this write: %v", reason),
+	})}
 }
 
 // outside tells whether a namespace is known to be out of scope. The API server does not ask about such a one, but any pod
@@ -120,7 +121,7 @@ func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Marks)
 }
 
 // read gathers what a rule needs to know; nothing, for most requests.
-func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, deadline time.Duration) stamp.Live {
+func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, timeout time.Duration) stamp.Live {
 	live := stamp.Live{
 		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
 		Revision: h.options.Revision, ReloadMissingRequired: h.options.ReloadMissingRequired,
@@ -134,7 +135,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 	}
 	live.States, live.Err = h.state.Live(ctx, namespace, refs)
 	if live.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		live.Err = fmt.Errorf("the API server did not answer within %s: %w", deadline, live.Err)
+		live.Err = fmt.Errorf("the API server did not answer within %s: %w", timeout, live.Err)
 	}
 	return live
 }
@@ -200,8 +201,8 @@ func identified(log logr.Logger, req *admissionv1.AdmissionRequest) logr.Logger 
 }
 
 // response puts a decision into the form of the API.
-func (d decision) response(uid types.UID) *admissionv1.AdmissionResponse {
-	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: true, Warnings: d.warnings}
+func (d decision) response() admission.Response {
+	response := admission.Patched("", d.ops...).WithWarnings(d.warnings...)
 	if d.acted() {
 		response.AuditAnnotations = map[string]string{"rule": d.rule, "outcome": d.outcome}
 		if len(d.result.Changes) > 0 {
@@ -210,11 +211,6 @@ func (d decision) response(uid types.UID) *admissionv1.AdmissionResponse {
 	}
 	if d.result.Reject != nil {
 		response.Allowed, response.Result = false, status(d.result.Reject)
-		return response
-	}
-	if len(d.ops) > 0 {
-		patchType := admissionv1.PatchTypeJSONPatch
-		response.PatchType, response.Patch = &patchType, encodePatch(d.ops)
 	}
 	return response
 }

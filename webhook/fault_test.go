@@ -2,6 +2,8 @@ package webhook_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -14,40 +16,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
+// What is no review is answered so that the API server takes it for a failed call: an answer that is no permission has no
+// uid. What is a review of nothing that makes sense passes with a warning.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	valid := string(fixture(t, "create/request.yaml"))
 	tests := map[string]struct {
 		method, contentType, body string
-		status                    int
+		code                      int32
 		text                      string
 		why                       string
 	}{
-		"get":              {method: http.MethodGet, status: 405, text: "POST", why: "somebody looks with a browser"},
-		"no content type":  {contentType: "-", body: valid, status: 415, text: "application/json", why: "the API server sends one"},
-		"form":             {contentType: "application/x-www-form-urlencoded", body: valid, status: 415, text: "application/json", why: "not from the API server"},
-		"parameters":       {contentType: "application/json; charset=utf-8", body: valid, status: 200, why: "a legal way to write it"},
-		"empty":            {body: "", status: 400, text: "empty", why: "no review"},
-		"no JSON":          {body: "hello", status: 400, text: "no AdmissionReview", why: "no review"},
-		"cut off":          {body: valid[:len(valid)/2], status: 400, text: "no AdmissionReview", why: "a connection that broke"},
-		"list":             {body: "[]", status: 400, text: "no AdmissionReview", why: "no review"},
-		"null":             {body: "null", status: 400, text: "no kind", why: "no review"},
-		"wrong kind":       {body: `{"kind":"Pod","apiVersion":"v1"}`, status: 400, text: "v1/Pod", why: "no review"},
-		"v1beta1":          {body: strings.Replace(valid, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), status: 400, text: "admissionReviewVersions", why: "the configuration must not ask for it"},
-		"no request":       {body: `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`, status: 400, text: "no request", why: "nothing to decide"},
-		"no uid":           {body: strings.Replace(valid, `"uid":"fixture"`, `"uid":""`, 1), status: 400, text: "no uid", why: "nobody to answer to"},
-		"object missing":   {body: review(`"operation":"CREATE","object":null`), status: 400, text: "request.object is missing", why: "nothing to stamp"},
-		"object no map":    {body: review(`"operation":"CREATE","object":["a"]`), status: 400, text: "request.object", why: "no workload"},
-		"old missing":      {body: review(`"operation":"UPDATE","object":{}`), status: 400, text: "request.oldObject is missing", why: "an update of nothing"},
-		"old no map":       {body: review(`"operation":"UPDATE","object":{},"oldObject":7`), status: 400, text: "request.oldObject", why: "no workload"},
-		"too large":        {body: `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, status: 413, text: "larger", why: "nobody may fill our memory"},
-		"type of metadata": {body: review(`"operation":"CREATE","object":{"metadata":7,"spec":{"template":"x"}}`), status: 200, why: "the API server would not, and nothing breaks"},
+		"get":              {method: http.MethodGet, code: 400, text: "not a JSON object", why: "a browser sends no body"},
+		"no content type":  {contentType: "-", body: valid, code: 400, text: "application/json", why: "the API server sends one"},
+		"form":             {contentType: "application/x-www-form-urlencoded", body: valid, code: 400, text: "application/json", why: "not from the API server"},
+		"empty":            {body: "", code: 400, text: "not a JSON object", why: "no review"},
+		"no JSON":          {body: "hello", code: 400, text: "not a JSON object", why: "no review"},
+		"YAML":             {body: "apiVersion: admission.k8s.io/v1\nkind: AdmissionReview", code: 400, text: "not a JSON object", why: "the API server sends JSON, and YAML takes too much memory"},
+		"Protobuf":         {body: "k8s\x00abc", code: 400, text: "not a JSON object", why: "the API server sends JSON"},
+		"cut off":          {body: valid[:len(valid)/2], code: 400, text: "unexpected end", why: "a connection that broke"},
+		"list":             {body: "[]", code: 400, text: "not a JSON object", why: "no review"},
+		"null":             {body: "null", code: 400, text: "not a JSON object", why: "no review"},
+		"wrong kind":       {body: `{"kind":"Pod","apiVersion":"v1"}`, code: 200, text: "no request with a uid", why: "no review"},
+		"no request":       {body: `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`, code: 200, text: "no request with a uid", why: "nothing to decide"},
+		"request is null":  {body: `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":null}`, code: 200, text: "no request with a uid", why: "nothing to decide"},
+		"request no map":   {body: `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":"x"}`, code: 400, text: "cannot unmarshal", why: "nothing to decide"},
+		"no uid":           {body: strings.Replace(valid, `"uid":"fixture"`, `"uid":""`, 1), code: 200, text: "no request with a uid", why: "the API server does not take the answer"},
+		"object missing":   {body: review(`"operation":"CREATE","object":null`), code: 200, text: "request.object is missing", why: "nothing to stamp"},
+		"object no map":    {body: review(`"operation":"CREATE","object":["a"]`), code: 200, text: "request.object", why: "no workload"},
+		"old missing":      {body: review(`"operation":"UPDATE","object":{}`), code: 200, text: "request.oldObject is missing", why: "an update of nothing"},
+		"old no map":       {body: review(`"operation":"UPDATE","object":{},"oldObject":7`), code: 200, text: "request.oldObject", why: "no workload"},
+		"too large":        {body: `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, code: 413, text: "too large", why: "no caller may fill the memory"},
+		"type of metadata": {body: review(`"operation":"CREATE","object":{"metadata":7,"spec":{"template":"x"}}`), code: 200, why: "the API server would not, and nothing breaks"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,15 +67,31 @@ func TestMalformed(t *testing.T) {
 			}
 			recorder := httptest.NewRecorder()
 			s.handler.ServeHTTP(recorder, r)
-			assert.Equal(t, tt.status, recorder.Code, tt.why)
-			assert.Contains(t, recorder.Body.String(), tt.text)
+			response := answerOf(t, recorder)
+			assert.Equal(t, tt.code, response.Result.Code, tt.why)
+			assert.Equal(t, tt.code == http.StatusOK, response.Allowed)
+			assert.Contains(t, strings.Join(response.Warnings, "\n")+response.Result.Message, tt.text)
+			if !response.Allowed {
+				assert.Empty(t, response.UID, "a refusal with a uid would reject the write")
+			}
 			malformed := 1
-			if tt.status == http.StatusOK {
+			if tt.text == "" {
 				malformed = 0
 			}
 			assert.Equal(t, malformed, decisions(t, s, "none", "malformed"))
 		})
 	}
+}
+
+// An API server that asks in the old version of the API gets its answer in it.
+func TestReviewOfV1beta1IsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newHandler(t, newWorld(t), nil, logr.Discard())
+	old := strings.Replace(string(fixture(t, "create/request.yaml")), "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1)
+	body := post(s.handler, []byte(old)).Body.String()
+	assert.Contains(t, body, `"apiVersion":"admission.k8s.io/v1beta1"`)
+	assert.Contains(t, body, `"patchType":"JSONPatch"`)
+	assert.Equal(t, 1, decisions(t, s, "create", "stamped"))
 }
 
 // review returns a review of a Deployment with the given fields of the request.
@@ -151,6 +175,32 @@ func TestDeadline(t *testing.T) {
 	response := responseOf(t, recorder)
 	assert.True(t, response.Allowed)
 	assert.Contains(t, response.Warnings[0], "within 40ms")
+}
+
+// A Server of controller-runtime ends the contexts of all requests when it stops.
+func TestRequestInFlightIsDecidedWhenItsServerStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	w.before = func(context.Context, string) { stop() }
+	s := newHandler(t, w, nil, logr.Discard())
+	r := httptest.NewRequest(http.MethodPost, webhook.Path, bytes.NewReader(fixture(t, "create/request.yaml"))).WithContext(ctx)
+	r.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	s.handler.ServeHTTP(recorder, r)
+	assert.Contains(t, string(responseOf(t, recorder).Patch), "config-hash")
+	assert.Equal(t, 1, decisions(t, s, "create", "stamped"))
+}
+
+// The Handler is an admission.Handler that can be called without its HTTP server.
+func TestHandleByItself(t *testing.T) {
+	t.Parallel()
+	s := newHandler(t, newWorld(t), nil, logr.Discard())
+	var sent admissionv1.AdmissionReview
+	require.NoError(t, json.Unmarshal(fixture(t, "create/request.yaml"), &sent))
+	response := s.handler.Handle(t.Context(), admission.Request{AdmissionRequest: *sent.Request})
+	assert.True(t, response.Allowed)
+	assert.NotEmpty(t, response.Patches)
 }
 
 func TestLog(t *testing.T) {

@@ -1,20 +1,24 @@
 // Package webhook is the admission handler, POST /mutate: it keeps pod-reloader's annotations on workloads right at the
 // moment somebody writes them.
 //
-// It is a thin shell: it decodes a review, asks pkg/stamp which rule fits, reads the configuration that the rule needs
-// to know, asks again which marks must stand, and answers with the patch that makes them. It shares nothing but the pure
-// packages with the loop (pkg/reload). Whatever goes wrong in here, the write of the user passes; the loop catches up.
+// It is a thin shell around an admission.Webhook of controller-runtime, which decodes a review and encodes the answer: it
+// asks pkg/stamp which rule fits, reads the configuration that the rule needs to know, asks again which marks must stand,
+// and answers with the patch that makes them. It shares nothing but the pure packages with the loop (pkg/reload). Whatever
+// goes wrong in here, the write of the user passes; the loop catches up.
+//
+// Three things the package does not do. It bounds the memory of one body, not of all callers' (intake). Its answer to a
+// panic rejects the write. And a context from its Server ends for requests in flight, too, when the Server stops.
 package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -75,7 +79,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Handler answers admission reviews. It serves concurrent requests.
+// Handler decides admission requests, and serves their reviews. It serves concurrent requests.
 type Handler struct {
 	options Options
 	state   StateReader
@@ -83,9 +87,14 @@ type Handler struct {
 	metrics *metrics
 	intake  intake
 	log     logr.Logger
+	// webhook decodes reviews for Handle and encodes its responses.
+	webhook admission.Webhook
 }
 
-var _ http.Handler = &Handler{}
+var (
+	_ admission.Handler = &Handler{}
+	_ http.Handler      = &Handler{}
+)
 
 // New returns the handler. The error says that its metrics could not be registered.
 func New(deps Dependencies, options Options) (*Handler, error) {
@@ -102,41 +111,42 @@ func New(deps Dependencies, options Options) (*Handler, error) {
 	if err := m.register(deps.Metrics); err != nil {
 		return nil, fmt.Errorf("register the webhook's metrics: %w", err)
 	}
-	return &Handler{
+	h := &Handler{
 		options: options, state: deps.State, keys: deps.Keys, metrics: m, intake: newIntake(), log: deps.Log,
-	}, nil
+	}
+	h.webhook.Handler = h
+	h.webhook.WithContextFunc = h.withTimeout
+	// Without the usual values: they cost an allocation each, and most requests are not worth a line.
+	h.webhook.LogConstructor = func(logr.Logger, *admission.Request) logr.Logger { return h.log }
+	return h, nil
 }
 
-// ServeHTTP answers one review. What is no review gets a 4xx and a text that says why.
+// ServeHTTP answers one review. What is no review gets an answer without a uid, which the API server takes for a failed
+// call: the webhook's failurePolicy says what becomes of the write.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	started := time.Now()
-	deadline := h.deadline(r)
-	ctx, cancel := context.WithTimeout(r.Context(), deadline)
-	defer cancel()
-	body, refusal := h.intake.read(ctx, w, r)
-	if refusal != nil {
-		h.refuse(w, refusal)
-		return
+	in, r := h.intake.receive(r)
+	defer in.end()
+	w.Header().Set("Content-Type", "application/json")
+	h.webhook.ServeHTTP(w, r)
+	switch {
+	case in.busy:
+		h.metrics.decisions.WithLabelValues(ruleNone, outcomeBusy).Inc()
+	case !in.decoded:
+		h.metrics.decisions.WithLabelValues(ruleNone, outcomeMalformed).Inc()
 	}
-	defer body.release()
-	size := len(body.data)
-	req, err := decodeReview(body.data)
-	if err != nil {
-		h.refuse(w, &refused{http.StatusBadRequest, err})
-		return
-	}
-	body.data = nil // the request has a copy
-	d := h.safely(ctx, req, effort{size: size, deadline: deadline})
-	if d.malformed != nil {
-		h.refuse(w, &refused{http.StatusBadRequest, d.malformed})
-		return
-	}
-	h.observe(req, d, time.Since(started))
-	h.write(w, encodeReview(d.response(req.UID)))
 }
 
-// deadline returns how long reads may take: the option, but at most two thirds of what the API server waits for us.
-func (h *Handler) deadline(r *http.Request) time.Duration {
+// withTimeout bounds the context of a decision by the caller's timeout. It goes on when a Server stops, which ends the
+// contexts of all requests at once: those in flight are still decided.
+func (h *Handler) withTimeout(ctx context.Context, r *http.Request) context.Context {
+	in := h.incoming(ctx)
+	in.timeout = h.timeout(r)
+	ctx, in.cancel = context.WithDeadline(context.WithoutCancel(ctx), in.arrived.Add(in.timeout))
+	return ctx
+}
+
+// timeout returns how long reads may take: the option, but at most two thirds of what the API server waits for us.
+func (h *Handler) timeout(r *http.Request) time.Duration {
 	timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
 	if err != nil || timeout <= 0 {
 		return h.options.Deadline
@@ -144,25 +154,20 @@ func (h *Handler) deadline(r *http.Request) time.Duration {
 	return min(h.options.Deadline, timeout*2/3)
 }
 
-// refused is an answer to what is no review, or cannot be read.
-type refused struct {
-	status int
-	err    error
+// incoming returns the request that a context belongs to; a new one where Handle is called by itself.
+func (h *Handler) incoming(ctx context.Context) *incoming {
+	if in, ok := ctx.Value(incomingKey{}).(*incoming); ok {
+		return in
+	}
+	return &incoming{arrived: time.Now(), timeout: h.options.Deadline}
 }
 
-func (h *Handler) refuse(w http.ResponseWriter, r *refused) {
-	outcome := outcomeMalformed
-	if errors.Is(r.err, errBusy) {
-		outcome = outcomeBusy
-	}
-	h.metrics.decisions.WithLabelValues(ruleNone, outcome).Inc()
-	h.log.Info("Refused a request", "outcome", outcome, "status", r.status, "reason", r.err.Error())
-	http.Error(w, r.err.Error(), r.status)
-}
-
-func (h *Handler) write(w http.ResponseWriter, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(body); err != nil {
-		h.log.V(1).Info("Cannot write the response", "reason", err.Error())
-	}
+// Handle decides one request until the context ends. It rejects nothing but a request for a reload whose digest does not
+// match, or cannot be compared.
+func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	in := h.incoming(ctx)
+	in.decoded = true
+	d := h.safely(ctx, &req.AdmissionRequest, in.timeout)
+	h.observe(&req.AdmissionRequest, d, time.Since(in.arrived))
+	return d.response()
 }

@@ -3,6 +3,7 @@ package edge_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -69,7 +71,8 @@ const goodReview = `{
   }
 }`
 
-// What is no admission review is answered with a 4xx that says why, and the process lives.
+// What is no admission review gets an answer that says why and that the API server takes for a failed call: a refusal with
+// the uid of a request would reject the write. The process lives.
 func TestMalformedReviews(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
@@ -78,11 +81,11 @@ func TestMalformedReviews(t *testing.T) {
 	tests := map[string]string{
 		"Empty":            "",
 		"NoJSON":           "hello",
+		"YAML":             "apiVersion: admission.k8s.io/v1\nkind: AdmissionReview\nrequest: {uid: '1'}",
 		"Null":             "null",
 		"Array":            "[]",
 		"EmptyObject":      "{}",
 		"Truncated":        review[:len(review)/2],
-		"OtherVersion":     strings.Replace(review, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1),
 		"OtherKind":        `{"apiVersion":"v1","kind":"ConfigMap"}`,
 		"NoRequest":        `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`,
 		"NoUID":            strings.Replace(review, `"uid": "1"`, `"uid": ""`, 1),
@@ -92,13 +95,22 @@ func TestMalformedReviews(t *testing.T) {
 		"NoOldObject":      strings.Replace(review, "CREATE", "UPDATE", 1),
 		"NumberTooLarge":   strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace),
 		"DeepNesting":      strings.Repeat("[", 100_000),
+		"DeepObject":       strings.Repeat(`{"a":`, 100_000),
 	}
 	replica := shared.Replicas()[1]
 	pid := replica.PID()
 	for name, body := range tests {
 		code, text := post(t, shared.ControlPlane(), replica, body)
-		assert.Equal(t, http.StatusBadRequest, code, "%s: %s", name, text)
-		assert.NotEmpty(t, strings.TrimSpace(string(text)), "%s: the answer says what is wrong", name)
+		require.Equal(t, http.StatusOK, code, "%s: %s", name, text)
+		var answer admissionv1.AdmissionReview
+		require.NoError(t, json.Unmarshal(text, &answer), "%s: %s", name, text)
+		if answer.Response.Allowed {
+			assert.NotEmpty(t, answer.Response.Warnings, "%s: the answer says what is wrong", name)
+			assert.Empty(t, answer.Response.Patch, "%s: it changes nothing", name)
+		} else {
+			assert.NotEmpty(t, answer.Response.Result.Message, "%s: the answer says what is wrong", name)
+			assert.Empty(t, answer.Response.UID, "%s: it rejects no write", name)
+		}
 	}
 	code, text := post(t, shared.ControlPlane(), replica, review)
 	assert.Equal(t, http.StatusOK, code, "a good one is answered after all these: %s", text)

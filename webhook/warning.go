@@ -1,12 +1,9 @@
 package webhook
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
-
-	"gomodules.xyz/jsonpatch/v2"
 )
 
 // The API server cuts a warning after so many characters, and drops those beyond the total; other webhooks have theirs.
@@ -14,16 +11,6 @@ const (
 	maxWarning  = 256
 	maxWarnings = 2048
 )
-
-// encodePatch returns the text of a JSON patch (RFC 6902).
-func encodePatch(ops []jsonpatch.Operation) []byte {
-	patch, err := json.Marshal(ops)
-	if err != nil {
-		// All values are strings and empty objects.
-		panic(fmt.Errorf("encode a JSON patch: %w", err))
-	}
-	return patch
-}
 
 // bound makes warnings fit for the headers in which they travel: each on one line and not too long, and not too many.
 func bound(warnings []string) []string {

@@ -1,0 +1,54 @@
+package webhook
+
+import (
+	"bytes"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	rawjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// decodeObject reads one version of a workload; nil if there is none. Numbers keep their precision, and fields that
+// nobody knows are kept as they are.
+func decodeObject(kind workload.Kind, raw []byte) (*workload.Object, error) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		return nil, nil //nolint:nilnil // absent is an answer
+	}
+	var fields map[string]any
+	if err := rawjson.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	return &workload.Object{Kind: kind, Raw: fields}, nil
+}
+
+// write is one write of a workload as the review describes it.
+type write struct {
+	namespace string
+	// old is nil on CREATE.
+	old     *workload.Object
+	current workload.Object
+}
+
+// decodeWrite reads both versions of the workload that a request writes.
+func decodeWrite(kind workload.Kind, req *admissionv1.AdmissionRequest) (write, error) {
+	current, err := decodeObject(kind, req.Object.Raw)
+	if err != nil {
+		return write{}, fmt.Errorf("request.object: %w", err)
+	}
+	if current == nil {
+		return write{}, fmt.Errorf("request.object is missing on %s", req.Operation)
+	}
+	wr := write{namespace: req.Namespace, current: *current}
+	if req.Operation == admissionv1.Create {
+		return wr, nil
+	}
+	if wr.old, err = decodeObject(kind, req.OldObject.Raw); err != nil {
+		return write{}, fmt.Errorf("request.oldObject: %w", err)
+	}
+	if wr.old == nil {
+		return write{}, fmt.Errorf("request.oldObject is missing on %s", req.Operation)
+	}
+	return wr, nil
+}
