@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -82,8 +83,7 @@ func parse(args []string) (options.Options, error) {
 func baseFlags() []string {
 	return []string{
 		"--leader-elect", "--namespace=" + installation, "--webhook-bind-address=:" + webhookPort,
-		"--health-probe-bind-address=:" + probePort, "--metrics-bind-address=0", "--webhook-tls-directory=/certificate",
-		"--enable-http2=false",
+		"--health-probe-bind-address=:" + probePort, "--metrics-bind-address=0",
 	}
 }
 
@@ -109,8 +109,10 @@ func (s *simulation) start(at *slot) error {
 		Config: &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return s.net.Dial(ctx, name, address)
 		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return &leases{next, s.api, name, r.online} }},
-		Listen:    func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
-		ReadFile:  s.certificate.read,
+		Listen: func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
+		Serve: func(ctx context.Context, address string, handler http.Handler) error {
+			return s.admission(ctx, name, address, handler)
+		},
 		Random:    rand.NewChaCha8([32]byte{byte(at.starts), byte(len(s.replicas)), byte(s.history.Seed)}),
 		Registry:  r.registry,
 		Now:       func() time.Time { return time.Now().Add(time.Duration(at.offset.Load())) },
@@ -125,6 +127,16 @@ func (s *simulation) start(at *slot) error {
 	s.oracle.Timing(r.name, o.Reload)
 	s.after(time.Second, func() { s.look(r) })
 	return nil
+}
+
+// admission is app.Host.Serve: without TLS, since sockets and certificate files have no place in a bubble.
+func (s *simulation) admission(ctx context.Context, name, address string, handler http.Handler) error {
+	listener, err := s.net.Listen(name, address)
+	if err != nil {
+		return err
+	}
+	server := manager.Server{Name: "admission", Listener: listener, Server: &http.Server{Handler: handler}}
+	return server.Start(ctx)
 }
 
 // terminate is SIGTERM: the Service drops the replica after a moment, the process ends by itself.

@@ -70,12 +70,12 @@ const (
 	idle = 2 * time.Minute
 )
 
-// Run runs a history in a bubble of fake time and judges it.
-func Run(t *testing.T, h history.History, certificate *certificate, o Options) Result {
+// Run runs a history in a bubble of fake time and judges it. Prepare must have been called.
+func Run(t *testing.T, h history.History, o Options) Result {
 	t.Helper()
 	var result Result
 	left := inBubble(t, func(t *testing.T) { //nolint:thelper // it is the test
-		s, err := newSimulation(h, certificate, o)
+		s, err := newSimulation(h, o)
 		if err != nil {
 			t.Fatalf("begin the simulation: %v", err)
 		}

@@ -23,11 +23,10 @@ import (
 
 // simulation is one run of a history. But for what is said to be shared, only the scheduler's goroutine uses it.
 type simulation struct {
-	history     history.History
-	random      *rand.Rand
-	apart       *rand.Rand // what decides about regular requests
-	certificate *certificate
-	began       time.Time
+	history history.History
+	random  *rand.Rand
+	apart   *rand.Rand // what decides about regular requests
+	began   time.Time
 
 	net     *memnet.Network
 	gate    *gate
@@ -76,9 +75,9 @@ type simulation struct {
 var errHotLoop = errors.New("the program does not wait")
 
 // newSimulation builds the world; nothing runs yet.
-func newSimulation(h history.History, certificate *certificate, o Options) (*simulation, error) {
+func newSimulation(h history.History, o Options) (*simulation, error) {
 	s := &simulation{
-		history: h, certificate: certificate, began: time.Now(),
+		history: h, began: time.Now(),
 		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), apart: rand.New(rand.NewPCG(h.Seed, 3)),
 		net: memnet.New(), gate: newGate(), faults: faults{foreign: map[string]string{}}, tried: map[string]int{},
 		trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},

@@ -95,10 +95,6 @@ func work(t *testing.T) { serve(t, os.Stdin, os.Stdout) } //nolint:thelper // it
 func serve(t *testing.T, in, out *os.File) {
 	t.Helper()
 	defer profile(t, os.Getenv(profileVariable))()
-	certificate, err := newCertificate()
-	if err != nil {
-		t.Fatal(err)
-	}
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	encoder := json.NewEncoder(out)
 	for {
@@ -106,7 +102,7 @@ func serve(t *testing.T, in, out *os.File) {
 		if err := decoder.Decode(&j); err != nil {
 			return // the hunt is over
 		}
-		if err := encoder.Encode(do(t, certificate, j)); err != nil {
+		if err := encoder.Encode(do(t, j)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,11 +128,11 @@ func profile(t *testing.T, file string) (end func()) {
 }
 
 // do runs a history, and shortens it if it fails.
-func do(t *testing.T, certificate *certificate, j job) outcome {
+func do(t *testing.T, j job) outcome {
 	t.Helper()
 	mathrand.Seed(int64(j.History.Seed)) //nolint:staticcheck // the intervals that client-go draws by chance
 	started := time.Now()
-	result := Run(t, j.History, certificate, Options{Verbose: j.Verbose})
+	result := Run(t, j.History, Options{Verbose: j.Verbose})
 	o := outcome{
 		Violations: result.Violations, Strayed: result.Strayed, Requests: result.Requests, Reviews: result.Reviews,
 		Hits: result.Hits, Writes: result.Writes, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
@@ -154,9 +150,9 @@ func do(t *testing.T, certificate *certificate, j job) outcome {
 		if j.ShrinkFor > 0 && time.Now().After(until) {
 			return false
 		}
-		return hasSignature(Run(t, h, certificate, Options{}).Violations, want)
+		return hasSignature(Run(t, h, Options{}).Violations, want)
 	}, j.Shrink)
-	last := Run(t, short, certificate, Options{})
+	last := Run(t, short, Options{})
 	if !hasSignature(last.Violations, want) {
 		// Chance decided otherwise this time: keep what failed for sure, with its decisions.
 		short = j.History

@@ -51,12 +51,15 @@ type builder struct {
 	kinds    *live.Kinds
 	watches  *watchhealth.Monitor
 
-	keys        *keyring.Keyring
-	store       *configstate.Store
-	namespaces  namespaces
+	keys       *keyring.Keyring
+	store      *configstate.Store
+	namespaces namespaces
+	// certificate is nil without a webhook of our own.
 	certificate *certificate
-	webhook     *server
 	drain       *drain
+	// serving are the servers and what they depend on, conditions those of their readiness.
+	serving    []starter
+	conditions []condition
 	// applier and configuration are nil without a structured configuration.
 	applier       *live.Applier
 	configuration live.Source
@@ -78,20 +81,15 @@ func (b *builder) build() (*lifecycle, error) {
 		}
 	}
 	probes := b.buildProbes()
-	servers, err := b.buildServers(mgr, probes)
-	if err != nil {
+	if err := b.buildServers(mgr, probes); err != nil {
 		return nil, err
 	}
-	life := &lifecycle{loop: mgr, probes: probes, drain: b.drain, log: b.log, serving: []starter{b.keys, b.store}}
+	life := &lifecycle{loop: mgr, probes: probes, drain: b.drain, log: b.log, serving: append([]starter{b.keys, b.store}, b.serving...)}
 	if b.options.Webhook.Enabled {
 		life.grace = b.options.ShutdownGracePeriod
-		life.serving = append(life.serving, b.certificate, b.webhook)
 	}
 	if b.configuration != nil {
 		life.serving = append(life.serving, b.configuration)
-	}
-	for _, s := range servers {
-		life.serving = append(life.serving, s)
 	}
 	return life, nil
 }

@@ -1,68 +1,78 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// certificatePoll is how often the certificate's files are looked at. Polling sees every way of replacing them, the swap
-// of symbolic links by which the kubelet updates a mounted Secret included, and files that are not there yet.
+// certificatePoll is how often the certificate's files are looked for while there is none.
 const certificatePoll = 2 * time.Second
 
-// certificate serves a key pair out of a directory and follows its changes. A pair that cannot be read leaves the last
-// good one in place.
+// certificate serves a key pair out of a directory by a CertWatcher, which follows its changes and keeps the last good pair.
+// What a CertWatcher cannot do is start without the files: they may come later than the program, with cert-manager's.
 type certificate struct {
 	certFile, keyFile string
-	readFile          func(path string) ([]byte, error)
+	poll              time.Duration
 	log               logr.Logger
-	now               func() time.Time
-
-	mu       sync.RWMutex
-	current  *tls.Certificate
-	read     []byte // what current was made from
-	complain string // the last problem that was logged
+	watcher           atomic.Pointer[certwatcher.CertWatcher]
 }
 
 // errNoCertificate says that there has been no certificate since the start.
 var errNoCertificate = errors.New("no certificate is loaded yet")
 
-func newCertificate(directory string, readFile func(path string) ([]byte, error), log logr.Logger) *certificate {
+func newCertificate(directory string, log logr.Logger) *certificate {
 	return &certificate{
-		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"),
-		readFile: readFile, log: log, now: time.Now,
+		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"), poll: certificatePoll, log: log,
 	}
 }
 
-// Start follows the files until the context ends.
+// Start waits for the files and follows them until the context ends. Each problem is logged once.
 func (c *certificate) Start(ctx context.Context) error {
-	ticker := time.NewTicker(certificatePoll)
-	defer ticker.Stop()
+	var logged string
 	for {
-		c.load()
+		if err := c.follow(ctx); err != nil && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
+			c.log.Info("No certificate yet; retrying", "reason", logged, "loaded", c.watcher.Load() != nil)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(c.poll):
 		}
 	}
 }
 
+// follow follows the files until the context ends. The error says what is wrong with them at its start.
+func (c *certificate) follow(ctx context.Context) error {
+	watcher, err := certwatcher.New(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("load %s and %s: %w", c.certFile, c.keyFile, err)
+	}
+	watcher.RegisterCallback(func(pair tls.Certificate) {
+		c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	})
+	c.watcher.Store(watcher)
+	if err := watcher.Start(ctx); err != nil {
+		return fmt.Errorf("follow %s and %s: %w", c.certFile, c.keyFile, err)
+	}
+	return nil
+}
+
 // Get is for tls.Config.
-func (c *certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.current == nil {
+func (c *certificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	watcher := c.watcher.Load()
+	if watcher == nil {
 		return nil, errNoCertificate
 	}
-	return c.current, nil
+	return watcher.GetCertificate(hello)
 }
 
 // Valid says why TLS clients cannot trust us now, or nil.
@@ -71,7 +81,7 @@ func (c *certificate) Valid() error {
 	if err != nil {
 		return fmt.Errorf("%w: waiting for %s and %s", err, c.certFile, c.keyFile)
 	}
-	now := c.now()
+	now := time.Now()
 	switch leaf := pair.Leaf; {
 	case now.After(leaf.NotAfter):
 		return fmt.Errorf("the certificate in %s expired at %s", c.certFile, leaf.NotAfter.UTC().Format(time.RFC3339))
@@ -88,48 +98,4 @@ func (c *certificate) NotAfter() time.Time {
 		return time.Time{}
 	}
 	return pair.Leaf.NotAfter
-}
-
-// load reads the files and takes over what is new. Each problem is logged once, not at every look.
-func (c *certificate) load() {
-	pair, content, err := c.readPair()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		if text := err.Error(); text != c.complain {
-			c.complain = text
-			c.log.Info("Cannot load the certificate; retrying", "reason", text, "loaded", c.current != nil)
-		}
-		return
-	}
-	c.complain = ""
-	if pair == nil {
-		return
-	}
-	c.current, c.read = pair, content
-	c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
-}
-
-// readPair returns the pair in the files, or nil if it is the current one.
-func (c *certificate) readPair() (*tls.Certificate, []byte, error) {
-	certPEM, err := c.readFile(c.certFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the certificate: %w", err)
-	}
-	keyPEM, err := c.readFile(c.keyFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the certificate's key: %w", err)
-	}
-	content := bytes.Join([][]byte{certPEM, keyPEM}, []byte{0})
-	c.mu.RLock()
-	same := bytes.Equal(content, c.read)
-	c.mu.RUnlock()
-	if same {
-		return nil, nil, nil
-	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s and %s are no key pair: %w", c.certFile, c.keyFile, err)
-	}
-	return &pair, content, nil
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -55,49 +57,75 @@ func project(t *testing.T, directory, version string, certPEM, keyPEM []byte) {
 	}
 }
 
-func serial(t *testing.T, c *certificate) int64 {
-	t.Helper()
+// serial returns the serial number of what is served; 0 if there is nothing.
+func serial(c *certificate) int64 {
 	got, err := c.Get(nil)
-	require.NoError(t, err)
+	if err != nil {
+		return 0
+	}
 	return got.Leaf.SerialNumber.Int64()
 }
 
-func TestCertificateIsWaitedForAndFollowed(t *testing.T) {
+// follow follows the certificate in a directory until the test ends.
+func follow(t *testing.T, directory string, log logr.Logger) *certificate {
+	t.Helper()
+	c := newCertificate(directory, log)
+	c.poll = 10 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	return c
+}
+
+func awaitSerial(t *testing.T, c *certificate, want int64, why string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return serial(c) == want }, patience, 10*time.Millisecond, why)
+}
+
+func TestMissingCertificateIsWaitedForAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		directory := t.TempDir()
+		c := follow(t, directory, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+		time.Sleep(time.Minute) //nolint:forbidigo // the time is fake
+		require.Len(t, lines, 1, "not at each look")
+		assert.Contains(t, lines[0], filepath.Join(directory, "tls.crt"))
+		assert.ErrorContains(t, c.Valid(), "waiting for "+filepath.Join(directory, "tls.crt"))
+		_, err := c.Get(&tls.ClientHelloInfo{})
+		assert.ErrorIs(t, err, errNoCertificate)
+		assert.Zero(t, c.NotAfter())
+	})
+}
+
+func TestCertificateIsFollowed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	var lines []string
-	c := newCertificate(directory, os.ReadFile, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-
-	c.load()
-	c.load()
-	require.Len(t, lines, 1, "a missing certificate is told once")
-	assert.ErrorContains(t, c.Valid(), "waiting for "+filepath.Join(directory, "tls.crt"))
-	_, err := c.Get(&tls.ClientHelloInfo{})
-	assert.ErrorIs(t, err, errNoCertificate)
-	assert.Zero(t, c.NotAfter())
-
 	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
+	_, other := pair(t, 2, time.Hour, time.Hour)
+	project(t, directory, "v0", certPEM, other)
+	lines := make(chan string, 100)
+	c := follow(t, directory, funcr.New(func(_, args string) { lines <- args }, funcr.Options{}))
+	assert.Contains(t, <-lines, "private key does not match", "what is no pair is waited for to change")
 	project(t, directory, "v1", certPEM, keyPEM)
-	c.load()
-	assert.Equal(t, int64(1), serial(t, c))
+	awaitSerial(t, c, 1, "the pair is loaded")
+	assert.Contains(t, <-lines, "Loaded the certificate")
 	require.NoError(t, c.Valid())
 	assert.False(t, c.NotAfter().IsZero())
 
-	certPEM, keyPEM = pair(t, 2, time.Hour, time.Hour)
+	certPEM, keyPEM = pair(t, 3, time.Hour, time.Hour)
 	project(t, directory, "v2", certPEM, keyPEM)
-	c.load()
-	assert.Equal(t, int64(2), serial(t, c), "a Secret volume swaps symbolic links")
+	require.NoError(t, os.RemoveAll(filepath.Join(directory, "..v1")), "so does the kubelet")
+	awaitSerial(t, c, 3, "a Secret volume swaps symbolic links")
 
-	_, other := pair(t, 3, time.Hour, time.Hour)
 	project(t, directory, "v3", certPEM, other)
-	c.load()
-	assert.Equal(t, int64(2), serial(t, c), "what is no pair leaves the last good one")
+	require.ErrorContains(t, c.watcher.Load().ReadCertificate(), "private key does not match")
+	assert.Equal(t, int64(3), serial(c), "what is no pair leaves the last good one")
 	require.NoError(t, c.Valid())
-	assert.Contains(t, lines[len(lines)-1], "no key pair")
-
-	told := len(lines)
-	c.load()
-	assert.Len(t, lines, told, "the same trouble is told once")
 }
 
 func TestCertificateValid(t *testing.T) {
@@ -117,8 +145,8 @@ func TestCertificateValid(t *testing.T) {
 			directory := t.TempDir()
 			certPEM, keyPEM := pair(t, 1, tt.before, tt.after)
 			project(t, directory, "v1", certPEM, keyPEM)
-			c := newCertificate(directory, os.ReadFile, logr.Discard())
-			c.load()
+			c := follow(t, directory, logr.Discard())
+			awaitSerial(t, c, 1, "it is served nevertheless")
 			if tt.want == "" {
 				assert.NoError(t, c.Valid(), tt.why)
 			} else {

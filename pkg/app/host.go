@@ -1,9 +1,11 @@
 package app
 
 import (
+	"context"
 	"io"
+	"log"
 	"net"
-	"os"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,10 +21,11 @@ import (
 type Host struct {
 	// Config leads to the API server; nil means RESTConfig.
 	Config *rest.Config
-	// Listen binds the address of a server; nil means net.Listen.
+	// Listen binds the address of the server for probes or metrics; nil means net.Listen.
 	Listen func(network, address string) (net.Listener, error)
-	// ReadFile reads the webhook's certificate; nil means os.ReadFile.
-	ReadFile func(path string) ([]byte, error)
+	// Serve serves admission on an address until the context ends; nil means a webhook.Server with its certificate in
+	// files, which needs sockets and a file system.
+	Serve func(ctx context.Context, address string, handler http.Handler) error
 	// Random is where a new digest key comes from; nil means crypto/rand.
 	Random io.Reader
 	// Registry takes the metrics of this replica; nil means a new one, which is served together with those of
@@ -39,9 +42,6 @@ func (h Host) complete() Host {
 	if h.Listen == nil {
 		h.Listen = net.Listen
 	}
-	if h.ReadFile == nil {
-		h.ReadFile = os.ReadFile
-	}
 	if h.Now == nil {
 		h.Now = time.Now
 	}
@@ -51,9 +51,11 @@ func (h Host) complete() Host {
 	return h
 }
 
-func setLogger(log logr.Logger) {
-	crlog.SetLogger(log)
-	klog.SetLogger(log.WithName("client-go"))
+func setLogger(to logr.Logger) {
+	crlog.SetLogger(to)
+	klog.SetLogger(to.WithName("client-go"))
+	log.SetFlags(0)
+	log.SetOutput(connections{to})
 }
 
 // metrics returns where metrics are registered and what is served of them.

@@ -18,7 +18,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 	"github.com/pod-reloader/pod-reloader/pkg/workloadstate"
-	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
 // loopStop is how long a reload that is under way may take when the program stops; then the lease is given away.
@@ -55,35 +54,6 @@ func (b *builder) buildState() (err error) {
 		Log:            b.log.WithName("configstate"),
 	})
 	return err
-}
-
-// buildWebhook makes the admission server; in direct mode there is none.
-func (b *builder) buildWebhook() error {
-	o := b.options
-	b.drain = &drain{}
-	if !o.Webhook.Enabled {
-		return nil
-	}
-	handler, err := webhook.New(webhook.Dependencies{
-		State: b.store.Admission(), Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
-	}, webhook.Options{
-		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
-		NamespaceLabels: b.namespaces.Labels,
-		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
-		Now: b.host.Now,
-	})
-	if err != nil {
-		return err
-	}
-	mux := http.NewServeMux()
-	mux.Handle(webhook.Path, handler)
-	b.drain.next = mux
-	b.certificate = newCertificate(o.Webhook.Directory, b.host.ReadFile, b.log.WithName("certificate"))
-	if b.webhook, err = b.listen("admission", o.Webhook.Address, b.drain); err != nil {
-		return err
-	}
-	b.webhook.secure(tlsConfig(o.Webhook, b.certificate.Get))
-	return nil
 }
 
 // buildManager makes the manager with the loop in it. The HTTP servers are not its business: they live longer.
@@ -148,14 +118,11 @@ func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before
 
 // buildProbes makes the readiness of this replica.
 func (b *builder) buildProbes() *probes {
-	p := &probes{log: b.log, conditions: []condition{{"digest-key", b.keyLoaded}}}
+	conditions := append([]condition{{"digest-key", b.keyLoaded}}, b.conditions...)
 	if b.applier != nil {
-		p.conditions = append(p.conditions, condition{"configuration", b.applier.Seen})
+		conditions = append(conditions, condition{"configuration", b.applier.Seen})
 	}
-	if b.options.Webhook.Enabled {
-		p.conditions = append(p.conditions, condition{"certificate", b.certificate.Valid}, condition{"webhook", b.webhook.Serving})
-	}
-	return p
+	return &probes{log: b.log, conditions: conditions}
 }
 
 func (b *builder) keyLoaded() error {
@@ -166,33 +133,33 @@ func (b *builder) keyLoaded() error {
 }
 
 // buildServers binds the listeners for probes and metrics.
-func (b *builder) buildServers(mgr manager.Manager, p *probes) ([]*server, error) {
-	var servers []*server
+func (b *builder) buildServers(mgr manager.Manager, p *probes) error {
 	if address := b.options.Servers.ProbeAddress; address != "0" {
-		s, err := b.listen("probes", address, p.handler())
+		s, err := b.listen("probes", address, p.handler(), nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		servers = append(servers, s)
+		b.serving = append(b.serving, s)
 	}
 	if b.options.Servers.MetricsAddress == "0" {
-		return servers, nil
+		return nil
 	}
 	s, err := b.buildMetrics(mgr.GetHTTPClient())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return append(servers, s), nil
+	b.serving = append(b.serving, s)
+	return nil
 }
 
-func (b *builder) buildMetrics(client *http.Client) (*server, error) {
+func (b *builder) buildMetrics(client *http.Client) (*manager.Server, error) {
 	observed{
 		version: b.version, synced: b.store.Synced, waiting: b.store.Waiting, certificate: b.certificate,
 	}.register(b.registry)
 	handler := metricsHandler(b.gatherer)
 	o := b.options
 	if !o.Servers.MetricsSecure {
-		return b.listen("metrics", o.Servers.MetricsAddress, handler)
+		return b.listen("metrics", o.Servers.MetricsAddress, handler, nil)
 	}
 	handler, err := protect(handler, b.config, client, b.log)
 	if err != nil {
@@ -204,10 +171,7 @@ func (b *builder) buildMetrics(client *http.Client) (*server, error) {
 	} else if get, err = selfSigned(); err != nil {
 		return nil, err
 	}
-	s, err := b.listen("metrics", o.Servers.MetricsAddress, handler)
-	if err != nil {
-		return nil, err
-	}
-	s.secure(tlsConfig(o.Webhook, get))
-	return s, nil
+	secure := &tls.Config{MinVersion: o.Webhook.MinTLSVersion}
+	secured(o.Webhook, get)(secure)
+	return b.listen("metrics", o.Servers.MetricsAddress, handler, secure)
 }

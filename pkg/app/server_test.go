@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -15,42 +15,67 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
 // patience bounds every wait: long enough for a loaded machine, and a failure in the end.
 const patience = time.Minute
 
-// serve runs a server with TLS until the test ends and returns its address.
-func serve(t *testing.T, handler http.Handler, o options.Webhook) (s *server, stop func() error) {
+// loaded returns a certificate that is followed until the test ends.
+func loaded(t *testing.T) *certificate {
 	t.Helper()
 	directory := t.TempDir()
 	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
 	project(t, directory, "v1", certPEM, keyPEM)
-	c := newCertificate(directory, os.ReadFile, logr.Discard())
-	c.load()
-	s, err := listen(net.Listen, "test", "127.0.0.1:0", handler, logr.Discard())
+	c := follow(t, directory, logr.Discard())
+	awaitSerial(t, c, 1, "the certificate is loaded")
+	return c
+}
+
+// freeAddress returns an address that is free now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s.secure(tlsConfig(o, c.Get))
-	s.inFlight = patience // that connections end in time is not what is tested
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// start runs something until the test ends, or until stop is called, which returns its error.
+func start(t *testing.T, s starter) (stop func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
-	return s, func() error { cancel(); return <-ended }
+	return func() error { cancel(); return <-ended }
+}
+
+// serve runs the server for admission until the test ends and returns its URL.
+func serve(t *testing.T, handler http.Handler, o options.Webhook) (a *admission, url string, stop func() error) {
+	t.Helper()
+	o.Address = freeAddress(t)
+	a, err := newAdmission(o, loaded(t), handler)
+	require.NoError(t, err)
+	require.Error(t, a.Serving(), "it is not started")
+	stop = start(t, a)
+	require.Eventually(t, func() bool { return a.Serving() == nil }, patience, 10*time.Millisecond)
+	return a, "https://" + o.Address + webhook.Path, stop
 }
 
 // get returns the major version of HTTP in which it was answered.
 func get(t *testing.T, client *http.Client, url string) (major int, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
+	if err != nil {
+		return 0, err
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { require.NoError(t, response.Body.Close()) }()
 	_, err = io.Copy(io.Discard, response.Body)
-	return response.ProtoMajor, err
+	return response.ProtoMajor, errors.Join(err, response.Body.Close())
 }
 
 func clientOf(maxVersion uint16) *http.Client {
@@ -77,30 +102,76 @@ func TestServerProtocols(t *testing.T) {
 		"TLS 1.2 flag": {options.Webhook{MinTLSVersion: tls.VersionTLS12, HTTP2: true}, tls.VersionTLS12, false, 2, "allowed by flag"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, stop := serve(t, noContent, tt.options)
-			major, err := get(t, clientOf(tt.client), "https://"+s.listener.Addr().String())
+		ask := func(t *testing.T, url string) {
+			t.Helper()
+			major, err := get(t, clientOf(tt.client), url)
 			if tt.refused {
 				require.Error(t, err, tt.why)
 				return
 			}
 			require.NoError(t, err)
 			assert.Equal(t, tt.major, major, tt.why)
-			require.NoError(t, s.Serving())
-			require.NoError(t, stop())
-			assert.Error(t, s.Serving())
+		}
+		t.Run(name+", admission", func(t *testing.T) {
+			t.Parallel()
+			_, url, _ := serve(t, noContent, tt.options)
+			ask(t, url)
+		})
+		t.Run(name+", metrics", func(t *testing.T) {
+			t.Parallel()
+			b := builder{host: Host{}.complete()}
+			config := &tls.Config{MinVersion: tls.VersionTLS12}
+			secured(tt.options, loaded(t).Get)(config)
+			s, err := b.listen("metrics", "127.0.0.1:0", noContent, config)
+			require.NoError(t, err)
+			start(t, s)
+			ask(t, "https://"+s.Listener.Addr().String())
 		})
 	}
 }
 
-func TestListenTellsWhatIsInTheWay(t *testing.T) {
+func TestAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
-	first, err := listen(net.Listen, "one", "127.0.0.1:0", noContent, logr.Discard())
+	b := builder{host: Host{}.complete()}
+	first, err := b.listen("one", "127.0.0.1:0", noContent, nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = first.listener.Close() })
-	_, err = listen(net.Listen, "two", first.listener.Addr().String(), noContent, logr.Discard())
-	assert.ErrorContains(t, err, "listen for two on 127.0.0.1:")
+	t.Cleanup(func() { _ = first.Listener.Close() })
+	address := first.Listener.Addr().String()
+	_, err = b.listen("two", address, noContent, nil)
+	assert.ErrorContains(t, err, "listen for two on "+address)
+	a, err := newAdmission(options.Webhook{Address: address}, newCertificate(t.TempDir(), logr.Discard()), noContent)
+	require.NoError(t, err)
+	assert.ErrorContains(t, a.Start(t.Context()), "serve admission on "+address)
+}
+
+func TestServerWithoutACertificateIsNotServing(t *testing.T) {
+	t.Parallel()
+	a, err := newAdmission(options.Webhook{Address: freeAddress(t)}, newCertificate(t.TempDir(), logr.Discard()), noContent)
+	require.NoError(t, err)
+	start(t, a)
+	assert.ErrorIs(t, a.Serving(), errNoCertificate)
+}
+
+func TestRequestInFlightIsAnsweredWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	a, url, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-release
+		w.WriteHeader(http.StatusNoContent)
+	}), options.Webhook{MinTLSVersion: tls.VersionTLS13})
+	answered, stopped := make(chan error, 1), make(chan error, 1)
+	client := clientOf(0)
+	go func() {
+		_, err := get(t, client, url)
+		answered <- err
+	}()
+	<-arrived
+	go func() { stopped <- stop() }()
+	require.Eventually(t, func() bool { return a.Serving() != nil }, patience, 10*time.Millisecond, "no new connections")
+	close(release)
+	require.NoError(t, <-answered)
+	require.NoError(t, <-stopped)
 }
 
 // TestDrain shows that callers are still answered, but asked to connect anew: then they find another replica.
@@ -111,10 +182,10 @@ func TestDrain(t *testing.T) {
 			t.Parallel()
 			connections := make(chan string, 10)
 			d := &drain{next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { connections <- r.RemoteAddr })}
-			s, _ := serve(t, d, options.Webhook{MinTLSVersion: tls.VersionTLS13, HTTP2: http2})
+			_, url, _ := serve(t, d, options.Webhook{MinTLSVersion: tls.VersionTLS13, HTTP2: http2})
 			client := clientOf(0)
 			ask := func() string {
-				_, err := get(t, client, "https://"+s.listener.Addr().String())
+				_, err := get(t, client, url)
 				require.NoError(t, err)
 				return <-connections
 			}

@@ -117,13 +117,12 @@ func inModel(t *testing.T, h history.History) []facts {
 	t.Helper()
 	w := newWatcher()
 	var seen []facts
-	_, err := simulate.Play(t, h, simulate.Options{
+	simulate.Run(t, h, simulate.Options{
 		StartBlocked: true,
 		BeforeStep: func(step int, acted error, api simulate.Reader) {
 			seen = append(seen, w.look(step, acted, api))
 		},
 	})
-	require.NoError(t, err)
 	require.Len(t, seen, len(h.Steps)+1, "the simulation ended early")
 	return seen
 }

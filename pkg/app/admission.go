@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/webhook"
+)
+
+// buildWebhook makes what serves admission; in direct mode there is nothing.
+func (b *builder) buildWebhook() error {
+	o := b.options
+	b.drain = &drain{}
+	if !o.Webhook.Enabled {
+		return nil
+	}
+	handler, err := webhook.New(webhook.Dependencies{
+		State: b.store.Admission(), Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
+	}, webhook.Options{
+		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
+		NamespaceLabels: b.namespaces.Labels,
+		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
+		Now: b.host.Now,
+	})
+	if err != nil {
+		return err
+	}
+	b.drain.next = timely(handler)
+	if serve := b.host.Serve; serve != nil {
+		b.serving = append(b.serving, manager.RunnableFunc(func(ctx context.Context) error {
+			return serve(ctx, o.Webhook.Address, b.drain)
+		}))
+		return nil
+	}
+	b.certificate = newCertificate(o.Webhook.Directory, b.log.WithName("certificate"))
+	server, err := newAdmission(o.Webhook, b.certificate, b.drain)
+	if err != nil {
+		return err
+	}
+	b.serving = append(b.serving, b.certificate, server)
+	b.conditions = append(b.conditions, condition{"certificate", b.certificate.Valid}, condition{"webhook", server.Serving})
+	return nil
+}
+
+// admission serves the webhook by a webhook.Server.
+type admission struct {
+	crwebhook.Server
+	address     string
+	certificate *certificate
+}
+
+func newAdmission(o options.Webhook, c *certificate, handler http.Handler) (*admission, error) {
+	host, port, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("address of the webhook: %w", err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, fmt.Errorf("address of the webhook: port: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", timely(http.NotFoundHandler())) // a slow body ends on any path
+	server := crwebhook.NewServer(crwebhook.Options{
+		Host: host, Port: number, WebhookMux: mux, TLSOpts: []func(*tls.Config){secured(o, c.Get)},
+	})
+	server.Register(webhook.Path, handler)
+	return &admission{Server: server, address: o.Address, certificate: c}, nil
+}
+
+// Start serves until the context ends, then lets requests end that are in flight.
+func (a *admission) Start(ctx context.Context) error {
+	if err := a.Server.Start(ctx); err != nil {
+		return fmt.Errorf("serve admission on %s: %w", a.address, err)
+	}
+	return nil
+}
+
+// Serving says why the server does not answer now, or nil. The server asks itself, which without a certificate would be a
+// failed handshake and a line in the log for each probe.
+func (a *admission) Serving() error {
+	if _, err := a.certificate.Get(nil); err != nil {
+		return err
+	}
+	return a.StartedChecker()(nil)
+}
