@@ -8,28 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // The webhook is away, a poke is stored, the configuration moves on, the webhook is back: what kubectl does then must
 // not be rejected for a dummy that nobody meant.
-func TestDummyStoredWhileTheWebhookWasAway(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
-	in := installation.New(t, cp, installation.Options{
-		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
-	})
-	s := fixture.New(t, in)
-	kubectl := func(args ...string) string {
-		t.Helper()
-		out, err := cp.Kubectl(t.Context(), append([]string{"-n", s.Namespace}, args...)...)
-		require.NoError(t, err, "kubectl %v", args)
-		return out
-	}
-	s.ConfigMap("app", fixture.Data{"key": "1"})
+func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
+	t.Helper()
+	s, in := d.Fixture, d.in
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	rolledOut(s, w, 1)
 	s.SetConfigMap("app", "key", "2")
@@ -40,7 +27,7 @@ func TestDummyStoredWhileTheWebhookWasAway(t *testing.T) {
 
 	require.NoError(t, in.StopAll(t.Context()))
 	for _, name := range []string{"web", "idle", "bystander"} {
-		kubectl("annotate", "deployment/"+name, fixture.ConfigHash+"=0123456789abcdef@2")
+		d.kubectl("annotate", "deployment/"+name, fixture.ConfigHash+"=0123456789abcdef@2")
 	}
 	s.SetConfigMap("app", "key", "3")
 	require.NoError(t, in.StartAll(t.Context()))
@@ -54,8 +41,8 @@ func TestDummyStoredWhileTheWebhookWasAway(t *testing.T) {
 		s.RequireChanges(w, 0, "nothing was due")
 	}
 
-	kubectl("set", "image", "deployment/web", "main=example.com/app:2")
-	kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
+	d.kubectl("set", "image", "deployment/web", "main=example.com/app:2")
+	d.kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
 	s.AwaitWorkload(w, "the image of the first revision", func(u *unstructured.Unstructured) bool {
 		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 		return containers[0].(map[string]any)["image"] == "example.com/app:1"

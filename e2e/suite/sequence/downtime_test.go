@@ -21,15 +21,30 @@ type downtime struct {
 	in *installation.Installation
 }
 
-func newDowntime(t *testing.T) *downtime {
-	t.Helper()
+// TestDowntime runs, one after the other on one installation, the courses of events in which replicas stop or freeze.
+func TestDowntime(t *testing.T) {
+	t.Parallel()
 	in := installation.New(t, controlplane.New(t, controlplane.Options{}), installation.Options{
-		Replicas: 1, Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
+		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
 	})
-	d := &downtime{Fixture: fixture.New(t, in), in: in}
-	d.ConfigMap("app", fixture.Data{"key": "1"})
-	d.ConfigMap("same", fixture.Data{"key": "1"})
-	return d
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *downtime)
+	}{
+		{"DummyStoredWhileTheWebhookWasAway", dummyStoredWhileTheWebhookWasAway},
+		{"UnboundDummyThatUndoBringsBack", unboundDummyThatUndoBringsBack},
+		{"RecordStrippedAndUndone", recordStrippedAndUndone},
+		{"FrozenLeaderComesBack", frozenLeaderComesBack}, // it ends for good: nothing may follow
+	} {
+		if !t.Run(test.name, func(t *testing.T) {
+			d := &downtime{Fixture: fixture.New(t, in), in: in}
+			d.ConfigMap("app", fixture.Data{"key": "1"})
+			d.ConfigMap("same", fixture.Data{"key": "1"})
+			test.run(t, d)
+		}) {
+			return // a replica may be missing still
+		}
+	}
 }
 
 func (d *downtime) kubectl(args ...string) {
@@ -47,9 +62,8 @@ func (d *downtime) start() {
 
 // A client's request for a reload is stored while the webhook is away. The Deployment controller copies it to the
 // ReplicaSet, from where rollout undo brings it back: it must not be taken for a new one, which would be rejected.
-func TestUnboundDummyThatUndoBringsBack(t *testing.T) {
-	t.Parallel()
-	d := newDowntime(t)
+func unboundDummyThatUndoBringsBack(t *testing.T, d *downtime) {
+	t.Helper()
 	w := d.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	rolledOut(d.Fixture, w, 1)
 	require.NoError(t, d.in.StopAll(t.Context()))
@@ -82,9 +96,8 @@ func (d *downtime) awaitCopied(key string) {
 }
 
 // While the program is down, the Record is stripped from some workloads, and others are rolled back across a reload.
-func TestRecordStrippedAndUndoneWhileDown(t *testing.T) {
-	t.Parallel()
-	d := newDowntime(t)
+func recordStrippedAndUndone(t *testing.T, d *downtime) {
+	t.Helper()
 	var workloads []observe.Workload
 	for _, name := range []string{"stripped", "undone"} {
 		for _, kind := range []string{"Deployment", "StatefulSet"} {

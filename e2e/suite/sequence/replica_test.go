@@ -13,14 +13,9 @@ import (
 )
 
 // The leader freezes, another one takes over and reloads, the first one thaws and finishes what it was at.
-func TestFrozenLeaderComesBack(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
-	in := installation.New(t, cp, installation.Options{
-		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
-	})
-	s := fixture.New(t, in)
-	s.ConfigMap("app", fixture.Data{"key": "1"})
+func frozenLeaderComesBack(t *testing.T, d *downtime) {
+	t.Helper()
+	s, in := d.Fixture, d.in
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	first, err := in.Leader(t.Context())
 	require.NoError(t, err)
