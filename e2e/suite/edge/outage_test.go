@@ -22,13 +22,22 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
+// TestLosses takes a right, and then the API server, away from one installation.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+		KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms"},
+	})
+	if t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) { // else it may be missing still
+		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })
+	}
+}
+
 // Changes before, during and after restarts of the API server, in order and by force: none is missed and none is followed
 // twice. What the observer cannot see while the server is away shows in the generation: nobody else changes these specs.
-func TestChangesDuringRestartsOfTheAPIServer(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms"}})
-	s := fixture.New(t, in)
+func changesDuringRestartsOfTheAPIServer(t *testing.T, in *installation.Installation) {
+	t.Helper()
+	cp, s := in.ControlPlane(), fixture.New(t, in)
 	const restarts, each = 4, 15
 	var workloads []observe.Workload
 	for n := range restarts * each {

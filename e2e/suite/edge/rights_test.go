@@ -293,10 +293,8 @@ func rights(role *rbacv1.ClusterRole) []string {
 }
 
 // One Secret may not be read. Its workload keeps its last good state and says why; all others work.
-func TestSecretThatMayNotBeRead(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=200ms"}})
+func secretThatMayNotBeRead(t *testing.T, in *installation.Installation) {
+	t.Helper()
 	s := fixture.New(t, in)
 	user, heard := s.Warned()
 	s.Secret("forbidden", fixture.Data{"key": "1"})
