@@ -26,21 +26,32 @@ type client struct{ api API }
 
 // send makes one request and returns the object of the answer.
 func (c client) send(ctx context.Context, r Request) (world.Object, error) {
+	body, err := c.do(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	object := world.Object{}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, fmt.Errorf("decode the answer to %s %s: %w", r.Method, r.Path, err)
+	}
+	return object, nil
+}
+
+// do makes one request and returns the body of the answer. What a write has stored is not decoded: few acts look at it.
+func (c client) do(ctx context.Context, r Request) ([]byte, error) {
 	answer, err := c.api.Do(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
-	object := world.Object{}
-	decodeErr := json.Unmarshal(answer.Body, &object)
-	if answer.Status < 200 || answer.Status > 299 {
-		reason, _ := object["reason"].(string)
-		message, _ := object["message"].(string)
-		return nil, &RejectedError{r.Method, r.Path, answer.Status, reason, message}
+	if answer.Status >= 200 && answer.Status <= 299 {
+		return answer.Body, nil
 	}
-	if decodeErr != nil {
-		return nil, fmt.Errorf("decode the answer to %s %s: %w", r.Method, r.Path, decodeErr)
+	var status struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
 	}
-	return object, nil
+	_ = json.Unmarshal(answer.Body, &status) // a proxy may answer in another form
+	return nil, &RejectedError{r.Method, r.Path, answer.Status, status.Reason, status.Message}
 }
 
 func (c client) get(ctx context.Context, key world.Key) (world.Object, error) {
@@ -70,7 +81,7 @@ func (c client) create(ctx context.Context, key world.Key, manager string, objec
 		return fmt.Errorf("encode %s: %w", key, err)
 	}
 	path := collectionPath(key.Resource, key.Namespace) + query(manager)
-	_, err = c.send(ctx, Request{Method: http.MethodPost, Path: path, ContentType: plainJSON, Body: body})
+	_, err = c.do(ctx, Request{Method: http.MethodPost, Path: path, ContentType: plainJSON, Body: body})
 	return err
 }
 
@@ -80,7 +91,7 @@ func (c client) put(ctx context.Context, key world.Key, manager string, object w
 		return fmt.Errorf("encode %s: %w", key, err)
 	}
 	path := objectPath(key) + query(manager)
-	_, err = c.send(ctx, Request{Method: http.MethodPut, Path: path, ContentType: plainJSON, Body: body})
+	_, err = c.do(ctx, Request{Method: http.MethodPut, Path: path, ContentType: plainJSON, Body: body})
 	return err
 }
 
@@ -99,7 +110,7 @@ func (c client) patch(ctx context.Context, key world.Key, manager string, p chan
 		}
 	}
 	path := objectPath(key) + query(manager)
-	_, err := c.send(ctx, Request{Method: http.MethodPatch, Path: path, ContentType: p.mediaType, Body: body})
+	_, err := c.do(ctx, Request{Method: http.MethodPatch, Path: path, ContentType: p.mediaType, Body: body})
 	return err
 }
 
@@ -111,7 +122,7 @@ func (c client) merge(ctx context.Context, key world.Key, manager string, body w
 // delete removes an object and lets its dependents go in the background, as kubectl does.
 func (c client) delete(ctx context.Context, key world.Key) error {
 	body := []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`)
-	_, err := c.send(ctx, Request{Method: http.MethodDelete, Path: objectPath(key), ContentType: plainJSON, Body: body})
+	_, err := c.do(ctx, Request{Method: http.MethodDelete, Path: objectPath(key), ContentType: plainJSON, Body: body})
 	return err
 }
 

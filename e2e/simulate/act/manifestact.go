@@ -154,6 +154,6 @@ func (c client) applyOnServer(ctx context.Context, key world.Key, manager string
 	if force {
 		path += "&force=true"
 	}
-	_, err = c.send(ctx, Request{Method: "PATCH", Path: path, ContentType: applyPatch, Body: body})
+	_, err = c.do(ctx, Request{Method: "PATCH", Path: path, ContentType: applyPatch, Body: body})
 	return err
 }

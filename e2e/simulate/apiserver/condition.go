@@ -47,7 +47,7 @@ func (h *hook) match(q *request, r *review) (bool, error) {
 	if len(h.conditions) == 0 {
 		return true, nil
 	}
-	variables := map[string]any{"object": nullable(nil), "oldObject": nullable(nil), "request": q.variable(r)}
+	variables := map[string]any{"object": nullable(nil), "oldObject": nullable(nil), "request": func() any { return q.variable(r) }}
 	if r.object != nil {
 		variables["object"] = nullable(r.forms(q.kind).object())
 	}
