@@ -14,7 +14,7 @@ import (
 func program(t *testing.T, script string) hunter {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hunt")
-	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700))
 	return hunter{file}
 }
 
