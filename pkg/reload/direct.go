@@ -55,7 +55,12 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 		a.state.writes.Wrote(s.key, answer.Generation, a.now())
 		return a.closing.inOrder(s)
 	}
-	last, _ := record.ParseLastReload(result.Marks[stamp.LastReload])
+	stored := answer.Annotations[a.annotations.LastReload]
+	if stored == view.Marks[stamp.LastReload] && stored != result.Marks[stamp.LastReload] {
+		// The webhook is back, and could not read what the stamp was made from.
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")})
+	}
+	last, _ := record.ParseLastReload(stored)
 	return a.closing.done(ctx, s, verdict, last, answer.Generation)
 }
 
