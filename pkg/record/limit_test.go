@@ -102,6 +102,11 @@ func TestCompactItemOfCollidingRefsIsUnknown(t *testing.T) {
 		assert.Contains(t, r.Items([]reference.Ref{known, known}), known, "the same twice is no collision")
 		assert.NotContains(t, r.Items([]reference.Ref{other, known}), known)
 		assert.NotContains(t, r.Items([]reference.Ref{known, other}), known)
+		next := manyRef(0)
+		if next == known {
+			next = manyRef(1)
+		}
+		assert.Contains(t, r.Items([]reference.Ref{known, other, next}), next, "those behind them are known")
 		return
 	}
 }
