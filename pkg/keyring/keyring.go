@@ -1,6 +1,6 @@
 // Package keyring keeps the ring of digest keys that all replicas of an installation share in one Secret.
 //
-// It is shell: it stands on the API server and hands the pure digest.Ring to configstate, the webhook and the loop. The
+// It is shell: it reads the API server and hands the pure digest.Ring to configstate, the webhook and the loop. The
 // first replica that starts creates the Secret; all watch it. What it protects is the rule that a lost key restarts
 // nothing: content that makes no ring leaves the last good one in force, and a Secret that is deleted by accident is
 // created again with the very keys that are still in memory.
@@ -23,12 +23,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
 
 const (
@@ -36,10 +35,6 @@ const (
 	firstKey = "0001"
 	// refreshInterval is the shortest time between two reads that Refresh makes.
 	refreshInterval = time.Second
-	// The pause after a failure doubles from the shortest to the longest.
-	shortestPause, longestPause = 200 * time.Millisecond, 10 * time.Second
-	// steady is how long all must have gone well for the next pause to be the shortest again.
-	steady = time.Minute
 )
 
 // Options say which Secret holds the keys and how to reach it.
@@ -70,8 +65,8 @@ type Keyring struct {
 	changed []func()
 	// data is what the ring was made of, to create the Secret again from.
 	data map[string][]byte
-	// complaints are the problems that were logged last, by message, so that the same are not logged again.
-	complaints map[string]string
+	// logged are the problems that were logged last, by message, so that the same are not logged again.
+	logged map[string]string
 	// seen counts what the watch has delivered.
 	seen uint64
 
@@ -96,7 +91,7 @@ func New(o Options) (*Keyring, error) {
 		now:        time.Now,
 		missing:    make(chan struct{}, 1),
 		refreshing: make(chan struct{}, 1),
-		complaints: make(map[string]string),
+		logged:     make(map[string]string),
 	}
 	if k.random == nil {
 		k.random = rand.Reader
@@ -110,7 +105,7 @@ func (k *Keyring) Ring() digest.Ring {
 	return *k.ring.Load()
 }
 
-// Ready tells whether there is a key to sign with.
+// Ready reports whether there is a key to sign with.
 func (k *Keyring) Ready() bool {
 	return !k.Ring().Empty()
 }
@@ -140,21 +135,13 @@ func (k *Keyring) Start(ctx context.Context) error {
 
 // retry does something until it succeeds or the context ends.
 func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
-	_ = pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
 		if err != nil && ctx.Err() == nil {
-			k.complain(err, "Cannot read or create the Secret of the digest key; retrying")
+			k.logOnce(err, "Cannot read or create the Secret of the digest key; retrying")
 		}
 		return err == nil, nil
 	})
-}
-
-func backoff() wait.Backoff {
-	return wait.Backoff{Duration: shortestPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 0.5}
-}
-
-func pause() wait.DelayFunc {
-	return backoff().DelayWithReset(clock.RealClock{}, steady)
 }
 
 // ensure takes over the Secret that is there, and creates it if there is none. When another replica is faster, its key
@@ -195,7 +182,7 @@ func (k *Keyring) contents() (map[string][]byte, error) {
 	return map[string][]byte{firstKey: key}, nil
 }
 
-// Refresh reads the Secret now, for somebody who has met an unknown key ID and wonders whether the watch is behind. It
+// Refresh reads the Secret now, for a caller that has met an unknown key ID: the watch may be behind. It
 // reads at most once a second; a call within that second has the outcome of the last read.
 func (k *Keyring) Refresh(ctx context.Context) error {
 	select {
@@ -235,7 +222,7 @@ func (k *Keyring) delivered() uint64 {
 func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
-		k.complain(err, "The Secret of the digest key is not usable: put a key of 32 random bytes into its data, "+
+		k.logOnce(err, "The Secret of the digest key is not usable: put a key of 32 random bytes into its data, "+
 			"or delete it; the keys in memory stay in force", "haveKeys", k.Ready())
 		return
 	}
@@ -252,7 +239,7 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	}
 }
 
-// store is take under the lock. It tells whether the ring is another one now.
+// store is take under the lock. It reports whether the ring is another one now.
 func (k *Keyring) store(data map[string][]byte, ring digest.Ring, seen uint64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -260,7 +247,7 @@ func (k *Keyring) store(data map[string][]byte, ring digest.Ring, seen uint64) b
 		return false
 	}
 	k.data = data
-	clear(k.complaints)
+	clear(k.logged)
 	if k.Ring().Equal(ring) {
 		return false
 	}
@@ -268,11 +255,11 @@ func (k *Keyring) store(data map[string][]byte, ring digest.Ring, seen uint64) b
 	return true
 }
 
-// complain logs a problem unless it is the one that was logged last.
-func (k *Keyring) complain(err error, message string, values ...any) {
+// logOnce logs a problem unless it is the one that was logged last.
+func (k *Keyring) logOnce(err error, message string, values ...any) {
 	k.mu.Lock()
-	again := k.complaints[message] == err.Error()
-	k.complaints[message] = err.Error()
+	again := k.logged[message] == err.Error()
+	k.logged[message] = err.Error()
 	k.mu.Unlock()
 	if !again {
 		k.log.Error(err, message, values...)

@@ -2,7 +2,6 @@ package keyring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
 
 // secrets reaches one Secret, with a scheme that holds nothing else: client-go's own knows, and keeps in memory, all.
@@ -56,7 +54,7 @@ func newSecrets(o Options) (secrets, error) {
 	return secrets{rest: client, namespace: o.Namespace, name: o.Name}, nil
 }
 
-// patience bounds one request. A connection can be dead without anybody having noticed.
+// patience bounds one request: a connection can be dead without an error.
 const patience = 10 * time.Second
 
 func (s secrets) get(ctx context.Context) (*corev1.Secret, error) {
@@ -79,14 +77,8 @@ func (s secrets) list(ctx context.Context, options metav1.ListOptions) (runtime.
 }
 
 func (s secrets) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	initial := options.SendInitialEvents != nil
 	options.Watch = true
-	w, err := s.these(options).Watch(ctx)
-	if err != nil && initial && utilnet.IsConnectionRefused(err) {
-		// The reflector would retry by itself, deaf to the end of the context. follow retries better.
-		return nil, errors.New(err.Error())
-	}
-	return w, err
+	return s.these(options).Watch(ctx)
 }
 
 // these is a request for a list of this one Secret, as the RBAC rule with its name admits it.
@@ -97,68 +89,43 @@ func (s secrets) these(options metav1.ListOptions) *rest.Request {
 
 // follow watches the Secret until the context ends.
 func (k *Keyring) follow(ctx context.Context) {
-	source := &cache.ListWatch{ListWithContextFunc: k.secrets.list, WatchFuncWithContext: k.secrets.watch}
-	between := backoff()
-	reflector := cache.NewReflectorWithOptions(source, &corev1.Secret{}, &sink{k}, cache.ReflectorOptions{
-		Name: "keyring", TypeDescription: "digest-key Secret", Backoff: &between,
-	})
-	// What the reflector tells on its way is for those who look for it.
-	quiet := klog.NewContext(ctx, k.log.V(1))
-	_ = pause().Until(ctx, true, true, func(context.Context) (bool, error) {
-		if err := reflector.ListAndWatchWithContext(quiet); err != nil && ctx.Err() == nil {
-			k.complain(err, "Cannot watch the Secret of the digest key; retrying")
-		}
-		return false, nil
-	})
-}
-
-// sink takes what the watch delivers into the Keyring, on the reflector's goroutine.
-type sink struct {
-	keyring *Keyring
-}
-
-var _ cache.ReflectorStore = (*sink)(nil)
-
-// Add takes in the Secret.
-func (s *sink) Add(object any) error { return s.put(object) }
-
-// Update takes in the Secret.
-func (s *sink) Update(object any) error { return s.put(object) }
-
-func (s *sink) put(object any) error {
-	secret, ok := object.(*corev1.Secret)
-	if !ok {
-		return fmt.Errorf("the watch of a Secret delivered a %T", object)
+	loop := listwatch.Loop[*corev1.Secret]{
+		Name: "keyring", Kind: "digest-key Secret", List: k.secrets.list, Watch: k.secrets.watch, Sink: sink{k}, Log: k.log,
+		Failed: func(err error, _ bool) {
+			k.logOnce(err, "Cannot watch the Secret of the digest key; retrying")
+		},
 	}
-	s.keyring.take(secret, s.count())
-	return nil
+	loop.Run(ctx)
 }
+
+// sink takes what the watch delivers into the Keyring.
+type sink struct{ keyring *Keyring }
+
+// Put takes the Secret.
+func (s sink) Put(secret *corev1.Secret) { s.keyring.take(secret, s.count()) }
 
 // count makes requests that began earlier give way to what the watch has delivered.
-func (s *sink) count() uint64 {
+func (s sink) count() uint64 {
 	s.keyring.mu.Lock()
 	defer s.keyring.mu.Unlock()
 	s.keyring.seen++
 	return s.keyring.seen
 }
 
-// Delete has the Secret created again.
-func (s *sink) Delete(any) error {
+// Remove has the Secret created again.
+func (s sink) Remove(*corev1.Secret) {
 	s.count()
 	select {
 	case s.keyring.missing <- struct{}{}:
 	default: // it is going to be
 	}
-	return nil
 }
 
-// Replace takes in a listing, of one Secret or none.
-func (s *sink) Replace(objects []any, _ string) error {
-	if len(objects) == 0 {
-		return s.Delete(nil)
+// Replace takes a listing, of one Secret or none.
+func (s sink) Replace(secrets []*corev1.Secret) {
+	if len(secrets) == 0 {
+		s.Remove(nil)
+		return
 	}
-	return s.put(objects[0])
+	s.Put(secrets[0])
 }
-
-// Resync does nothing: there is nothing to repeat.
-func (s *sink) Resync() error { return nil }

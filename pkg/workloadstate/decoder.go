@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,46 +14,21 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// silence is how long a watch may send nothing. The API server sends a bookmark about every minute; a connection that is
-// silent for longer is given up and opened anew from where it was, which costs one request.
-const silence = 150 * time.Second
-
-// decoder turns the bytes of a watch into events.
-type decoder struct {
-	*follower
-
-	body    io.ReadCloser
-	reader  *skim.Reader
-	frame   *skim.Shape
-	close   sync.Once
-	silence *time.Timer
-	silent  atomic.Bool
+// events returns what reads the next event of the body of a watch.
+func (f *follower) events(body io.Reader) func() (watch.EventType, runtime.Object, error) {
+	reader := skim.NewReader(body)
+	frame := &skim.Shape{Members: map[string]*skim.Shape{"type": nil, "object": f.shape}}
+	return func() (watch.EventType, runtime.Object, error) {
+		text, err := reader.Next()
+		if err != nil {
+			return "", nil, err
+		}
+		return f.event(text, frame)
+	}
 }
 
-func newDecoder(f *follower, body io.ReadCloser) *decoder {
-	d := &decoder{
-		follower: f, body: body, reader: skim.NewReader(body),
-		frame: &skim.Shape{Members: map[string]*skim.Shape{"type": nil, "object": f.shape}},
-	}
-	d.silence = time.AfterFunc(silence, d.giveUp)
-	return d
-}
-
-// Decode waits for the next event.
-func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
-	text, err := d.reader.Next()
-	if err != nil && d.silent.Load() {
-		return "", nil, io.EOF // go on with a new watch from here
-	}
-	if err != nil {
-		return "", nil, plain(err)
-	}
-	d.silence.Reset(silence)
-	return d.event(text)
-}
-
-func (d *decoder) event(text []byte) (watch.EventType, runtime.Object, error) {
-	value, err := skim.Decode(text, d.frame)
+func (f *follower) event(text []byte, shape *skim.Shape) (watch.EventType, runtime.Object, error) {
+	value, err := skim.Decode(text, shape)
 	if err != nil {
 		return "", nil, fmt.Errorf("read a watch event: %w", err)
 	}
@@ -73,21 +45,21 @@ func (d *decoder) event(text []byte) (watch.EventType, runtime.Object, error) {
 		}
 		return watch.Error, &failure.Object, nil
 	case watch.EventType(kind) == watch.Bookmark:
-		return watch.Bookmark, d.bookmark(raw), nil
+		return watch.Bookmark, f.bookmark(raw), nil
 	default:
-		return watch.EventType(kind), d.item(raw), nil
+		return watch.EventType(kind), f.item(raw), nil
 	}
 }
 
 // bookmark has the version up to which the watch has come.
-func (d *decoder) bookmark(raw map[string]any) *item {
-	o := workload.Object{Kind: d.watch.kind, Raw: raw}
+func (f *follower) bookmark(raw map[string]any) *item {
+	o := workload.Object{Kind: f.of.kind, Raw: raw}
 	return &item{ObjectMeta: metav1.ObjectMeta{ResourceVersion: o.ResourceVersion(), Annotations: o.Annotations()}}
 }
 
 func (f *follower) item(raw map[string]any) *item {
-	o := workload.Object{Kind: f.watch.kind, Raw: raw}
-	kept := o.Keep(f.watch.source.options.Keep)
+	o := workload.Object{Kind: f.of.kind, Raw: raw}
+	kept := o.Keep(f.of.source.options.Keep)
 	s := workload.Summary{Kept: kept}
 	return &item{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: s.Name(), ResourceVersion: s.ResourceVersion()},
@@ -138,28 +110,4 @@ func (f *follower) readItem(list *items, text []byte) error {
 	}
 	list.Items = append(list.Items, f.item(raw))
 	return nil
-}
-
-// plain unwraps the two errors that StreamWatcher takes for the ordinary end of a watch.
-func plain(err error) error {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
-		if errors.Is(err, end) {
-			return end
-		}
-	}
-	return err
-}
-
-// Close ends the watch; a Decode that waits returns.
-func (d *decoder) Close() {
-	d.close.Do(func() {
-		d.silence.Stop()
-		_ = d.body.Close()
-	})
-}
-
-// giveUp ends a watch that has been silent for too long.
-func (d *decoder) giveUp() {
-	d.silent.Store(true)
-	d.Close()
 }

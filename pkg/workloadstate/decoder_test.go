@@ -4,8 +4,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
@@ -19,64 +17,43 @@ import (
 func newFollower() *follower {
 	all := func(string) bool { return true }
 	s := New(Options{Keep: workload.Keep{Label: all, Annotation: all}})
-	return &follower{watch: s.Watch(kind(), nil), shape: workload.Shape(kind()), log: logr.Discard()}
+	return &follower{of: s.Watch(kind(), nil), shape: workload.Shape(kind()), log: logr.Discard()}
 }
 
 func TestDecodeEvents(t *testing.T) {
 	t.Parallel()
 	body := event("ADDED", deployment("shop", "a", 1)) + initialEnd(5) +
 		event("ERROR", `{"kind":"Status","message":"too old","code":410}`)
-	d := newDecoder(newFollower(), io.NopCloser(strings.NewReader(body)))
-	defer d.Close()
-	kind, object, err := d.Decode()
+	next := newFollower().events(strings.NewReader(body))
+	kind, object, err := next()
 	require.NoError(t, err)
 	assert.Equal(t, watch.Added, kind)
 	require.IsType(t, &item{}, object)
 	assert.Equal(t, metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1"}, object.(*item).ObjectMeta)
-	kind, object, err = d.Decode()
+	kind, object, err = next()
 	require.NoError(t, err)
 	assert.Equal(t, watch.Bookmark, kind)
 	assert.Equal(t, "5", object.(*item).ResourceVersion)
 	assert.Equal(t, "true", object.(*item).Annotations[metav1.InitialEventsAnnotationKey])
-	kind, object, err = d.Decode()
+	kind, object, err = next()
 	require.NoError(t, err)
 	assert.Equal(t, watch.Error, kind)
 	assert.Equal(t, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Message: "too old", Code: 410}, object)
-	_, _, err = d.Decode()
-	require.Equal(t, io.EOF, err)
+	_, _, err = next()
+	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestDecodeRefusesWhatIsNoEvent(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"type":"ADDED"}`, `{"type":"ADDED","object":5}`, `"x"`, `{"type":"ADDED","object":{]}`, `{"type":"ERROR","object":{"code":"x"}}`} {
-		d := newDecoder(newFollower(), io.NopCloser(strings.NewReader(body)))
-		_, _, err := d.Decode()
+		next := newFollower().events(strings.NewReader(body))
+		_, _, err := next()
 		require.Error(t, err, body)
-		require.NotEqual(t, io.EOF, err, body)
-		d.Close()
+		require.NotErrorIs(t, err, io.EOF, body)
+		require.NotErrorIs(t, err, io.ErrUnexpectedEOF, body)
 	}
-	d := newDecoder(newFollower(), io.NopCloser(strings.NewReader(`{"type":"ADDED"`)))
-	defer d.Close()
-	_, _, err := d.Decode()
-	require.Equal(t, io.ErrUnexpectedEOF, err, "StreamWatcher takes it for an ordinary end")
-}
-
-func TestSilentWatchEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		body, server := io.Pipe()
-		d := newDecoder(newFollower(), body)
-		go func() {
-			<-time.After(silence - time.Second)
-			_, _ = io.WriteString(server, event("ADDED", deployment("shop", "a", 1)))
-		}()
-		began := time.Now()
-		_, _, err := d.Decode()
-		require.NoError(t, err, "it is not silent for long enough")
-		_, _, err = d.Decode()
-		require.Equal(t, io.EOF, err, "a new watch goes on from here")
-		assert.Equal(t, 2*silence-time.Second, time.Since(began))
-	})
+	_, _, err := newFollower().events(strings.NewReader(`{"type":"ADDED"`))()
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 func TestReadList(t *testing.T) {

@@ -58,7 +58,7 @@ func (w *Watch) Run(ctx context.Context) {
 		if namespace != "" {
 			log = log.WithValues("namespace", namespace)
 		}
-		f := &follower{watch: w, target: to, namespace: namespace, shape: workload.Shape(w.kind), log: log}
+		f := &follower{of: w, target: to, namespace: namespace, shape: workload.Shape(w.kind), log: log}
 		running.Go(func() { f.run(ctx) })
 	}
 	running.Wait()

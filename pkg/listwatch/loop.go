@@ -1,0 +1,157 @@
+// Package listwatch follows the objects of one kind: it lists and watches them until its context ends, and hands over each one
+// that comes, changes or goes.
+//
+// It belongs to the shell of the program. configstate, workloadstate and keyring stand on it with requests, decoders and
+// stores of their own; what they share is client-go's reflector, the pauses after failures, the end of silent connections and
+// the log lines.
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// The pause after a failure doubles from the shortest to the longest. It is short, because until it is over changes go
+	// unseen, and there are few watches.
+	shortestPause, longestPause = 200 * time.Millisecond, 10 * time.Second
+	// steady is how long a watch must have been at work for the next pause to be the shortest again.
+	steady = time.Minute
+)
+
+// Sink takes the objects. Its methods are called one at a time, and hold up the watch.
+type Sink[Object any] interface {
+	// Put takes an object that comes or changes.
+	Put(object Object)
+	// Remove takes an object that is gone.
+	Remove(object Object)
+	// Replace takes a listing: what is not in it is gone.
+	Replace(objects []Object)
+}
+
+// Loop follows the objects of one kind. It runs once.
+type Loop[Object runtime.Object] struct {
+	// Name is that of the reflector in its log, Kind that of the objects.
+	Name, Kind string
+	// List and Watch make the requests. The reflector asks a watch for initial events where the server can stream them.
+	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	Sink  Sink[Object]
+	// Failed is called for each failure to list or watch. Refused means that a right is missing; nil calls nothing.
+	Failed func(err error, refused bool)
+	Log    logr.Logger
+	// What the objects are in the lines about failures; empty logs none. The same failure is logged once.
+	What string
+
+	// failure is the last error that was logged. Only Run's goroutine has it.
+	failure string
+}
+
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: shortestPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 0.5}
+}
+
+// Pause returns the waits between attempts at something that fails.
+func Pause() wait.DelayFunc { return backoff().DelayWithReset(clock.RealClock{}, steady) }
+
+// Run follows the objects until the context ends. A refusal or an outage is tried again for ever.
+func (l *Loop[Object]) Run(ctx context.Context) {
+	var expected Object
+	between := backoff()
+	source := &cache.ListWatch{ListWithContextFunc: l.List, WatchFuncWithContext: l.watch}
+	reflector := cache.NewReflectorWithOptions(source, expected, &store[Object]{l}, cache.ReflectorOptions{
+		Name: l.Name, TypeDescription: l.Kind, Backoff: &between,
+	})
+	// What the reflector logs on its way is of no interest but for debugging.
+	quiet := klog.NewContext(ctx, l.Log.V(1))
+	_ = Pause().Until(ctx, true, true, func(context.Context) (bool, error) {
+		if err := reflector.ListAndWatchWithContext(quiet); err != nil && ctx.Err() == nil {
+			l.failed(err)
+		}
+		return false, nil
+	})
+}
+
+func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := l.Watch(ctx, options)
+	if err != nil && options.SendInitialEvents != nil && utilnet.IsConnectionRefused(err) {
+		// The reflector would retry by itself and not see the end of the context. Run retries better.
+		return nil, errors.New(err.Error())
+	}
+	return w, err
+}
+
+// failed reports an error, and logs it when it is another one than last time.
+func (l *Loop[Object]) failed(err error) {
+	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	if l.Failed != nil {
+		l.Failed(err, refused)
+	}
+	if err.Error() == l.failure || l.What == "" {
+		return
+	}
+	l.failure = err.Error()
+	if refused {
+		l.Log.Error(err, "Not allowed to watch "+l.What+": grant get, list and watch; retrying")
+		return
+	}
+	l.Log.Error(err, "Cannot watch "+l.What+"; retrying")
+}
+
+// recovered logs that a listing succeeded after an error was logged.
+func (l *Loop[Object]) recovered() {
+	if l.failure != "" {
+		l.failure = ""
+		l.Log.Info("Watching " + l.What + " again")
+	}
+}
+
+// store hands what the reflector learns to the Sink, on the reflector's goroutine.
+type store[Object runtime.Object] struct{ *Loop[Object] }
+
+// Add takes a new object.
+func (s *store[Object]) Add(object any) error { return with(object, s.Sink.Put) }
+
+// Update takes a changed object.
+func (s *store[Object]) Update(object any) error { return with(object, s.Sink.Put) }
+
+// Delete takes an object that is gone.
+func (s *store[Object]) Delete(object any) error { return with(object, s.Sink.Remove) }
+
+// Replace takes a listing.
+func (s *store[Object]) Replace(listed []any, _ string) error {
+	objects := make([]Object, 0, len(listed))
+	for _, object := range listed {
+		if err := with(object, func(o Object) { objects = append(objects, o) }); err != nil {
+			return err
+		}
+	}
+	s.Sink.Replace(objects)
+	s.recovered()
+	return nil
+}
+
+// Resync does nothing: there is nothing to repeat.
+func (s *store[Object]) Resync() error { return nil }
+
+func with[Object any](object any, take func(Object)) error {
+	o, ok := object.(Object)
+	if !ok {
+		return fmt.Errorf("the watch delivered %T instead of %T", object, o)
+	}
+	take(o)
+	return nil
+}

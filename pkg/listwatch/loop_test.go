@@ -1,0 +1,160 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// taken is a Sink that keeps what it is given.
+type taken struct{ calls []string }
+
+func (s *taken) Put(m *corev1.ConfigMap)    { s.calls = append(s.calls, "put "+m.Name) }
+func (s *taken) Remove(m *corev1.ConfigMap) { s.calls = append(s.calls, "remove "+m.Name) }
+func (s *taken) Replace(all []*corev1.ConfigMap) {
+	call := "replace"
+	for _, m := range all {
+		call += " " + m.Name
+	}
+	s.calls = append(s.calls, call)
+}
+
+func configMap(name, version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+}
+
+// server answers each list by the next of fails, and then with one ConfigMap; it has no streaming lists.
+type server struct {
+	fails   []error
+	lists   []time.Time
+	watches chan *watch.FakeWatcher
+}
+
+func (s *server) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	s.lists = append(s.lists, time.Now())
+	if len(s.fails) > 0 {
+		err := s.fails[0]
+		s.fails = s.fails[1:]
+		return nil, err
+	}
+	return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: []corev1.ConfigMap{*configMap("a", "1")}}, nil
+}
+
+func (s *server) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)
+	}
+	w := watch.NewFake()
+	s.watches <- w
+	return w, nil
+}
+
+// run runs a loop in a bubble until the test ends.
+func run(t *testing.T, s *server, l *Loop[*corev1.ConfigMap]) *taken {
+	t.Helper()
+	sink := &taken{}
+	s.watches = make(chan *watch.FakeWatcher, 10)
+	l.List, l.Watch, l.Sink = s.list, s.watch, sink
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { l.Run(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return sink
+}
+
+func TestLoopHandsOverWhatItLearns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		sink := run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
+		w := <-s.watches
+		w.Add(configMap("b", "6"))
+		w.Modify(configMap("b", "7"))
+		w.Delete(configMap("a", "8"))
+		w.Error(&metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})
+		<-s.watches
+		synctest.Wait()
+		assert.Equal(t, []string{"replace a", "put b", "put b", "remove a", "replace a"}, sink.calls, "it lists again where its version has expired")
+	})
+}
+
+func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		var refusals []bool
+		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right"))
+		s := &server{fails: []error{errors.New("away"), errors.New("away"), forbidden}}
+		run(t, s, &Loop[*corev1.ConfigMap]{
+			What: "config objects", Failed: func(_ error, refused bool) { refusals = append(refusals, refused) },
+			Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
+		})
+		<-s.watches
+		synctest.Wait()
+		require.Len(t, lines, 3)
+		assert.Contains(t, lines[0], "Cannot watch config objects; retrying")
+		assert.Contains(t, lines[1], "Not allowed to watch config objects: grant get, list and watch")
+		assert.Contains(t, lines[2], "Watching config objects again")
+		assert.Equal(t, []bool{false, false, true}, refusals)
+		assert.Less(t, s.lists[1].Sub(s.lists[0]), s.lists[3].Sub(s.lists[2]), "the pauses grow")
+	})
+}
+
+func TestSinkIsGivenItsOwnObjectsOnly(t *testing.T) {
+	t.Parallel()
+	s := store[*corev1.ConfigMap]{&Loop[*corev1.ConfigMap]{Sink: &taken{}}}
+	require.NoError(t, s.Update(configMap("a", "1")))
+	require.Error(t, s.Update(&corev1.Secret{}))
+	require.Error(t, s.Replace([]any{&corev1.Secret{}}, ""))
+}
+
+func TestSilentWatchEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		body, server := io.Pipe()
+		d := newDecoder(body, func() (watch.EventType, runtime.Object, error) {
+			_, err := body.Read(make([]byte, 1))
+			return watch.Added, configMap("a", "1"), err
+		})
+		go func() {
+			<-time.After(silence - time.Second)
+			_, _ = io.WriteString(server, "x")
+		}()
+		began := time.Now()
+		_, _, err := d.Decode()
+		require.NoError(t, err, "it is not silent for long enough")
+		_, _, err = d.Decode()
+		require.Equal(t, io.EOF, err, "a new watch goes on from here")
+		assert.Equal(t, 2*silence-time.Second, time.Since(began))
+	})
+}
+
+func TestStreamThatBreaksIsAnOrdinaryEnd(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, broken} {
+		d := newDecoder(io.NopCloser(nil), func() (watch.EventType, runtime.Object, error) {
+			return "", nil, errors.Join(end)
+		})
+		_, _, err := d.Decode()
+		d.Close()
+		if end == broken {
+			require.ErrorIs(t, err, broken)
+			continue
+		}
+		require.Equal(t, end, err, "StreamWatcher compares it so")
+	}
+}
