@@ -3,6 +3,7 @@ package listwatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -145,16 +146,12 @@ func TestSilentWatchEnds(t *testing.T) {
 func TestStreamThatBreaksIsAnOrdinaryEnd(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, broken} {
-		d := newDecoder(io.NopCloser(nil), func() (watch.EventType, runtime.Object, error) {
-			return "", nil, errors.Join(end)
-		})
+	for end, want := range map[error]error{
+		io.EOF: io.EOF, io.ErrUnexpectedEOF: io.ErrUnexpectedEOF, fmt.Errorf("read: %w", io.EOF): io.EOF, broken: broken,
+	} {
+		d := newDecoder(io.NopCloser(nil), func() (watch.EventType, runtime.Object, error) { return "", nil, end })
 		_, _, err := d.Decode()
 		d.Close()
-		if end == broken {
-			require.ErrorIs(t, err, broken)
-			continue
-		}
-		require.Equal(t, end, err, "StreamWatcher compares it so")
+		require.Equal(t, want, err, "StreamWatcher compares it so")
 	}
 }
