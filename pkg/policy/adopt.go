@@ -15,7 +15,7 @@ func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
 	if !ok {
 		return record.Record{}, digest.ErrNoKey
 	}
-	items := in.Known.Record.Items(in.Intent.Refs())
+	items := in.Known.Record.Items(in.refs())
 	for _, ref := range a.Verdict.Adopt {
 		delete(items, ref)
 	}
@@ -39,7 +39,7 @@ func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
 // Fresh returns the Record of pods that start with the current state of all tracked Refs, under the newest key. adopted
 // says that no stamp brings it to them.
 func Fresh(in Input, hash string, adopted bool) (record.Record, error) {
-	a := Assessment{Verdict: Verdict{Adopt: in.Intent.Refs()}, stamped: !adopted}
+	a := Assessment{Verdict: Verdict{Adopt: in.refs()}, stamped: !adopted}
 	in.Known = Known{}
 	return a.Adopt(in, hash)
 }

@@ -37,7 +37,7 @@ func compare(in Input) findings {
 // compareRecord compares Ref by Ref.
 func compareRecord(in Input) findings {
 	var f findings
-	refs := in.Intent.Refs()
+	refs := in.refs()
 	items := in.Known.Record.Items(refs)
 	_, owned := in.Ring.Key(in.Known.Record.Key)
 	for _, ref := range refs {
@@ -111,7 +111,7 @@ func differs(id digest.KeyID, item record.Item, current digest.State) (change Ch
 // compareHash compares as a whole, where the Record is gone. Which object differs cannot be said, nor whether it was
 // created: so there is no leniency for required objects here.
 func compareHash(in Input) findings {
-	refs := in.Intent.Refs()
+	refs := in.refs()
 	f := findings{adopt: refs}
 	for _, ref := range refs {
 		if !complete(in.Current[ref]) {

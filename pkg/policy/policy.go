@@ -86,6 +86,8 @@ type Input struct {
 	Namespace string
 	// Intent is what the workload asks for.
 	Intent annotation.Intent
+	// Refs are those of the Intent, sorted, where the caller has them: a workload may have thousands. nil sorts them anew.
+	Refs []reference.Ref
 	// Required are the Refs without which the workload's pods cannot start.
 	Required map[reference.Ref]bool
 	// Known is the configuration that the running pods are known to have.
@@ -97,6 +99,14 @@ type Input struct {
 	Ring digest.Ring
 	// ReloadMissingRequired makes the deletion of a required object a Change like any other (--missing-required=reload).
 	ReloadMissingRequired bool
+}
+
+// refs returns the tracked Refs, sorted. They are shared: do not change them.
+func (in Input) refs() []reference.Ref {
+	if in.Refs != nil {
+		return in.Refs
+	}
+	return in.Intent.Refs()
 }
 
 // Verdict is the decision about one workload.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -99,15 +98,18 @@ func (a *actions) proof(ctx context.Context, s subject, in policy.Input) (string
 	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
 		return "", err
 	}
-	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Intent.Refs()))
+	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Refs))
 }
 
 // unread returns the tracked Refs that exist and whose content was not read: the digest is over all of them.
 func unread(in policy.Input) []reference.Ref {
-	return slices.DeleteFunc(in.Intent.Refs(), func(ref reference.Ref) bool {
-		state := in.Current[ref]
-		return state.Absent || state.Entries != nil
-	})
+	var refs []reference.Ref
+	for _, ref := range in.Refs {
+		if state := in.Current[ref]; !state.Absent && state.Entries == nil {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // unmoved explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
@@ -118,7 +120,7 @@ func (a *actions) unmoved(s subject, in policy.Input, outcome poke.Outcome, err 
 	if outcome != poke.Current && outcome != poke.Purged {
 		return passing
 	}
-	due, err := played(s.view, a.gather.webhookInput(s, in.Ring, digest.Subset(in.Current, in.Intent.Refs())))
+	due, err := played(s.view, a.gather.webhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	switch {
 	case err != nil:
 		return failure{reason: "ReloadFailed", err: err}

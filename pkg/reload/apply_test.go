@@ -20,7 +20,7 @@ import (
 )
 
 // ringOf returns a ring of keys that are made of one character each.
-func ringOf(t *testing.T, keys string) digest.Ring {
+func ringOf(t testing.TB, keys string) digest.Ring {
 	t.Helper()
 	data := map[string][]byte{}
 	for i, c := range []byte(keys) {
@@ -36,7 +36,7 @@ func ringOf(t *testing.T, keys string) digest.Ring {
 }
 
 // sapReader reads the annotations of SAP's pod-reloader.
-func sapReader(t *testing.T) stamp.Reader {
+func sapReader(t testing.TB) stamp.Reader {
 	t.Helper()
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			for range tc.failed {
 				l.backoff.soon.When(s.key)
 			}
-			got := l.actions.unmoved(s, policy.Input{Intent: view.Intent, Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
+			got := l.actions.unmoved(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")

@@ -28,8 +28,6 @@ type subject struct {
 	stored bool
 }
 
-func (s subject) refs() []reference.Ref { return s.view.Intent.Refs() }
-
 // gatherer reads what decisions depend on.
 type gatherer struct {
 	opts  Options
@@ -41,12 +39,14 @@ type gatherer struct {
 
 // input returns what is known without a read.
 func (g gatherer) input(s subject) policy.Input {
+	refs := s.view.Intent.Refs()
 	return policy.Input{
 		Namespace:             s.key.Namespace,
 		Intent:                s.view.Intent,
+		Refs:                  refs,
 		Required:              s.view.Required,
 		Known:                 s.view.Marks.Known(),
-		Current:               g.store.Observe(s.key.Namespace, s.refs()),
+		Current:               g.store.Observe(s.key.Namespace, refs),
 		Ring:                  g.keys.Ring(),
 		ReloadMissingRequired: g.opts.ReloadMissingRequired,
 	}

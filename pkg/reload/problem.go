@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -26,13 +25,18 @@ type problems struct {
 }
 
 // report reports what the user got wrong, and which tracked objects do not exist.
-func (p problems) report(ctx context.Context, s subject, current map[reference.Ref]digest.State) {
+func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 	var wrong []string
 	for _, problem := range s.problems {
 		wrong = append(wrong, problem.Message)
 	}
 	p.events.warn(s, reasonProblems, strings.Join(wrong, "; "))
-	absent := slices.DeleteFunc(s.refs(), func(ref reference.Ref) bool { return !current[ref].Absent })
+	var absent []reference.Ref
+	for _, ref := range in.Refs {
+		if in.Current[ref].Absent {
+			absent = append(absent, ref)
+		}
+	}
 	if p.state.warnings.News(s.key, reasonMissing, missing(absent), p.now()) {
 		absent = p.absent(ctx, s, absent)
 	}

@@ -57,7 +57,9 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 			l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: tc.store}}, Options{})
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			for range 2 {
-				l.problems.report(t.Context(), s, map[reference.Ref]digest.State{app: {Absent: true}})
+				l.problems.report(t.Context(), s, policy.Input{
+					Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: {Absent: true}},
+				})
 				l.problems.reportHold(t.Context(), s, policy.Verdict{
 					Action: policy.Hold, Changes: []policy.Change{{Ref: app, Type: policy.Deleted}}, Reason: "configmap/app deleted",
 				})

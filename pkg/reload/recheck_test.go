@@ -213,7 +213,7 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 			s, found := l.subject(t.Context(), key)
 			assert.Equal(t, !c.gone, found)
 			if found {
-				assert.Equal(t, []reference.Ref{c.tracks}, s.refs())
+				assert.Equal(t, []reference.Ref{c.tracks}, s.view.Intent.Refs())
 			}
 			var indexed []reference.Ref
 			for _, at := range l.tracking.index.Tracked(func(at objectKey) bool { return at.namespace == "shop" }) {

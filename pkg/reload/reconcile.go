@@ -31,7 +31,7 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 		return l.closing.inOrder(s), nil
 	}
 	if s.view.Excluded || !s.view.Intent.Asked {
-		l.problems.report(ctx, s, nil)
+		l.problems.report(ctx, s, policy.Input{})
 		return l.actions.purge(ctx, s), nil
 	}
 	if l.gather.keys.Ring().Empty() {
@@ -62,7 +62,7 @@ func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
 func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 	in := l.gather.input(s)
 	a := policy.Assess(in)
-	l.problems.report(ctx, s, in.Current)
+	l.problems.report(ctx, s, in)
 	l.events.warn(s, reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
 		l.events.warn(s, reasonHeld, "")
@@ -83,10 +83,13 @@ func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
 		}
 		return reconcile.Result{} // queued again when it has a slot
 	}
-	if err := l.gather.read(ctx, s, in, a.Reads); err != nil {
-		return l.closing.retry(ctx, s, unreadable(err))
+	if len(a.Reads) > 0 {
+		if err := l.gather.read(ctx, s, in, a.Reads); err != nil {
+			return l.closing.retry(ctx, s, unreadable(err))
+		}
+		a = policy.Assess(in)
 	}
-	return l.apply(ctx, s, in, policy.Assess(in))
+	return l.apply(ctx, s, in, a)
 }
 
 // rank returns how urgent the first write is.

@@ -1,5 +1,7 @@
 package stamp
 
+import "github.com/pod-reloader/pod-reloader/pkg/policy"
+
 // somethingUnknown (rule 7) fits a workload of which not all is known: at first sight nothing is.
 func somethingUnknown(req Request) bool {
 	return len(req.Old.Marks.Known().Unknown(req.tracked())) > 0
@@ -14,15 +16,23 @@ func adopt(d *draft) bool {
 // adoptCurrent adopts into the Record what the decided marks leave unknown. A Record under a lost key is left to the loop,
 // which adopts it once for a key, so that two installations do not fight over a workload.
 func (d *draft) adoptCurrent() {
-	if d.fresh != nil && d.assess(d.Marks.Known()).Verdict.Foreign == "" {
-		d.adoptAll()
+	if d.fresh == nil {
+		return
+	}
+	known := d.Marks.Known()
+	if a := d.assess(known); a.Verdict.Foreign == "" {
+		d.record(known, a)
 	}
 }
 
 // adoptAll is adoptCurrent under a lost key, too.
 func (d *draft) adoptAll() {
 	known := d.Marks.Known()
-	a := d.assess(known)
+	d.record(known, d.assess(known))
+}
+
+// record writes what an assessment adopts into the Record.
+func (d *draft) record(known policy.Known, a policy.Assessment) {
 	if len(a.Verdict.Adopt) == 0 {
 		return
 	}

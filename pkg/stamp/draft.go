@@ -7,12 +7,15 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // draft is a decision in the making.
 type draft struct {
 	Request
 	live Live
+	// refs are what the write tracks, sorted.
+	refs []reference.Ref
 	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
 	fresh Marks
 	// unread says why the live state is not known although the rule needs it.
@@ -23,7 +26,7 @@ type draft struct {
 }
 
 func newDraft(p Plan, req Request, live Live) *draft {
-	d := &draft{Request: req, live: live, Result: Result{Rule: p.Rule, Marks: req.Old.Marks.Without(Dummy)}}
+	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Marks: req.Old.Marks.Without(Dummy)}}
 	if len(p.Reads) == 0 {
 		return d
 	}
@@ -42,7 +45,7 @@ func (d *draft) freshMarks() (Marks, error) {
 	if !ok {
 		return nil, digest.ErrNoKey
 	}
-	hash, err := digest.Hash(key.ID, digest.Subset(d.live.States, d.tracked()))
+	hash, err := digest.Hash(key.ID, digest.Subset(d.live.States, d.refs))
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +66,7 @@ func (d *draft) input(known policy.Known) policy.Input {
 	return policy.Input{
 		Namespace:             d.live.Namespace,
 		Intent:                d.New.Intent,
+		Refs:                  d.refs,
 		Required:              d.New.Required,
 		Known:                 known,
 		Current:               d.live.States,

@@ -38,7 +38,7 @@ func (d *draft) revision() string {
 // proves reports whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
 // revision digest.
 func (d *draft) proves(given string) bool {
-	states := digest.Subset(d.live.States, d.tracked())
+	states := digest.Subset(d.live.States, d.refs)
 	for _, key := range d.live.Ring.Keys() {
 		if hash, err := digest.Hash(key.ID, states); err == nil && hash == given {
 			return true

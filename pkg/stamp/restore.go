@@ -77,7 +77,7 @@ func standOrRestore(d *draft) bool {
 // the live state of all, and explains why.
 func (d *draft) reloadedWithoutStamp() bool {
 	last, ok := d.explained()
-	return ok && d.recent(last) && d.recordsLive(d.tracked())
+	return ok && d.recent(last) && d.recordsLive(d.refs)
 }
 
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.

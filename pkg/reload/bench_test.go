@@ -1,0 +1,61 @@
+package reload
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// A reload of a workload with 200 config objects: what the loop decides before its request, and what the webhook decides about it.
+func BenchmarkReload(b *testing.B) {
+	ring := ringOf(b, "a")
+	newest, _ := ring.Newest()
+	states, names := map[reference.Ref]digest.State{}, []string{}
+	for n := range 200 {
+		ref := reference.Ref{Kind: reference.ConfigMap, Name: fmt.Sprintf("app-%03d", n)}
+		names = append(names, ref.Name)
+		states[ref] = digest.StateOf(digest.Content{Ref: ref, Namespace: "shop"}, "uid", "1", ring)
+	}
+	view, _ := sapReader(b).Read(workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+		"metadata": map[string]any{
+			"name": "web", "namespace": "shop", "generation": int64(3),
+			"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": strings.Join(names, ",")},
+		},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+	}})
+	view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app-000=-"}
+	l := newLoop(cluster{
+		client: &refusing{}, events: &sent{}, Dependencies: Dependencies{Store: &observing{blind{states: states}}, Keys: &fakeKeys{ring: ring}},
+	}, Options{Webhook: true})
+	b.Run("loop", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: view}
+			l.treat(b.Context(), s)
+			l.tracking.forget(s.key)
+			l.writer.slots.Leave(s.key)
+		}
+	})
+	b.Run("webhook", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			result, err := played(view, stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+			require.NoError(b, err)
+			require.True(b, result.Stamped)
+		}
+	})
+}
+
+// observing is a Store whose watch has seen all.
+type observing struct{ blind }
+
+func (o *observing) Observe(string, []reference.Ref) map[reference.Ref]digest.State { return o.states }
