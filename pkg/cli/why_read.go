@@ -67,11 +67,8 @@ func (f *whyFlags) stateReader(config *rest.Config, c client.Reader, ring digest
 // readVersion reads whether a config object is there, and in which version.
 func readVersion(ctx context.Context, c client.Reader, namespace string, ref reference.Ref) (digest.State, error) {
 	meta := &metav1.PartialObjectMetadata{}
-	kind := "ConfigMap"
-	if ref.Kind == reference.Secret {
-		kind = "Secret"
-	}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	gvk, _ := ref.Kind.GroupVersionKind()
+	meta.SetGroupVersionKind(gvk)
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, meta)
 	if absence.Certain(err) {
 		return digest.State{Absent: true}, nil

@@ -28,12 +28,6 @@ const (
 	acceptList   = acceptObject + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// resources are the names in request paths.
-var resources = map[reference.Kind]string{
-	reference.ConfigMap: "configmaps",
-	reference.Secret:    "secrets",
-}
-
 // key names one config object.
 type key struct {
 	namespace string
@@ -98,7 +92,7 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 func (c *client) request(kind reference.Kind, namespace, accept string) *rest.Request {
 	return c.rest.Get().
 		NamespaceIfScoped(namespace, namespace != "").
-		Resource(resources[kind]).
+		Resource(kind.Resource()).
 		SetHeader("Accept", accept)
 }
 

@@ -140,8 +140,8 @@ func New(o Options) (*Store, error) {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret} {
-			log := o.Log.WithValues("resource", resources[kind])
+		for _, kind := range reference.Kinds() {
+			log := o.Log.WithValues("resource", kind.Resource())
 			if namespace != "" {
 				log = log.WithValues("namespace", namespace)
 			}

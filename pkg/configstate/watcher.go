@@ -27,7 +27,7 @@ type watcher struct {
 // run watches until the context ends. A refusal or an outage is logged once and tried again for ever.
 func (w *watcher) run(ctx context.Context) {
 	loop := listwatch.Loop[*metav1.PartialObjectMetadata]{
-		Name: "configstate", Kind: resources[w.kind], What: "config objects", Log: w.log,
+		Name: "configstate", Kind: w.kind.Resource(), What: "config objects", Log: w.log,
 		List: w.list, Watch: w.watch, Sink: w,
 		Failed: func(_ error, refused bool) { w.store.attempted(w, refused) },
 	}

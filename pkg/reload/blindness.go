@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -24,14 +23,6 @@ type Watches interface {
 type blindness struct {
 	health Watches
 	mapper meta.RESTMapper
-}
-
-// configResource is the name of the watch of config objects of a kind.
-func configResource(kind reference.Kind) string {
-	if kind == reference.Secret {
-		return "secrets"
-	}
-	return "configmaps"
 }
 
 // to reports whether the watch of a resource fails in a namespace.

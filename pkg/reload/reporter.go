@@ -96,16 +96,12 @@ func related(namespace string, causes []reference.Ref) *corev1.ObjectReference {
 	if len(causes) != 1 {
 		return nil
 	}
-	ref := &corev1.ObjectReference{APIVersion: "v1", Namespace: namespace, Name: causes[0].Name}
-	switch causes[0].Kind {
-	case reference.ConfigMap:
-		ref.Kind = "ConfigMap"
-	case reference.Secret:
-		ref.Kind = "Secret"
-	default:
+	gvk, ok := causes[0].Kind.GroupVersionKind()
+	if !ok {
 		return nil
 	}
-	return ref
+	version, kind := gvk.ToAPIVersionAndKind()
+	return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: causes[0].Name}
 }
 
 // eventLogEvery is how often a failed write of an Event is logged; the metric counts each one.
