@@ -136,13 +136,6 @@ const maxNamed = 5
 
 func missingError(id KeyID, refs []reference.Ref) error {
 	slices.SortFunc(refs, reference.Ref.Compare)
-	names := make([]string, 0, maxNamed+1)
-	for _, ref := range refs[:min(len(refs), maxNamed)] {
-		names = append(names, ref.String())
-	}
-	if more := len(refs) - maxNamed; more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
 	return fmt.Errorf("no Entry under digest key %s for %s: their content has not been read",
-		reference.Quote(string(id)), strings.Join(names, ", "))
+		reference.Quote(string(id)), reference.List(refs, maxNamed))
 }

@@ -6,9 +6,6 @@
 package policy
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -65,20 +62,7 @@ func (c Change) Record() record.Change {
 }
 
 // Describe joins Changes for a message and counts those beyond most.
-func Describe(changes []Change, most int) string {
-	var b strings.Builder
-	for i, c := range changes {
-		if i == most {
-			b.WriteString(" and " + strconv.Itoa(len(changes)-most) + " more")
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(c.String())
-	}
-	return b.String()
-}
+func Describe(changes []Change, most int) string { return reference.List(changes, most) }
 
 // Input is all that a decision depends on.
 type Input struct {

@@ -51,15 +51,7 @@ func missing(refs []reference.Ref) string {
 	if len(refs) == 0 {
 		return ""
 	}
-	var names []string
-	for _, ref := range refs[:min(len(refs), mostMissing)] {
-		names = append(names, ref.String())
-	}
-	text := "not found in this namespace: " + strings.Join(names, ", ")
-	if more := len(refs) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text + "; check the name, or create it"
+	return "not found in this namespace: " + reference.List(refs, mostMissing) + "; check the name, or create it"
 }
 
 // reportHold reports why a reload that is due is not made.

@@ -3,7 +3,6 @@ package stamp
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -73,15 +72,4 @@ func missing(req Request, live Live) []string {
 }
 
 // describe names Refs, at most eight.
-func describe(refs []reference.Ref) string {
-	const most = 8
-	var names []string
-	for i, ref := range refs {
-		if i == most {
-			names = append(names, fmt.Sprintf("%d more", len(refs)-i))
-			break
-		}
-		names = append(names, ref.String())
-	}
-	return strings.Join(names, ", ")
-}
+func describe(refs []reference.Ref) string { return reference.List(refs, 8) }

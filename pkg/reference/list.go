@@ -1,0 +1,20 @@
+package reference
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// List joins items for a message, and counts those beyond most: "configmap/a, configmap/b and 3 more".
+func List[T fmt.Stringer](items []T, most int) string {
+	names := make([]string, 0, min(len(items), most))
+	for _, item := range items[:min(len(items), most)] {
+		names = append(names, item.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(items) - len(names); more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
+	}
+	return text
+}
