@@ -1,0 +1,146 @@
+package pattern
+
+import (
+	"sync"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Index knows which workloads, by their keys, have a pattern that matches a config object. It matches each pattern once
+// against each name, however many workloads share it and however often the object changes: an event of a known object
+// costs one look at a bit per pattern of its namespace. Where a namespace has no patterns for a kind, nothing is kept.
+//
+// It is safe for concurrent use.
+type Index[K comparable] struct {
+	names func(namespace string, kind reference.Kind) []string
+
+	mu     sync.RWMutex
+	tables map[place]*table[K]
+	byKey  map[K]map[use]bool
+}
+
+// place is one kind of config objects in one namespace.
+type place struct {
+	namespace string
+	kind      reference.Kind
+}
+
+// use is a pattern that a workload has.
+type use struct {
+	place
+	text string
+}
+
+// Use is a pattern for names of one kind.
+type Use struct {
+	Kind    reference.Kind
+	Pattern *Pattern
+}
+
+// NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
+// namespace arrives; from then on Put and Remove must be called for every change that names does not show.
+func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
+	return &Index[K]{names: names, tables: map[place]*table[K]{}, byKey: map[K]map[use]bool{}}
+}
+
+// Set replaces the patterns that a workload has for the config objects of its namespace.
+func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := x.byKey[key]
+	if len(before)+len(patterns) == 0 {
+		return
+	}
+	after := make(map[use]bool, len(patterns))
+	for _, p := range patterns {
+		u := use{place{namespace, p.Kind}, p.Pattern.text}
+		if !before[u] && !after[u] {
+			x.table(u.place).add(key, p.Pattern)
+		}
+		after[u] = true
+	}
+	for u := range before {
+		if !after[u] {
+			x.drop(key, u)
+		}
+	}
+	x.byKey[key] = after
+	if len(after) == 0 {
+		delete(x.byKey, key)
+	}
+}
+
+// Delete forgets a workload.
+func (x *Index[K]) Delete(key K) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for u := range x.byKey[key] {
+		x.drop(key, u)
+	}
+	delete(x.byKey, key)
+}
+
+// Put takes in that a config object exists, and returns the workloads with a pattern that matches its name, each once.
+func (x *Index[K]) Put(namespace string, ref reference.Ref) []K {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.tables[place{namespace, ref.Kind}]
+	if t == nil {
+		return nil
+	}
+	return t.users(t.put(ref.Name))
+}
+
+// Remove takes in that a config object is gone, and returns the workloads with a pattern that matches its name, each once.
+func (x *Index[K]) Remove(namespace string, ref reference.Ref) []K {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.tables[place{namespace, ref.Kind}]
+	if t == nil {
+		return nil
+	}
+	slot, ok := t.slots[ref.Name]
+	if !ok {
+		return nil
+	}
+	keys := t.users(slot)
+	t.remove(slot)
+	return keys
+}
+
+// Matching returns the names of the config objects that a pattern matches, sorted. It is false for a pattern that no
+// workload of the namespace has.
+func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	t := x.tables[place{namespace, kind}]
+	if t == nil {
+		return nil, false
+	}
+	r := t.byText[p.text]
+	if r == nil {
+		return nil, false
+	}
+	return t.matched(r), true
+}
+
+// table returns the table of a place, and fills a new one with the names that exist.
+func (x *Index[K]) table(at place) *table[K] {
+	t := x.tables[at]
+	if t == nil {
+		t = &table[K]{slots: map[string]int{}, byText: map[string]*row[K]{}}
+		for _, name := range x.names(at.namespace, at.kind) {
+			t.put(name)
+		}
+		x.tables[at] = t
+	}
+	return t
+}
+
+func (x *Index[K]) drop(key K, u use) {
+	t := x.tables[u.place]
+	t.drop(key, u.text)
+	if len(t.rows) == 0 {
+		delete(x.tables, u.place)
+	}
+}

@@ -1,0 +1,206 @@
+package pattern
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func compiled(t testing.TB, text string) *Pattern {
+	t.Helper()
+	p, err := Compile(text)
+	require.NoError(t, err)
+	return p
+}
+
+func uses(t testing.TB, kind reference.Kind, texts ...string) []Use {
+	t.Helper()
+	var all []Use
+	for _, text := range texts {
+		all = append(all, Use{kind, compiled(t, text)})
+	}
+	return all
+}
+
+// existing answers with the names that there are in each place.
+type existing map[place][]string
+
+func (e existing) names(namespace string, kind reference.Kind) []string {
+	return e[place{namespace, kind}]
+}
+
+func configMap(name string) reference.Ref {
+	return reference.Ref{Kind: reference.ConfigMap, Name: name}
+}
+
+func TestIndexFindsWorkloadsByPattern(t *testing.T) {
+	t.Parallel()
+	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-2", "app-1", "db"}}.names)
+	assert.Empty(t, x.Put("shop", configMap("app-0")), "no workload has a pattern yet")
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*", ".*-1"))
+	x.Set("pay", "shop", uses(t, reference.ConfigMap, "app-.*", "app-.*"))
+	x.Set("other", "blog", uses(t, reference.ConfigMap, "app-.*"))
+	x.Set("secrets", "shop", uses(t, reference.Secret, "app-.*"))
+
+	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1")), "each once, in the same namespace, for the same kind")
+	assert.Empty(t, x.Put("shop", configMap("db")))
+	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-3")), "an object that came later")
+	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
+	assert.True(t, known)
+	assert.Equal(t, []string{"app-1", "app-2", "app-3"}, names, "what is sorted does not depend on the order of arrival")
+
+	assert.Equal(t, []string{"cart", "pay"}, x.Remove("shop", configMap("app-1")))
+	assert.Empty(t, x.Remove("shop", configMap("app-1")), "it is gone already")
+	names, _ = x.Matching("shop", reference.ConfigMap, compiled(t, ".*-1"))
+	assert.Empty(t, names)
+
+	_, known = x.Matching("shop", reference.ConfigMap, compiled(t, "unknown.*"))
+	assert.False(t, known, "no workload has it")
+	_, known = x.Matching("else", reference.ConfigMap, compiled(t, "app-.*"))
+	assert.False(t, known)
+
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, ".*-1"))
+	assert.Equal(t, []string{"pay"}, x.Put("shop", configMap("app-2")), "a pattern that was dropped finds nothing")
+	for _, key := range []string{"cart", "pay", "other", "secrets"} {
+		x.Delete(key)
+	}
+	assert.Empty(t, x.tables, "nothing is kept")
+	assert.Empty(t, x.byKey)
+}
+
+// A change of a known object must not cost a match for each pattern.
+func TestIndexMatchesEachNameOnce(t *testing.T) {
+	t.Parallel()
+	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-1", "app-2"}}.names)
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	x.tables[place{"shop", reference.ConfigMap}].rows[0].pattern.whole = nil // a match would panic
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-1")))
+	x.Set("pay", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1")), "workloads share the matches of a pattern")
+}
+
+// The index agrees with matching all patterns against all names, whatever happens in whichever order.
+func TestIndexAgreesWithBruteForce(t *testing.T) {
+	t.Parallel()
+	texts := []string{"a.*", ".*b", "[ab]+", "a|b|c", "c.", "(?i)A+", "x*", "a.c", "b-.*"}
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		names := existing{}
+		at := place{"shop", reference.Secret}
+		x := NewIndex[int](names.names)
+		patterns := map[int][]Use{}
+		for range 300 {
+			name := fmt.Sprintf("%c%c%c", "abc"[random.IntN(3)], "abc-"[random.IntN(4)], "abc"[random.IntN(3)])
+			key := random.IntN(8)
+			var found []int
+			switch random.IntN(4) {
+			case 0:
+				patterns[key] = uses(t, at.kind, texts[random.IntN(len(texts))], texts[random.IntN(len(texts))])
+				x.Set(key, at.namespace, patterns[key])
+				continue
+			case 1:
+				delete(patterns, key)
+				x.Delete(key)
+				continue
+			case 2:
+				if !slices.Contains(names[at], name) {
+					names[at] = append(names[at], name)
+				}
+				found = x.Put(at.namespace, reference.Ref{Kind: at.kind, Name: name})
+			case 3:
+				there := slices.Contains(names[at], name)
+				names[at] = slices.DeleteFunc(slices.Clone(names[at]), func(n string) bool { return n == name })
+				found = x.Remove(at.namespace, reference.Ref{Kind: at.kind, Name: name})
+				if !there {
+					require.Empty(t, found)
+					continue
+				}
+			}
+			want := map[int]bool{}
+			for key, all := range patterns {
+				for _, u := range all {
+					want[key] = want[key] || u.Pattern.Match(name)
+				}
+			}
+			maps.DeleteFunc(want, func(_ int, matches bool) bool { return !matches })
+			require.ElementsMatch(t, slices.Collect(maps.Keys(want)), found, "seed %d, %s", seed, name)
+			for _, all := range patterns {
+				for _, u := range all {
+					matching, known := x.Matching(at.namespace, at.kind, u.Pattern)
+					require.True(t, known)
+					require.Equal(t, bruteForce(u.Pattern, names[at]), matching)
+				}
+			}
+		}
+	}
+}
+
+func bruteForce(p *Pattern, names []string) []string {
+	var matching []string
+	for _, name := range names {
+		if p.Match(name) {
+			matching = append(matching, name)
+		}
+	}
+	slices.Sort(matching)
+	return matching
+}
+
+// large returns an index with 500 patterns of as many workloads, and 5,000 objects.
+func large(b *testing.B) *Index[int] {
+	b.Helper()
+	x := NewIndex[int](largeNames)
+	for i := range 500 {
+		x.Set(i, "shop", uses(b, reference.ConfigMap, fmt.Sprintf("(app|team)-%d-.*", i)))
+	}
+	return x
+}
+
+func largeNames(string, reference.Kind) []string {
+	var names []string
+	for i := range 5000 {
+		names = append(names, fmt.Sprintf("app-%d-config-%d", i%500, i))
+	}
+	return names
+}
+
+func BenchmarkIndexEventOfKnownObject(b *testing.B) {
+	x := large(b)
+	ref := configMap("app-7-config-7")
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Put("shop", ref)
+	}
+}
+
+func BenchmarkIndexEventOfNewObject(b *testing.B) {
+	x := large(b)
+	ref := configMap("app-7-config-new")
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Put("shop", ref)
+		x.Remove("shop", ref)
+	}
+}
+
+func BenchmarkIndexMatching(b *testing.B) {
+	x := large(b)
+	p := compiled(b, "(app|team)-7-.*")
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Matching("shop", reference.ConfigMap, p)
+	}
+}
+
+func BenchmarkIndexFill(b *testing.B) {
+	for b.Loop() {
+		large(b)
+	}
+}

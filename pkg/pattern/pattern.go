@@ -1,0 +1,85 @@
+// Package pattern matches names of config objects against regular expressions: a Pattern is one of them, a Cache compiles
+// each once, an Index knows which patterns of a namespace match which of its objects.
+//
+// It is one of the pure packages, beside reference. The expressions come from annotations, so from anybody who may write a
+// workload: their length and the size that they compile to are bounded, and RE2 bounds the time of a match.
+package pattern
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// maxText is how many bytes an expression can have: four names of the longest kind as alternatives.
+const maxText = 1024
+
+// maxCost is the most that one expression may cost: enough for a class that is repeated over a whole name.
+const maxCost = 2000
+
+// baseCost is what the smallest expression takes in memory, in the unit of Cost.
+const baseCost = 20
+
+// Pattern is a regular expression that matches whole names. It is immutable.
+type Pattern struct {
+	text   string
+	prefix string
+	cost   int
+	whole  *regexp.Regexp
+}
+
+// IsName tells whether a text has no metacharacters: it is a name, not an expression. A name with a dot is an expression.
+func IsName(text string) bool { return regexp.QuoteMeta(text) == text }
+
+// Compile reads an expression. The error says in a bounded sentence fragment what is wrong: its syntax, its length, its
+// size, or that no object can have a name that it matches.
+func Compile(text string) (*Pattern, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("the expression %s is %d bytes long: at most %d are possible", reference.Quote(text), len(text), maxText)
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
+	}
+	size := baseCost + cost(tree)
+	if size > maxCost {
+		return nil, fmt.Errorf("the expression %s repeats too much: write it shorter", reference.Quote(text))
+	}
+	if !possible(tree) {
+		return nil, fmt.Errorf("the expression %s matches no name that an object can have; a comma separates items", reference.Quote(text))
+	}
+	part, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
+	}
+	whole, err := regexp.Compile("^(?:" + text + ")$")
+	if err != nil {
+		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
+	}
+	prefix, _ := part.LiteralPrefix()
+	return &Pattern{text: text, prefix: prefix, cost: size, whole: whole}, nil
+}
+
+// explained drops the part of a syntax error that repeats what the user wrote.
+func explained(err error) error {
+	var failed *syntax.Error
+	if errors.As(err, &failed) {
+		return errors.New(string(failed.Code))
+	}
+	return err
+}
+
+// String returns the expression as written.
+func (p *Pattern) String() string { return p.text }
+
+// Cost is about how many instructions the expression compiles to; each takes some 40 bytes of memory.
+func (p *Pattern) Cost() int { return p.cost }
+
+// Match tells whether the expression matches the whole name.
+func (p *Pattern) Match(name string) bool {
+	return strings.HasPrefix(name, p.prefix) && p.whole.MatchString(name)
+}

@@ -1,0 +1,119 @@
+package pattern_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestCompile(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason  string
+		text    string
+		matches []string
+		others  []string
+	}{
+		"prefix":          {reason: "The usual case.", text: "app-.*", matches: []string{"app-", "app-x"}, others: []string{"app", "my-app-x"}},
+		"suffix":          {reason: "Nothing may follow.", text: ".*-db", matches: []string{"a-db"}, others: []string{"a-db2"}},
+		"alternatives":    {reason: "The anchors enclose all of them.", text: "a|b", matches: []string{"a", "b"}, others: []string{"ab", "ax", "xb"}},
+		"anchored twice":  {reason: "Users write their own anchors, too.", text: "^a.$", matches: []string{"ab"}, others: []string{"a", "abc"}},
+		"any case":        {reason: "A capital that stands for a small letter is possible.", text: "(?i)APP", matches: []string{"app"}, others: []string{"ap"}},
+		"class":           {reason: "A class with possible characters is possible.", text: "[A-Za]pp", matches: []string{"app"}, others: []string{"pp"}},
+		"dot":             {reason: "A dot is a metacharacter, as in Reloader.", text: "a.b", matches: []string{"a.b", "a-b"}, others: []string{"ab"}},
+		"never":           {reason: "What need not be there can be impossible.", text: "(?:A_)?a(?:_)*b{0,3}(C|d)", matches: []string{"ad", "abbd"}, others: []string{"a", "ax"}},
+		"optional prefix": {reason: "The prefix of a repetition is not one of the names.", text: "a*b", matches: []string{"b", "aab"}, others: []string{"a"}},
+		"line":            {reason: "Flags change nothing about whole names.", text: "(?m)^a$", matches: []string{"a"}, others: []string{"ab", "a\nb"}},
+		"long":            {reason: "A class over a whole name.", text: "[a-z0-9.-]{1,253}", matches: []string{"a", strings.Repeat("a", 253)}, others: []string{strings.Repeat("a", 254)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := pattern.Compile(tc.text)
+			require.NoError(t, err, tc.reason)
+			assert.Equal(t, tc.text, p.String())
+			for _, match := range tc.matches {
+				assert.True(t, p.Match(match), "%q: %s", match, tc.reason)
+			}
+			for _, other := range tc.others {
+				assert.False(t, p.Match(other), "%q: %s", other, tc.reason)
+			}
+		})
+	}
+}
+
+func TestCompileErrs(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		text   string
+		err    string
+	}{
+		"syntax":       {reason: "The reason is given without the text, which may be long.", text: "a(", err: `the expression "a(" is invalid: missing closing )`},
+		"enclosed":     {reason: "It must be valid by itself, not with our anchors.", text: "a)|(b", err: `the expression "a)|(b" is invalid: unexpected )`},
+		"too long":     {reason: "What is compiled is bounded.", text: strings.Repeat("a", 1023) + ".*", err: "is 1025 bytes long: at most 1024 are possible"},
+		"too large":    {reason: "A short text can compile to something large.", text: "[a-z]{500}[a-z]{1,800}[a-z]{800,}", err: "repeats too much"},
+		"too nested":   {reason: "RE2's own limit.", text: "((a{100}){100}){100}", err: "invalid repeat count"},
+		"capital":      {reason: "Names have none.", text: "App-.*", err: `the expression "App-.*" matches no name that an object can have; a comma separates items`},
+		"underscore":   {reason: "Names have none.", text: "app_.*", err: "matches no name"},
+		"cut by comma": {reason: "A comma in a repetition ends the item.", text: "a{1", err: "a comma separates items"},
+		"rest of it":   {reason: "The rest is an item, too.", text: "3}", err: "matches no name"},
+		"class":        {reason: "No character of it is possible.", text: "a[A-Z_]+", err: "matches no name"},
+		"repeated":     {reason: "It must be there twice.", text: "a(_){2}", err: "matches no name"},
+		"no choice":    {reason: "None of the alternatives is possible.", text: "(A|B)c", err: "matches no name"},
+		"white space":  {reason: "Names have none.", text: "a.* b", err: "matches no name"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := pattern.Compile(tc.text)
+			require.ErrorContains(t, err, tc.err, tc.reason)
+			assert.Less(t, len(err.Error()), 300)
+			assert.Nil(t, p)
+		})
+	}
+}
+
+func TestCostGrowsWithRepetition(t *testing.T) {
+	t.Parallel()
+	one, err := pattern.Compile("[a-z]{1}a")
+	require.NoError(t, err)
+	many, err := pattern.Compile("[a-z]{500}a")
+	require.NoError(t, err)
+	assert.Less(t, one.Cost(), 30)
+	assert.Greater(t, many.Cost(), 500)
+}
+
+func TestIsName(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"app-1": true, "My_App": true, "a.b": false, "a*": false, "a{1": false, "^a": false} {
+		assert.Equal(t, want, pattern.IsName(text), text)
+	}
+}
+
+// FuzzCompile: what is accepted matches as the anchored expression does, and has a bounded size.
+func FuzzCompile(f *testing.F) {
+	for _, text := range []string{"app-.*", "a|b", "(?i)APP", "a{1", "a)|(b", "^a$", `\Qa.b\E`, "(?P<x>a)", "[^a-z]", "(?:|a)", `a\b`, "a*?"} {
+		f.Add(text, "app-1")
+	}
+	f.Fuzz(func(t *testing.T, text, name string) {
+		p, err := pattern.Compile(text)
+		if err != nil {
+			require.Less(t, len(err.Error()), 400)
+			require.True(t, utf8.ValidString(err.Error()))
+			if whole, compiles := regexp.Compile("^(?:" + text + ")$"); compiles == nil && reference.ValidName(name) == nil && strings.Contains(err.Error(), "matches no name") {
+				require.False(t, whole.MatchString(name), "%q does match %q", text, name)
+			}
+			return
+		}
+		require.Equal(t, regexp.MustCompile("^(?:"+text+")$").MatchString(name), p.Match(name))
+		require.LessOrEqual(t, p.Cost(), 2000)
+	})
+}

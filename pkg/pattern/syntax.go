@@ -1,0 +1,76 @@
+package pattern
+
+import (
+	"regexp/syntax"
+	"slices"
+	"unicode"
+)
+
+// cost estimates how many instructions a tree compiles to: a repetition compiles its part again for each time.
+func cost(tree *syntax.Regexp) int {
+	size := 1
+	if tree.Op == syntax.OpLiteral {
+		size = len(tree.Rune)
+	}
+	if tree.Op == syntax.OpCharClass {
+		size += len(tree.Rune) / 16
+	}
+	for _, part := range tree.Sub {
+		size += cost(part)
+	}
+	if tree.Op == syntax.OpRepeat {
+		size *= max(tree.Min+1, tree.Max)
+	}
+	return size
+}
+
+// possible tells whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
+// looked for.
+func possible(tree *syntax.Regexp) bool {
+	switch tree.Op {
+	case syntax.OpNoMatch:
+		return false
+	case syntax.OpLiteral:
+		foldCase := tree.Flags&syntax.FoldCase != 0
+		return !slices.ContainsFunc(tree.Rune, func(r rune) bool { return !inName(r) && (!foldCase || !inName(folded(r))) })
+	case syntax.OpCharClass:
+		return overlapsNames(tree.Rune)
+	case syntax.OpRepeat:
+		return tree.Min == 0 || possible(tree.Sub[0])
+	case syntax.OpPlus, syntax.OpCapture:
+		return possible(tree.Sub[0])
+	case syntax.OpConcat:
+		return !slices.ContainsFunc(tree.Sub, func(part *syntax.Regexp) bool { return !possible(part) })
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(tree.Sub, possible)
+	default: // a star, a question mark, any character, an empty match
+		return true
+	}
+}
+
+// overlapsNames tells whether one of the ranges, given by their bounds, has a character of names.
+func overlapsNames(bounds []rune) bool {
+	for i := 0; i+1 < len(bounds); i += 2 {
+		for _, r := range [...][2]rune{{'a', 'z'}, {'0', '9'}, {'-', '.'}} {
+			if bounds[i] <= r[1] && r[0] <= bounds[i+1] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func inName(r rune) bool {
+	return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '.'
+}
+
+// folded returns the small ASCII letter that is equal to a rune in any case, or the rune. Unicode has more than one
+// capital for some, such as the Kelvin sign for k.
+func folded(r rune) rune {
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		if inName(other) {
+			return other
+		}
+	}
+	return r
+}

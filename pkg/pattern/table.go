@@ -1,0 +1,148 @@
+package pattern
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// table has the patterns and the names of one kind in one namespace, and a bit for each pair that matches: 500 patterns and
+// 5,000 names take some 300 kB.
+type table[K comparable] struct {
+	// slots numbers the names. names has them by number; the numbers of free are not in use.
+	slots map[string]int
+	names []string
+	free  []int
+	// rows are in the order in which the patterns came, so that the order of answers does not depend on a map.
+	rows   []*row[K]
+	byText map[string]*row[K]
+}
+
+// row is one pattern with the workloads that have it.
+type row[K comparable] struct {
+	pattern *Pattern
+	keys    []K
+	matches bitset
+}
+
+// put numbers a name, and matches it with every pattern if it is new.
+func (t *table[K]) put(name string) int {
+	if slot, known := t.slots[name]; known {
+		return slot
+	}
+	slot := len(t.names)
+	if last := len(t.free) - 1; last >= 0 {
+		slot, t.free = t.free[last], t.free[:last]
+		t.names[slot] = name
+	} else {
+		t.names = append(t.names, name)
+	}
+	t.slots[name] = slot
+	for _, r := range t.rows {
+		if r.pattern.Match(name) {
+			r.matches.set(slot)
+		}
+	}
+	return slot
+}
+
+func (t *table[K]) remove(slot int) {
+	for _, r := range t.rows {
+		r.matches.clear(slot)
+	}
+	delete(t.slots, t.names[slot])
+	t.names[slot] = ""
+	t.free = append(t.free, slot)
+}
+
+// add gives a pattern to a workload, and matches it with every name if it is new.
+func (t *table[K]) add(key K, p *Pattern) {
+	r := t.byText[p.text]
+	if r == nil {
+		r = &row[K]{pattern: p}
+		for slot, name := range t.names {
+			if name != "" && p.Match(name) {
+				r.matches.set(slot)
+			}
+		}
+		t.rows = append(t.rows, r)
+		t.byText[p.text] = r
+	}
+	r.keys = append(r.keys, key)
+}
+
+// drop takes a pattern from a workload.
+func (t *table[K]) drop(key K, text string) {
+	r := t.byText[text]
+	r.keys = slices.DeleteFunc(r.keys, func(k K) bool { return k == key })
+	if len(r.keys) == 0 {
+		delete(t.byText, text)
+		t.rows = slices.DeleteFunc(t.rows, func(other *row[K]) bool { return other == r })
+	}
+}
+
+// users returns the workloads with a pattern that matches a name, each once.
+func (t *table[K]) users(slot int) []K {
+	var keys []K
+	var seen map[K]bool
+	for _, r := range t.rows {
+		if !r.matches.has(slot) {
+			continue
+		}
+		if keys == nil {
+			keys = slices.Clone(r.keys)
+			continue
+		}
+		if seen == nil {
+			seen = make(map[K]bool, len(keys))
+			for _, key := range keys {
+				seen[key] = true
+			}
+		}
+		for _, key := range r.keys {
+			if !seen[key] {
+				seen[key] = true
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// matched returns the names that a pattern matches, sorted.
+func (t *table[K]) matched(r *row[K]) []string {
+	var names []string
+	for slot := range r.matches.all {
+		names = append(names, t.names[slot])
+	}
+	slices.Sort(names)
+	return names
+}
+
+// bitset is a set of small numbers.
+type bitset []uint64
+
+func (b *bitset) set(n int) {
+	if missing := n/64 + 1 - len(*b); missing > 0 {
+		*b = append(*b, make(bitset, missing)...)
+	}
+	(*b)[n/64] |= 1 << (n % 64)
+}
+
+func (b bitset) clear(n int) {
+	if n/64 < len(b) {
+		b[n/64] &^= 1 << (n % 64)
+	}
+}
+
+func (b bitset) has(n int) bool { return n/64 < len(b) && b[n/64]&(1<<(n%64)) != 0 }
+
+// all calls yield for every number in the set, in order.
+func (b bitset) all(yield func(int) bool) {
+	for i, word := range b {
+		for ; word != 0; word &= word - 1 {
+			if !yield(i*64 + bits.TrailingZeros64(word)) {
+				return
+			}
+		}
+	}
+}
