@@ -64,6 +64,8 @@ type Problem struct {
 // Trigger says which Changes of a tracked Ref cause a reload, besides a modification, which always does.
 type Trigger struct {
 	OnCreate, OnDelete bool
+	// OnMissing lets also the deletion of an object that the pods need trigger, which is held back otherwise.
+	OnMissing bool
 }
 
 // Intent is what the annotations of a workload ask for, whatever the dialect.
@@ -81,6 +83,8 @@ type Intent struct {
 	// Dynamic says that which Refs are tracked depends on config objects (a pattern, a search, an ignore annotation), so
 	// that a different config-hash proves no Change.
 	Dynamic bool
+	// Selections are what else is tracked, as far as it depends on config objects: Resolve adds it to Tracked.
+	Selections []Selection
 }
 
 // Refs returns the tracked Refs, sorted.
@@ -122,7 +126,8 @@ type Dialect interface {
 }
 
 // Parse returns the union of what the dialects read: a Ref is tracked if one of them tracks it, and triggers on what
-// one of them lets it trigger. It tracks at most reference.MaxTracked Refs, and reports the rest as a Problem.
+// one of them lets it trigger. It tracks at most reference.MaxTracked Refs. The rest is a Problem; where there are Selections,
+// Resolve reports it.
 func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 	var union Intent
 	var problems []Problem
@@ -134,6 +139,7 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 		union.Secrets = append(union.Secrets, intent.Secrets...)
 		union.Dynamic = union.Dynamic || intent.Dynamic
 		union.Dropped += intent.Dropped
+		union.Selections = append(union.Selections, intent.Selections...)
 		if union.Tracked == nil {
 			union.Tracked = maps.Clone(intent.Tracked)
 			continue
@@ -143,11 +149,19 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 		}
 	}
 	union.Dropped += union.limit(src.References)
-	if dropped := union.Dropped; dropped > 0 {
-		problems = append(problems, Problem{Message: fmt.Sprintf(
-			"%d config objects are not tracked: a workload can track %d; list fewer", dropped, reference.MaxTracked)})
+	if len(union.Selections) == 0 {
+		problems = append(problems, union.dropped()...)
 	}
 	return union, problems
+}
+
+// dropped reports that more is asked for than a workload can track.
+func (i *Intent) dropped() []Problem {
+	if i.Dropped == 0 {
+		return nil
+	}
+	return []Problem{{Message: fmt.Sprintf(
+		"%d config objects are not tracked: a workload can track %d; list fewer", i.Dropped, reference.MaxTracked)}}
 }
 
 // limit keeps the first Refs and returns how many it drops: those that the pods need come first, then listed ones, then
@@ -163,6 +177,11 @@ func (i *Intent) limit(references []reference.Reference) int {
 	}
 	for _, name := range i.Secrets {
 		rank[reference.Ref{Kind: reference.Secret, Name: name}] = -1
+	}
+	for _, selection := range i.Selections {
+		for _, name := range selection.Listed {
+			rank[reference.Ref{Kind: selection.Kind, Name: name}] = -1
+		}
 	}
 	for _, r := range references {
 		if !r.Optional {
@@ -183,5 +202,9 @@ func (i *Intent) track(ref reference.Ref, trigger Trigger) {
 		i.Tracked = map[reference.Ref]Trigger{}
 	}
 	old := i.Tracked[ref]
-	i.Tracked[ref] = Trigger{OnCreate: old.OnCreate || trigger.OnCreate, OnDelete: old.OnDelete || trigger.OnDelete}
+	i.Tracked[ref] = Trigger{
+		OnCreate:  old.OnCreate || trigger.OnCreate,
+		OnDelete:  old.OnDelete || trigger.OnDelete,
+		OnMissing: old.OnMissing || trigger.OnMissing,
+	}
 }

@@ -54,7 +54,7 @@ func (l *nameList) valid(position int, name string) bool {
 	if reference.IsName(name) {
 		return true
 	}
-	l.wrong.add(position, name)
+	l.wrong.add(position, name, reference.ValidName)
 	return false
 }
 
@@ -132,21 +132,21 @@ func (f *firstNames) all() []string {
 // maxInvalid is how many impossible names of one list are reported one by one.
 const maxInvalid = 5
 
-// invalidNames gathers the impossible names of one list.
+// invalidNames gathers the impossible items of one list.
 type invalidNames struct {
 	names, found []string
 	more         int
 }
 
-// add takes in a name that is repeated no more than once.
-func (n *invalidNames) add(position int, name string) {
+// add takes in an item that is repeated no more than once. why says what is wrong with it.
+func (n *invalidNames) add(position int, item string, why func(string) error) {
 	switch {
-	case slices.Contains(n.names, name):
+	case slices.Contains(n.names, item):
 	case len(n.names) == maxInvalid:
 		n.more++
 	default:
-		n.names = append(n.names, name)
-		n.found = append(n.found, fmt.Sprintf("item %d is not tracked: %v", position, reference.ValidName(name)))
+		n.names = append(n.names, item)
+		n.found = append(n.found, fmt.Sprintf("item %d is not tracked: %v", position, why(item)))
 	}
 }
 

@@ -61,7 +61,8 @@ func Compile(text string) (*Pattern, error) {
 		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
 	}
 	prefix, _ := part.LiteralPrefix()
-	return &Pattern{text: text, prefix: prefix, cost: size, whole: whole}, nil
+	// A copy: the pattern lives on in caches, which must not keep the annotation.
+	return &Pattern{text: strings.Clone(text), prefix: prefix, cost: size, whole: whole}, nil
 }
 
 // explained drops the part of a syntax error that repeats what the user wrote.

@@ -67,7 +67,7 @@ func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
 		return
 	}
 	trigger := in.Intent.Tracked[ref]
-	if change == Deleted && in.Required[ref] {
+	if change == Deleted && in.Required[ref] && !trigger.OnMissing {
 		f.missing = append(f.missing, Change{Ref: ref, Type: Deleted})
 	}
 	switch {

@@ -149,6 +149,15 @@ func TestDecide(t *testing.T) {
 			[]Change{{a, Deleted}},
 			nil,
 		},
+		"deleted, required, the trigger includes missing ones": {
+			"A", "-", func(in *Input) {
+				in.Required[a] = true
+				in.Intent = intent(annotation.Trigger{OnDelete: true, OnMissing: true}, a)
+			}, Reload,
+			"configmap/a deleted",
+			[]Change{{a, Deleted}},
+			nil,
+		},
 		"deleted, required, --missing-required=reload": {
 			"A", "-", func(in *Input) { in.Required[a], in.ReloadMissingRequired = true, true }, Reload,
 			"configmap/a deleted",

@@ -1,0 +1,157 @@
+package annotation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Selection is what one dialect tracks of one kind of config objects, as far as it depends on the objects of the namespace.
+// An object with the trait Ignored is never in it.
+type Selection struct {
+	Kind    reference.Kind
+	Trigger Trigger
+	// Listed and Referenced are names that are tracked, also while there is no such object.
+	Listed, Referenced []string
+	// Marked are names that are tracked if the object has the trait Marked.
+	Marked []string
+	// Patterns track every object whose name one of them matches.
+	Patterns []*pattern.Pattern
+	// Excluded are names that no pattern tracks, sorted. The lists do not have them.
+	Excluded []string
+}
+
+func (s Selection) excludes(name string) bool {
+	_, found := slices.BinarySearch(s.Excluded, name)
+	return found
+}
+
+// Traits are what the labels and annotations of a config object say about its use.
+type Traits struct {
+	// Ignored objects are not tracked by a Selection.
+	Ignored bool
+	// Marked objects are tracked where a Selection asks for the mark.
+	Marked bool
+}
+
+// Objects is what is known of the config objects of one namespace.
+type Objects interface {
+	// Traits returns those of an object; false if there is no such object.
+	Traits(ref reference.Ref) (Traits, bool)
+	// Matching returns the names of the objects that a pattern matches, in any order.
+	Matching(kind reference.Kind, p *pattern.Pattern) []string
+}
+
+// Recorded is what a workload's valid Record has; record.Record is one.
+type Recorded interface {
+	// Has tells whether there is an item for a Ref.
+	Has(ref reference.Ref) bool
+	// Refs returns the Refs with an item, in any order; nil where the Record keeps no names.
+	Refs() []reference.Ref
+}
+
+// Resolve returns the Intent with what its Selections track added to Tracked, and a Problem if a workload cannot track so
+// much. An object that is absent has neither a mark nor a place among the names: a pattern or a mark still tracks
+// it if it is recorded, so that its deletion is a Change and its return is compared with what the pods have.
+func Resolve(intent Intent, objects Objects, recorded Recorded, references []reference.Reference) (Intent, []Problem) {
+	if len(intent.Selections) == 0 {
+		return intent, nil
+	}
+	intent.Tracked = maps.Clone(intent.Tracked)
+	for _, selection := range intent.Selections {
+		r := resolution{Selection: selection, intent: &intent, objects: objects, recorded: recorded}
+		r.names()
+		r.marked()
+		r.patterns()
+	}
+	intent.Dropped += intent.limit(references)
+	return intent, intent.dropped()
+}
+
+// resolution is the resolving of one Selection.
+type resolution struct {
+	Selection
+	intent   *Intent
+	objects  Objects
+	recorded Recorded
+}
+
+func (r resolution) ref(name string) reference.Ref { return reference.Ref{Kind: r.Kind, Name: name} }
+
+func (r resolution) track(ref reference.Ref) { r.intent.track(ref, r.Trigger) }
+
+func (r resolution) names() {
+	for _, names := range [...][]string{r.Listed, r.Referenced} {
+		for _, name := range names {
+			if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored {
+				r.track(r.ref(name))
+			}
+		}
+	}
+}
+
+func (r resolution) marked() {
+	for _, name := range r.Marked {
+		ref := r.ref(name)
+		traits, exists := r.objects.Traits(ref)
+		if exists && traits.Marked && !traits.Ignored || !exists && r.recorded.Has(ref) {
+			r.track(ref)
+		}
+	}
+}
+
+func (r resolution) patterns() {
+	if len(r.Patterns) == 0 {
+		return
+	}
+	for _, p := range r.Patterns {
+		for _, name := range r.objects.Matching(r.Kind, p) {
+			if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored && !r.excludes(name) {
+				r.track(r.ref(name))
+			}
+		}
+	}
+	for _, ref := range r.recorded.Refs() {
+		if ref.Kind != r.Kind || r.excludes(ref.Name) || !r.matches(ref.Name) {
+			continue
+		}
+		if _, exists := r.objects.Traits(ref); !exists {
+			r.track(ref)
+		}
+	}
+}
+
+func (r resolution) matches(name string) bool {
+	return slices.ContainsFunc(r.Patterns, func(p *pattern.Pattern) bool { return p.Match(name) })
+}
+
+// Candidates returns the Refs whose creation, change, deletion, labels or annotations can change what is tracked or due,
+// sorted: all but the objects that patterns match.
+func (i Intent) Candidates() []reference.Ref {
+	if len(i.Selections) == 0 {
+		return i.Refs()
+	}
+	refs := slices.Collect(maps.Keys(i.Tracked))
+	for _, s := range i.Selections {
+		for _, names := range [...][]string{s.Listed, s.Referenced, s.Marked} {
+			for _, name := range names {
+				refs = append(refs, reference.Ref{Kind: s.Kind, Name: name})
+			}
+		}
+	}
+	slices.SortFunc(refs, reference.Ref.Compare)
+	return slices.Compact(refs)
+}
+
+// Patterns returns the patterns of the Selections, each with the kind whose names it matches.
+func (i Intent) Patterns() []pattern.Use {
+	var uses []pattern.Use
+	for _, s := range i.Selections {
+		for _, p := range s.Patterns {
+			uses = append(uses, pattern.Use{Kind: s.Kind, Pattern: p})
+		}
+	}
+	return uses
+}

@@ -1,0 +1,138 @@
+package annotation
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Stakater is the dialect of Stakater's Reloader: automatic reloads for what the pod spec references, lists of regular
+// expressions, and search together with marks on config objects. What it tracks depends on config objects, so its Intents
+// have Selections and must be resolved.
+type Stakater struct {
+	Keys StakaterKeys
+	// AutoReloadAll tracks what workloads reference that say nothing about it (--auto-reload-all).
+	AutoReloadAll bool
+	// ReloadOnCreate and ReloadOnDelete let creations and deletions trigger.
+	ReloadOnCreate, ReloadOnDelete bool
+	// Without are the kinds of config objects that are not tracked (--resources-to-ignore).
+	Without []reference.Kind
+	// Selector selects config objects by their labels (--resource-label-selector); nil selects all.
+	Selector labels.Selector
+	// Patterns are the compiled expressions; nil compiles them each time.
+	Patterns *pattern.Cache
+}
+
+var _ Dialect = Stakater{}
+
+// Traits returns what the labels and annotations of a config object say in this dialect.
+func (s Stakater) Traits(objectLabels, annotations map[string]string) Traits {
+	return Traits{
+		Ignored: annotations[s.Keys.Ignore] == "true" || s.Selector != nil && !s.Selector.Matches(labels.Set(objectLabels)),
+		Marked:  annotations[s.Keys.Match] == "true",
+	}
+}
+
+// Parse reads the annotations of a workload, kind by kind: those of the workload itself, or of its pod template where the
+// workload has none that concerns the kind. An unknown value, an invalid expression, an impossible name and a misspelt or
+// misplaced key are Problems.
+func (s Stakater) Parse(src Source) (Intent, []Problem) {
+	if !s.AutoReloadAll && !s.Keys.in(src.Workload) && !s.Keys.in(src.Template) {
+		return Intent{}, nil
+	}
+	r := stakaterReading{Stakater: s, source: src}
+	for _, kind := range stakaterKinds() {
+		r.read(kind)
+	}
+	r.misplaced()
+	r.misspelt()
+	r.intent.Dynamic = len(r.intent.Selections) > 0
+	return r.intent, r.problems
+}
+
+// stakaterReading is one reading of a workload.
+type stakaterReading struct {
+	Stakater
+	source   Source
+	intent   Intent
+	problems []Problem
+}
+
+func (r *stakaterReading) report(format string, args ...any) {
+	if p := (Problem{Message: fmt.Sprintf(format, args...)}); !slices.Contains(r.problems, p) {
+		r.problems = append(r.problems, p)
+	}
+}
+
+// origin returns the annotations that say what is wanted of a kind, and whether they are those of the pod template.
+func (r *stakaterReading) origin(kind reference.Kind) (from map[string]string, fallback bool) {
+	keys := r.Keys.of(kind)
+	for _, key := range [...]string{keys.Reload, r.Keys.Auto, keys.Auto, r.Keys.Search} {
+		if _, ok := r.source.Workload[key]; ok {
+			return r.source.Workload, false
+		}
+	}
+	return r.source.Template, true
+}
+
+// read adds what is wanted of one kind of config objects.
+func (r *stakaterReading) read(kind reference.Kind) {
+	from, _ := r.origin(kind)
+	keys := r.Keys.of(kind)
+	excluded := r.excluded(keys.Exclude)
+	auto := r.boolean(from, r.Keys.Auto)
+	if auto == disabled {
+		return
+	}
+	typed, search := r.boolean(from, keys.Auto), r.search(from)
+	if slices.Contains(r.Without, kind) {
+		r.without(kind, keys.Reload, from[keys.Reload])
+		return
+	}
+	s := Selection{Kind: kind, Trigger: r.trigger(), Excluded: excluded}
+	unset := auto == absent && typed == absent
+	switch {
+	case auto == enabled, typed == enabled, r.AutoReloadAll && unset:
+		s.Referenced = r.referenced(s)
+	case search == enabled:
+		s.Marked = r.referenced(s)
+	}
+	named := r.named(&s, keys.Reload, from[keys.Reload])
+	asked := named || asks(auto) || asks(typed) || asks(search) || len(s.Referenced) > 0
+	r.intent.Asked = r.intent.Asked || asked
+	r.add(s)
+}
+
+// add keeps a Selection that selects something.
+func (r *stakaterReading) add(s Selection) {
+	if len(s.Listed)+len(s.Referenced)+len(s.Marked)+len(s.Patterns) > 0 {
+		r.intent.Selections = append(r.intent.Selections, s)
+	}
+}
+
+func (r *stakaterReading) trigger() Trigger {
+	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete}
+}
+
+// without reports a list of a kind that the flags exclude.
+func (r *stakaterReading) without(kind reference.Kind, key, value string) {
+	if longerThan(value, 0) {
+		r.intent.Asked = true
+		r.report("annotation %q has no effect: this installation does not look at %ss (--resources-to-ignore)", key, kind)
+	}
+}
+
+// referenced returns what the pod spec names of a Selection's kind, but for what is excluded.
+func (r *stakaterReading) referenced(s Selection) []string {
+	var names []string
+	for _, ref := range r.source.References {
+		if ref.Kind == s.Kind && !s.excludes(ref.Name) {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,80 @@
+package annotation
+
+import (
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// StakaterKeys are the names of the annotations of Reloader. Each may be another one.
+type StakaterKeys struct {
+	// Auto and Search are on workloads.
+	Auto, Search string
+	// Match and Ignore are on config objects.
+	Match, Ignore string
+	// ConfigMap and Secret are on workloads, for one kind of config objects.
+	ConfigMap, Secret StakaterKindKeys
+}
+
+// StakaterKindKeys are the names of the annotations for one kind of config objects.
+type StakaterKindKeys struct {
+	// Reload is a list of regular expressions, Auto a boolean, Exclude a list of names.
+	Reload, Auto, Exclude string
+}
+
+const stakaterDomain = "reloader.stakater.com"
+
+// NewStakaterKeys returns the names that Reloader has unless a flag says otherwise.
+func NewStakaterKeys() StakaterKeys {
+	const domain = stakaterDomain + "/"
+	return StakaterKeys{
+		Auto:   domain + "auto",
+		Search: domain + "search",
+		Match:  domain + "match",
+		Ignore: domain + "ignore",
+		ConfigMap: StakaterKindKeys{
+			Reload: "configmap." + domain + "reload", Auto: "configmap." + domain + "auto", Exclude: "configmaps.exclude." + domain + "reload",
+		},
+		Secret: StakaterKindKeys{
+			Reload: "secret." + domain + "reload", Auto: "secret." + domain + "auto", Exclude: "secrets.exclude." + domain + "reload",
+		},
+	}
+}
+
+// Has tells whether an annotation of a workload or of a config object belongs to the dialect: caches keep those. Besides the
+// keys these are all of Reloader's domain, since a misspelt one is reported.
+func (k StakaterKeys) Has(key string) bool {
+	return strings.Contains(key, stakaterDomain+"/") || key == k.Auto || key == k.Search || key == k.Match || key == k.Ignore ||
+		k.ConfigMap.has(key) || k.Secret.has(key)
+}
+
+// in tells whether one of some annotations belongs to the dialect.
+func (k StakaterKeys) in(annotations map[string]string) bool {
+	for key := range annotations {
+		if k.Has(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k StakaterKindKeys) has(key string) bool { return key == k.Reload || key == k.Auto || key == k.Exclude }
+
+// onWorkload returns the keys that workloads have.
+func (k StakaterKeys) onWorkload() []string {
+	keys := []string{k.Auto, k.Search}
+	for _, kind := range stakaterKinds() {
+		of := k.of(kind)
+		keys = append(keys, of.Reload, of.Auto, of.Exclude)
+	}
+	return keys
+}
+
+func (k StakaterKeys) of(kind reference.Kind) StakaterKindKeys {
+	if kind == reference.Secret {
+		return k.Secret
+	}
+	return k.ConfigMap
+}
+
+func stakaterKinds() []reference.Kind { return []reference.Kind{reference.ConfigMap, reference.Secret} }

@@ -1,0 +1,119 @@
+package annotation_test
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestLongListOfReloaderTracksItsFirstNames(t *testing.T) {
+	t.Parallel()
+	names := numbered(30_000)
+	sorted := slices.Sorted(slices.Values(names))
+	tests := map[string]struct {
+		reason     string
+		list       []string
+		excluded   []string
+		references []reference.Reference
+		want       []string
+		dropped    int
+	}{
+		"as many as can be": {reason: "Nothing is too much.", list: names[29_000:], want: sorted[:1000]},
+		"30,000":            {reason: "The first in their order count, not the first in the list.", list: names, want: sorted[:1000], dropped: 29_000},
+		"excluded": {
+			reason: "What is excluded takes no other's place.", list: names[15_000:], excluded: sorted[:14_500], want: sorted[14_500:15_000],
+		},
+		"a needed one": {
+			reason: "What the pods need comes first.", list: names, references: []reference.Reference{{Ref: configMap("c20000")}},
+			want: append(slices.Clone(sorted[:999]), "c20000"), dropped: 29_000,
+		},
+		"an expression at the end": {
+			reason: "It is read, too, and its matches come after the names.", list: append(slices.Clone(names[29_100:]), "z.*"),
+			want: append(slices.Clone(sorted[:900]), "z-1"),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src := annotation.Source{Workload: map[string]string{
+				cmReloadKey: strings.Join(tc.list, ","), cmExcludeKey: strings.Join(tc.excluded, ","),
+			}, References: tc.references}
+			intent, problems := annotation.Parse(src, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+			require.Empty(t, problems, "Resolve reports what is too much")
+			intent, problems = annotation.Resolve(intent, cluster{configMap("z-1"): {}}, recorded{}, src.References)
+			want := make([]reference.Ref, len(tc.want))
+			for i, name := range tc.want {
+				want[i] = configMap(name)
+			}
+			assert.Equal(t, want, intent.Refs(), tc.reason)
+			if tc.dropped == 0 {
+				assert.Empty(t, problems, tc.reason)
+				return
+			}
+			assert.Equal(t, tooMany(tc.dropped), problems, tc.reason)
+		})
+	}
+}
+
+// Each annotation is as large as the API server accepts all of them to be together.
+func TestHugeListsOfReloaderAreReadInLittleMemory(t *testing.T) { //nolint:paralleltest // it measures what it allocates
+	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	for name, list := range hugeLists() {
+		for _, key := range []string{cmReloadKey, cmExcludeKey} {
+			source := annotation.Source{Workload: map[string]string{key: list, autoKey: "true"}, References: used()}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			annotation.Parse(source, dialect)
+			runtime.ReadMemStats(&after)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), "%s in %s: bytes for a list of 256 KiB", name, key)
+		}
+	}
+}
+
+// Names and expressions live on in caches and indexes: none may keep the annotation that it was found in.
+func TestItemsOfReloaderDoNotKeepTheirAnnotation(t *testing.T) {
+	t.Parallel()
+	value := strings.Join(append(numbered(2_000), "app-.*", "db-[0-9]+"), ",")
+	from := uintptr(unsafe.Pointer(unsafe.StringData(value)))
+	apart := func(text string) {
+		at := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+		assert.False(t, from <= at && at < from+uintptr(len(value)), "%s is a part of the annotation", text)
+	}
+	intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: value}},
+		annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	require.NotEmpty(t, intent.Candidates())
+	for _, ref := range intent.Candidates() {
+		apart(ref.Name)
+	}
+	require.Len(t, intent.Patterns(), 2)
+	for _, use := range intent.Patterns() {
+		apart(use.Pattern.String())
+	}
+}
+
+func BenchmarkStakaterHugeLists(b *testing.B) {
+	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	lists := hugeLists()
+	lists["expressions"] = series(256<<10, "x%d.*,")
+	for name, list := range lists {
+		for what, source := range map[string]map[string]string{
+			"listed":   {cmReloadKey: list},
+			"excluded": {cmExcludeKey: list, autoKey: "true"},
+		} {
+			b.Run(what+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					annotation.Parse(annotation.Source{Workload: source, References: used()}, dialect)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package annotation
+
+import (
+	"fmt"
+
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// excluded returns the possible names of an exclude list, sorted. Unlike the names of other lists they are parts of the
+// annotation: a Selection with them does not outlive the reading of its workload.
+func (r *stakaterReading) excluded(key string) []string {
+	value, ok := r.source.Workload[key]
+	if !ok {
+		return nil
+	}
+	var names []string
+	var wrong invalidNames
+	position, most := 0, 2*reference.MaxTracked
+	for item := range items(value) {
+		position++
+		if !reference.IsName(item) {
+			wrong.add(position, item, reference.ValidName)
+			continue
+		}
+		if names = append(names, item); len(names) == most {
+			names = distinct(names)
+			most = 2 * max(len(names), reference.MaxTracked)
+		}
+	}
+	r.reportItems(key, wrong, "this list has names, not expressions; correct or remove it")
+	return distinct(names)
+}
+
+// maxExpressions bounds what the expressions of one list cost together, in the unit of pattern.Pattern.Cost: the compiled ones
+// take some 400 kB.
+const maxExpressions = 10_000
+
+// minExpression is what an expression is charged at least, so that invalid ones cannot be compiled without end.
+const minExpression = 20
+
+// namedList is one reading of a list of names and expressions.
+type namedList struct {
+	*stakaterReading
+	selection *Selection
+	names     firstNames
+	// seen are the expressions that were compiled, budget is what is left for others.
+	seen   map[string]bool
+	budget int
+	wrong  invalidNames
+}
+
+// named adds a list of names and expressions to a Selection, and reports whether there is anything in it. Of more names than a
+// workload can track it keeps the first in their order, and those that the pods require.
+func (r *stakaterReading) named(s *Selection, key, value string) bool {
+	l := namedList{stakaterReading: r, selection: s, budget: maxExpressions}
+	if longerThan(value, reference.MaxTracked) {
+		l.names.needed = required(r.source.References, s.Kind)
+	}
+	position := 0
+	for item := range items(value) {
+		position++
+		l.add(position, item)
+	}
+	s.Listed = l.names.all()
+	r.intent.Dropped += l.names.dropped
+	r.reportItems(key, l.wrong, "correct or remove it")
+	return position > 0
+}
+
+// add takes in one name or expression.
+func (l *namedList) add(position int, item string) {
+	switch {
+	case !pattern.IsName(item):
+		l.expression(position, item)
+	case !reference.IsName(item):
+		l.wrong.add(position, item, reference.ValidName)
+	case !l.selection.excludes(item):
+		l.names.add(item)
+	}
+}
+
+func (l *namedList) expression(position int, text string) {
+	if l.seen[text] {
+		return
+	}
+	if l.budget < minExpression {
+		l.wrong.add(position, text, overBudget)
+		return
+	}
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[text] = true
+	p, err := l.Patterns.Compile(text)
+	if err != nil {
+		l.budget -= minExpression
+		l.wrong.add(position, text, func(string) error { return err })
+		return
+	}
+	l.budget -= p.Cost()
+	l.selection.Patterns = append(l.selection.Patterns, p)
+}
+
+func overBudget(text string) error {
+	return fmt.Errorf("the expressions before %s in this list are as many, or as large, as possible", reference.Quote(text))
+}
+
+// reportItems reports the wrong items of a list: the first ones one by one, and how many others there are.
+func (r *stakaterReading) reportItems(key string, wrong invalidNames, advice string) {
+	for _, text := range wrong.found {
+		r.report("annotation %q: %s: %s", key, text, advice)
+	}
+	if wrong.more > 0 {
+		r.report("annotation %q: %d more items are wrong: correct or remove them", key, wrong.more)
+	}
+}

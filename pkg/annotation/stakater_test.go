@@ -1,0 +1,289 @@
+package annotation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+const (
+	autoKey      = "reloader.stakater.com/auto"
+	searchKey    = "reloader.stakater.com/search"
+	cmReloadKey  = "configmap.reloader.stakater.com/reload"
+	cmAutoKey    = "configmap.reloader.stakater.com/auto"
+	cmExcludeKey = "configmaps.exclude.reloader.stakater.com/reload"
+	sReloadKey   = "secret.reloader.stakater.com/reload"
+	sAutoKey     = "secret.reloader.stakater.com/auto"
+	sExcludeKey  = "secrets.exclude.reloader.stakater.com/reload"
+)
+
+// shop is a namespace with a few objects.
+func shop() cluster {
+	return cluster{
+		configMap("app"): {}, configMap("app-1"): {}, configMap("app-2"): {Ignored: true}, configMap("marked"): {Marked: true},
+		secret("app"): {}, secret("db"): {Marked: true, Ignored: true},
+	}
+}
+
+// used are the references of the workload in the tables.
+func used() []reference.Reference {
+	return []reference.Reference{
+		{Ref: configMap("absent"), Optional: true}, {Ref: configMap("app")}, {Ref: configMap("marked")}, {Ref: secret("app")}, {Ref: secret("db")},
+	}
+}
+
+func TestStakater(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason             string
+		workload, template map[string]string
+		dialect            annotation.Stakater
+		recorded           recorded
+		silent             bool
+		tracked            []reference.Ref
+		problems           []string
+	}{
+		"nothing": {reason: "A workload that does not ask is left alone.", silent: true},
+		"auto": {
+			reason: "All that is referenced and not ignored, absent objects too.", workload: map[string]string{autoKey: "1"},
+			tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},
+		},
+		"typed auto":   {reason: "What is referenced of that kind.", workload: map[string]string{sAutoKey: "true"}, tracked: []reference.Ref{secret("app")}},
+		"explicit no":  {reason: "It opts out of everything.", workload: map[string]string{autoKey: "false", sAutoKey: "true", cmReloadKey: "app"}, silent: true},
+		"search":       {reason: "Marked, referenced and not ignored.", workload: map[string]string{searchKey: "true"}, tracked: []reference.Ref{configMap("marked")}},
+		"search, gone": {reason: "What was tracked before it was deleted stays tracked.", workload: map[string]string{searchKey: "true"}, recorded: recorded{refs: []reference.Ref{configMap("absent"), configMap("app"), secret("x")}, compact: true}, tracked: []reference.Ref{configMap("absent"), configMap("marked")}},
+		"named":        {reason: "A name is tracked though there is no such object.", workload: map[string]string{cmReloadKey: " app ,nowhere,,app"}, tracked: []reference.Ref{configMap("app"), configMap("nowhere")}},
+		"expression":   {reason: "It tracks what exists, and not what is ignored.", workload: map[string]string{cmReloadKey: "app-.*"}, tracked: []reference.Ref{configMap("app-1")}},
+		"expression, a deleted object": {
+			reason: "Recorded ones stay tracked while absent; others, ignored and excluded ones do not.", workload: map[string]string{cmReloadKey: "app-.*", cmExcludeKey: "app-5"},
+			recorded: recorded{refs: []reference.Ref{configMap("app-2"), configMap("app-3"), configMap("app-5"), configMap("x"), secret("app-4")}},
+			tracked:  []reference.Ref{configMap("app-1"), configMap("app-3")},
+		},
+		"exclude": {
+			reason: "It goes before auto, lists and expressions.", workload: map[string]string{autoKey: "true", cmReloadKey: "other,app.*", cmExcludeKey: "other, app-1,app", sExcludeKey: "app"},
+			tracked: []reference.Ref{configMap("absent"), configMap("marked")},
+		},
+		"exclude alone": {reason: "It asks for nothing.", workload: map[string]string{cmExcludeKey: "app"}, silent: true},
+		"template": {
+			reason: "Kind by kind: the workload speaks of ConfigMaps only.", workload: map[string]string{cmReloadKey: "app-1"}, template: map[string]string{sReloadKey: "x", autoKey: "true"},
+			tracked: []reference.Ref{configMap("app-1"), secret("app"), secret("x")},
+		},
+		"template overridden": {
+			reason: "The workload's own annotations count, the author learns it.", workload: map[string]string{searchKey: "false"},
+			template: map[string]string{sReloadKey: "x", cmAutoKey: "true", autoKey: "true", cmExcludeKey: "app"}, silent: true,
+			problems: []string{
+				`annotation "` + cmAutoKey + `" on the pod template has no effect beside those of the workload: put it into metadata.annotations of the workload`,
+				`annotation "` + cmExcludeKey + `" on the pod template has no effect: put it into metadata.annotations of the workload`,
+				`annotation "` + sReloadKey + `" on the pod template has no effect beside those of the workload: put it into metadata.annotations of the workload`,
+				`annotation "` + autoKey + `" on the pod template has no effect beside those of the workload: put it into metadata.annotations of the workload`,
+			},
+		},
+		"copies": {reason: "The same on both does no harm.", workload: map[string]string{cmAutoKey: "true"}, template: map[string]string{cmAutoKey: "true"}, tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")}},
+		"wrong values": {
+			reason: "The valid rest works, each is reported.", workload: map[string]string{autoKey: "yes", cmAutoKey: "", searchKey: "True", sReloadKey: "a(,My_App,x", cmExcludeKey: "a.*,b"},
+			tracked: []reference.Ref{secret("x")},
+			problems: []string{
+				`annotation "` + cmExcludeKey + `": item 1 is not tracked: the name "a.*" has '*' at position 3: only a-z, 0-9, '-' and '.' are possible: this list has names, not expressions; correct or remove it`,
+				`annotation "` + autoKey + `": "yes" is neither true nor false and enables nothing: write "true" or "false"`,
+				`annotation "` + cmAutoKey + `" is empty and has no effect: write "true" or "false", or remove it`,
+				`annotation "` + searchKey + `": "True" has no effect: write "true" or "false"`,
+				`annotation "` + sReloadKey + `": item 1 is not tracked: the expression "a(" is invalid: missing closing ): correct or remove it`,
+				`annotation "` + sReloadKey + `": item 2 is not tracked: the name "My_App" has 'M' at position 1: only a-z, 0-9, '-' and '.' are possible: correct or remove it`,
+			},
+		},
+		"only a wrong value": {
+			reason: "It asks, though for nothing possible.", workload: map[string]string{autoKey: "on"},
+			problems: []string{`annotation "` + autoKey + `": "on" is neither true nor false and enables nothing: write "true" or "false"`},
+		},
+		"misspelt and misplaced": {
+			reason: "Each likely slip is a Problem.", silent: true,
+			workload: map[string]string{
+				"configmaps.reloader.stakater.com/reload": "app", "secret.exclude.reloader.stakater.com/reload": "x", "reloader.stakater.com/Auto": "true",
+				"reloader.stakater.com/match": "true", "reloader.stakater.com/rollout-strategy": "restart", "deployment.reloader.stakater.com/pause-period": "1m",
+			},
+			problems: []string{
+				`annotation "configmaps.reloader.stakater.com/reload" has no effect: it is called "` + cmReloadKey + `"`,
+				`annotation "reloader.stakater.com/Auto" has no effect: it is called "` + autoKey + `"`,
+				`annotation "secret.exclude.reloader.stakater.com/reload" has no effect: it is called "` + sExcludeKey + `"`,
+				`annotation "reloader.stakater.com/match" on a workload has no effect: put it on the ConfigMap or the Secret`,
+			},
+		},
+		"all": {
+			reason: "With --auto-reload-all, what says nothing is automatic.", dialect: annotation.Stakater{AutoReloadAll: true},
+			tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},
+		},
+		"all, but for one kind": {
+			reason: "A typed no takes its kind out.", dialect: annotation.Stakater{AutoReloadAll: true}, workload: map[string]string{cmAutoKey: "false"},
+			tracked: []reference.Ref{secret("app")},
+		},
+		"all, an empty value": {
+			reason: "As in Reloader, it is as good as none.", dialect: annotation.Stakater{AutoReloadAll: true}, workload: map[string]string{sAutoKey: ""},
+			tracked:  []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},
+			problems: []string{`annotation "` + sAutoKey + `" is empty and has no effect: write "true" or "false", or remove it`},
+		},
+		"all, but not this one": {reason: "An explicit no wins.", dialect: annotation.Stakater{AutoReloadAll: true}, workload: map[string]string{autoKey: "F"}, silent: true},
+		"without secrets": {
+			reason: "The kind is not looked at; a list of it is reported.", dialect: annotation.Stakater{Without: []reference.Kind{reference.Secret}},
+			workload: map[string]string{autoKey: "true", sReloadKey: "x"}, tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")},
+			problems: []string{`annotation "` + sReloadKey + `" has no effect: this installation does not look at secrets (--resources-to-ignore)`},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.dialect.Keys = annotation.NewStakaterKeys()
+			src := annotation.Source{Workload: tc.workload, Template: tc.template, References: used()}
+			intent, problems := annotation.Parse(src, tc.dialect)
+			assert.Equal(t, !tc.silent, intent.Asked, tc.reason)
+			var messages []string
+			for _, p := range problems {
+				messages = append(messages, p.Message)
+			}
+			assert.ElementsMatch(t, tc.problems, messages, tc.reason)
+			assertBounded(t, problems)
+			intent, problems = annotation.Resolve(intent, shop(), tc.recorded, src.References)
+			assert.Empty(t, problems)
+			assert.Equal(t, tc.tracked, intent.Refs(), tc.reason)
+		})
+	}
+}
+
+func TestStakaterTriggers(t *testing.T) {
+	t.Parallel()
+	src := annotation.Source{Workload: map[string]string{cmReloadKey: "app", configMapsKey: "app,sap", autoKey: "true"}}
+	all := annotation.Trigger{OnCreate: true, OnDelete: true, OnMissing: true}
+	for _, tc := range []struct {
+		create, del bool
+		want        annotation.Trigger
+	}{{}, {create: true, want: annotation.Trigger{OnCreate: true}}, {create: true, del: true, want: all}} {
+		dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.create, ReloadOnDelete: tc.del}
+		intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: "app"}}, dialect)
+		intent, _ = annotation.Resolve(intent, shop(), recorded{}, nil)
+		assert.Equal(t, map[reference.Ref]annotation.Trigger{configMap("app"): tc.want}, intent.Tracked, "a modification always triggers, the rest by flag")
+	}
+	sap := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	intent, _ := annotation.Parse(src, sap, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	both := annotation.Trigger{OnCreate: true, OnDelete: true}
+	resolved, _ := annotation.Resolve(intent, cluster{configMap("app"): {Ignored: true}, configMap("sap"): {Ignored: true}}, recorded{}, nil)
+	assert.Equal(t, map[reference.Ref]annotation.Trigger{configMap("app"): both, configMap("sap"): both}, resolved.Tracked,
+		"an ignore annotation governs only what its dialect tracks")
+	assert.Equal(t, []reference.Ref{configMap("app"), configMap("sap")}, intent.Refs(), "the unresolved Intent is not written to")
+}
+
+func TestStakaterTraits(t *testing.T) {
+	t.Parallel()
+	selector, err := labels.Parse("team=a")
+	require.NoError(t, err)
+	plain := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	selecting := annotation.Stakater{Keys: annotation.NewStakaterKeys(), Selector: selector}
+	own := annotation.StakaterKeys{Match: "a/m", Ignore: "a/i"}
+	tests := map[string]struct {
+		reason              string
+		dialect             annotation.Stakater
+		labels, annotations map[string]string
+		want                annotation.Traits
+	}{
+		"none":           {reason: "Most objects have none.", dialect: plain},
+		"marked":         {reason: "Exactly true.", dialect: plain, annotations: map[string]string{"reloader.stakater.com/match": "true"}, want: annotation.Traits{Marked: true}},
+		"nearly marked":  {reason: "Exactly true.", dialect: plain, annotations: map[string]string{"reloader.stakater.com/match": "True", "reloader.stakater.com/ignore": "1"}},
+		"ignored":        {reason: "Exactly true.", dialect: plain, annotations: map[string]string{"reloader.stakater.com/ignore": "true"}, want: annotation.Traits{Ignored: true}},
+		"selected":       {reason: "The labels fit.", dialect: selecting, labels: map[string]string{"team": "a"}},
+		"not selected":   {reason: "An object that the selector leaves out triggers nothing.", dialect: selecting, labels: map[string]string{"team": "b"}, want: annotation.Traits{Ignored: true}},
+		"keys by a flag": {reason: "The names are configurable.", dialect: annotation.Stakater{Keys: own}, annotations: map[string]string{"a/m": "true", "a/i": "true"}, want: annotation.Traits{Marked: true, Ignored: true}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, tc.dialect.Traits(tc.labels, tc.annotations), tc.reason)
+		})
+	}
+}
+
+func TestStakaterKeys(t *testing.T) {
+	t.Parallel()
+	keys := annotation.NewStakaterKeys()
+	keys.Auto, keys.Match, keys.Ignore, keys.ConfigMap.Reload = "a/auto", "a/match", "a/ignore", "a/cm"
+	for _, key := range []string{"a/auto", "a/match", "a/ignore", "a/cm", sReloadKey, "reloader.stakater.com/last-reloaded-from", "x.reloader.stakater.com/y"} {
+		assert.True(t, keys.Has(key), key)
+	}
+	assert.False(t, keys.Has("a/other"))
+	intent, problems := annotation.Parse(annotation.Source{Workload: map[string]string{"a/cm": "x", autoKey: "true"}}, annotation.Stakater{Keys: keys})
+	assert.Empty(t, problems)
+	intent, _ = annotation.Resolve(intent, shop(), recorded{}, nil)
+	assert.Equal(t, []reference.Ref{configMap("x")}, intent.Refs())
+}
+
+func TestCandidatesAreIndexedWhetherTrackedOrNot(t *testing.T) {
+	t.Parallel()
+	sap := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	src := annotation.Source{Workload: map[string]string{searchKey: "true", cmReloadKey: "app-.*,app,named", secretsKey: "sap"}, References: used()}
+	intent, _ := annotation.Parse(src, sap, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	want := []reference.Ref{
+		configMap("absent"), configMap("app"), configMap("marked"), configMap("named"), secret("app"), secret("db"), secret("sap"),
+	}
+	assert.Equal(t, want, intent.Candidates())
+	require.Len(t, intent.Patterns(), 1)
+	assert.Equal(t, reference.ConfigMap, intent.Patterns()[0].Kind)
+	assert.Equal(t, "app-.*", intent.Patterns()[0].Pattern.String())
+	plain, _ := annotation.Parse(annotation.Source{Workload: map[string]string{secretsKey: "sap"}}, sap)
+	assert.Equal(t, plain.Refs(), plain.Candidates(), "without a Selection they are what is tracked")
+}
+
+func TestResolveTracksAtMostAThousandRefs(t *testing.T) {
+	t.Parallel()
+	objects := cluster{}
+	for i := range 3000 {
+		objects[secret(fmt.Sprintf("a-%04d", i))] = annotation.Traits{}
+	}
+	src := annotation.Source{Workload: map[string]string{sReloadKey: "a-.*,z-listed", autoKey: "true"}, References: []reference.Reference{{Ref: secret("z-needed")}}}
+	intent, _ := annotation.Parse(src, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	intent, problems := annotation.Resolve(intent, objects, recorded{}, src.References)
+	assert.Len(t, intent.Tracked, reference.MaxTracked)
+	assert.Equal(t, []annotation.Problem{{Message: "2002 config objects are not tracked: a workload can track 1000; name fewer"}}, problems)
+	for _, ref := range []reference.Ref{secret("z-needed"), secret("z-listed"), secret("a-0997")} {
+		assert.Contains(t, intent.Tracked, ref, "what is needed or listed comes before what patterns match")
+	}
+}
+
+func TestStakaterHugeLists(t *testing.T) {
+	t.Parallel()
+	const size = 256 << 10
+	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	for name, list := range map[string]string{
+		"one expression":      strings.Repeat("a.", size/2),
+		"expressions":         series(size, "x%d.*,"),
+		"large expressions":   series(size, "x%d[a-z]{900},"),
+		"invalid expressions": series(size, "x%d(,"),
+		"invalid names":       series(size, "N%d,"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			intent, problems := dialect.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: list, sReloadKey: list, cmExcludeKey: list}})
+			assertBounded(t, problems[:min(len(problems), 16)])
+			assert.LessOrEqual(t, len(problems), 24)
+			for _, s := range intent.Selections {
+				cost := 0
+				for _, p := range s.Patterns {
+					cost += p.Cost()
+				}
+				assert.LessOrEqual(t, cost, 12_000, "what is compiled is bounded")
+			}
+		})
+	}
+}
+
+// series makes a list of different items.
+func series(size int, format string) string {
+	var list strings.Builder
+	for i := 0; list.Len() < size; i++ {
+		fmt.Fprintf(&list, format, i)
+	}
+	return list.String()
+}

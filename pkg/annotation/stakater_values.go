@@ -1,0 +1,131 @@
+package annotation
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// setting is the value of a boolean annotation.
+type setting int
+
+const (
+	// absent is also an empty value, as in Reloader.
+	absent setting = iota
+	enabled
+	disabled
+	// unknown is neither true nor false. It enables nothing, and unlike an explicit false it switches nothing else off.
+	unknown
+)
+
+// asks tells whether an author wants something, if only in a way that cannot be read.
+func asks(s setting) bool { return s == enabled || s == unknown }
+
+// boolean reads an annotation as Reloader does: 1, t, TRUE and the like are true.
+func (r *stakaterReading) boolean(from map[string]string, key string) setting {
+	value, ok := from[key]
+	if !ok {
+		return absent
+	}
+	if value == "" {
+		r.report(`annotation %q is empty and has no effect: write "true" or "false", or remove it`, key)
+		return absent
+	}
+	switch on, err := strconv.ParseBool(value); {
+	case err != nil:
+		r.report(`annotation %q: %s is neither true nor false and enables nothing: write "true" or "false"`, key, reference.Quote(value))
+		return unknown
+	case on:
+		return enabled
+	default:
+		return disabled
+	}
+}
+
+// search reads the annotation that asks for marked objects. Reloader takes exactly "true"; other values are none.
+func (r *stakaterReading) search(from map[string]string) setting {
+	switch value, ok := from[r.Keys.Search]; {
+	case !ok, value == "false":
+		return absent
+	case value == "true":
+		return enabled
+	default:
+		r.report(`annotation %q: %s has no effect: write "true" or "false"`, r.Keys.Search, reference.Quote(value))
+		return unknown
+	}
+}
+
+// misplaced reports annotations that their author put where nothing reads them.
+func (r *stakaterReading) misplaced() {
+	shared := false
+	for _, kind := range stakaterKinds() {
+		keys := r.Keys.of(kind)
+		if _, fallback := r.origin(kind); fallback {
+			shared = true
+		} else {
+			r.overridden(keys.Reload, keys.Auto)
+		}
+		if _, ok := r.source.Template[keys.Exclude]; ok && r.source.Workload[keys.Exclude] == "" {
+			r.report("annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", keys.Exclude)
+		}
+	}
+	if !shared {
+		r.overridden(r.Keys.Auto, r.Keys.Search)
+	}
+	for _, key := range [...]string{r.Keys.Match, r.Keys.Ignore} {
+		if _, ok := r.source.Workload[key]; ok {
+			r.report("annotation %q on a workload has no effect: put it on the ConfigMap or the Secret", key)
+		}
+	}
+}
+
+// overridden reports annotations of the pod template that are not read since the workload has others.
+func (r *stakaterReading) overridden(keys ...string) {
+	for _, key := range keys {
+		_, onTemplate := r.source.Template[key]
+		if _, onWorkload := r.source.Workload[key]; onTemplate && !onWorkload {
+			r.report("annotation %q on the pod template has no effect beside those of the workload: put it into metadata.annotations of the workload", key)
+		}
+	}
+}
+
+// maxMisspelt is how many misspelt keys are reported.
+const maxMisspelt = 5
+
+// misspelt reports annotations of Reloader's domain that are nearly one of the keys.
+func (r *stakaterReading) misspelt() {
+	own := r.Keys.onWorkload()
+	var others []string
+	for key := range r.source.Workload {
+		if strings.Contains(key, stakaterDomain+"/") && !slices.Contains(own, key) {
+			others = append(others, key)
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	slices.Sort(others)
+	meant := make(map[string]string, len(own))
+	for _, key := range own {
+		meant[foldedKey(key)] = key
+	}
+	reported := 0
+	for _, key := range others {
+		if right, ok := meant[foldedKey(key)]; ok && reported < maxMisspelt {
+			r.report("annotation %q has no effect: it is called %q", key, right)
+			reported++
+		}
+	}
+}
+
+// foldedKey returns what the likely misspellings of a key have in common, in each label of its prefix and in its name.
+func foldedKey(key string) string {
+	prefix, name, _ := strings.Cut(key, "/")
+	labels := strings.Split(prefix, ".")
+	for i, label := range labels {
+		labels[i] = folded(label)
+	}
+	return strings.Join(labels, ".") + "/" + folded(name)
+}
