@@ -44,6 +44,17 @@ type Objects interface {
 	Matching(kind reference.Kind, p *pattern.Pattern) []string
 }
 
+// Unlisted are the Objects of a namespace of which nothing is known: what is named or recorded is tracked.
+type Unlisted struct{}
+
+var _ Objects = Unlisted{}
+
+// Traits finds no object.
+func (Unlisted) Traits(reference.Ref) (Traits, bool) { return Traits{}, false }
+
+// Matching finds no object.
+func (Unlisted) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+
 // Recorded is what a workload's valid Record has; record.Record is one.
 type Recorded interface {
 	// Has tells whether there is an item for a Ref.

@@ -58,7 +58,9 @@ func (k StakaterKeys) in(annotations map[string]string) bool {
 	return false
 }
 
-func (k StakaterKindKeys) has(key string) bool { return key == k.Reload || key == k.Auto || key == k.Exclude }
+func (k StakaterKindKeys) has(key string) bool {
+	return key == k.Reload || key == k.Auto || key == k.Exclude
+}
 
 // onWorkload returns the keys that workloads have.
 func (k StakaterKeys) onWorkload() []string {

@@ -261,6 +261,28 @@ func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]stri
 	return s.objects[space{ref.Kind, namespace}][ref.Name].annotations
 }
 
+// Listed tells whether the config objects of a namespace have been listed once, or may not be: before that, one that is not
+// known may exist. A namespace that is out of scope is never listed.
+func (s *Store) Listed(namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret} {
+		w := s.watcherOf(key{namespace, reference.Ref{Kind: kind}})
+		if p := s.status[w]; w == nil || !p.synced && !p.refused {
+			return false
+		}
+	}
+	return true
+}
+
+// Exists tells whether the metadata cache has a config object.
+func (s *Store) Exists(namespace string, ref reference.Ref) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.objects[space{ref.Kind, namespace}][ref.Name]
+	return ok
+}
+
 // Count is a number for each kind.
 type Count struct {
 	ConfigMaps, Secrets uint64

@@ -235,3 +235,18 @@ func TestStoreStartsOnce(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, newFixture(t, f.server, nil).WaitForSync(ctx), context.Canceled)
 }
+
+func TestListedNamespaceHasBeenListedOrRefused(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(configMap("a", "one"))
+	s.refusing("/api/v1/namespaces/closed/secrets", http.StatusForbidden)
+	f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{"a", "closed"} })
+	assert.False(t, f.Listed("a"), "before the first listing")
+	f.start(t)
+	assert.True(t, f.Listed("a"))
+	assert.True(t, f.Listed("closed"), "Secrets are refused: waiting for them would hold up ConfigMaps")
+	assert.False(t, f.Listed("elsewhere"), "out of scope")
+	assert.True(t, f.Exists("a", cm("one")))
+	assert.False(t, f.Exists("a", sec("one")))
+}

@@ -154,7 +154,7 @@ func (f *Flags) selection(p *problems) Selection {
 	}
 	location, err := configuration.ParseLocation(f.configuration)
 	p.add("config", err)
-	return Selection{Keys: keys, Kinds: workload.NewKinds(kinds...), Scope: s, Configuration: location}
+	return Selection{Keys: keys, Stakater: f.completeStakater(p), Kinds: workload.NewKinds(kinds...), Scope: s, Configuration: location}
 }
 
 func (f *Flags) reload(p *problems) Reload {

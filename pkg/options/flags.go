@@ -36,6 +36,8 @@ type Flags struct {
 	metricsSecure, pprof, webhook, http2, elect bool
 	settle, settleMax, refractory, grace        time.Duration
 	workers                                     int
+	stakater                                    annotation.Stakater
+	withoutResources                            []string
 	zap                                         crzap.Options
 }
 
@@ -44,6 +46,7 @@ func NewFlags() *Flags {
 	f := &Flags{all: pflag.NewFlagSet("pod-reloader", pflag.ContinueOnError)}
 	f.group("Workloads", f.addSelection)
 	f.group("When to reload", f.addReload)
+	f.group("Annotations of Stakater's Reloader", f.addStakater)
 	f.group("Admission webhook", f.addWebhook)
 	f.group("Digests", f.addDigest)
 	f.group("Process", f.addProcess)

@@ -73,6 +73,8 @@ type Election struct {
 // Selection says which workloads are looked after, and by which annotations.
 type Selection struct {
 	Keys annotation.Keys
+	// Stakater is the dialect of Stakater's Reloader.
+	Stakater annotation.Stakater
 	// Kinds are the built-in ones and those of the flags.
 	Kinds workload.Kinds
 	Scope scope.Scope

@@ -10,7 +10,7 @@ import (
 // against each name, however many workloads share it and however often the object changes: an event of a known object
 // costs one look at a bit per pattern of its namespace. Where a namespace has no patterns for a kind, nothing is kept.
 //
-// It is safe for concurrent use.
+// It is safe for concurrent use. A nil Index takes in nothing and has nothing.
 type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
 
@@ -45,6 +45,9 @@ func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []
 
 // Set replaces the patterns that a workload has for the config objects of its namespace.
 func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
+	if x == nil {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before := x.byKey[key]
@@ -72,6 +75,9 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 
 // Delete forgets a workload.
 func (x *Index[K]) Delete(key K) {
+	if x == nil {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for u := range x.byKey[key] {
@@ -82,6 +88,9 @@ func (x *Index[K]) Delete(key K) {
 
 // Put takes in that a config object exists, and returns the workloads with a pattern that matches its name, each once.
 func (x *Index[K]) Put(namespace string, ref reference.Ref) []K {
+	if x == nil {
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t := x.tables[place{namespace, ref.Kind}]
@@ -93,6 +102,9 @@ func (x *Index[K]) Put(namespace string, ref reference.Ref) []K {
 
 // Remove takes in that a config object is gone, and returns the workloads with a pattern that matches its name, each once.
 func (x *Index[K]) Remove(namespace string, ref reference.Ref) []K {
+	if x == nil {
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t := x.tables[place{namespace, ref.Kind}]

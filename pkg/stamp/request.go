@@ -18,6 +18,9 @@ type View struct {
 	Ignored bool
 	// Intent is what the annotations ask for.
 	Intent annotation.Intent
+	// Unresolved says why it is not known what the annotations select; Intent then tracks what they name and what is
+	// recorded, so that no mark is dropped.
+	Unresolved error
 	// Required are the Refs without which pods cannot start.
 	Required map[reference.Ref]bool
 	// Marks are the annotations of ours that it has.
@@ -41,6 +44,9 @@ const maxAnnotations = 256 << 10
 type Reader struct {
 	Keys     annotation.Keys
 	Dialects []annotation.Dialect
+	// Objects returns what is known of the config objects of a namespace, or why nothing is known yet. nil leaves Intents
+	// unresolved.
+	Objects func(namespace string) (annotation.Objects, error)
 }
 
 // Read returns what the rules see of a workload and what its user got wrong.
@@ -55,8 +61,18 @@ func (r Reader) ReadSummary(s workload.Summary) (View, []annotation.Problem) {
 	return r.judge(s.Kind, s, references, err)
 }
 
+// Intent returns what the annotations of a workload ask for, with what they select unresolved: it is for indexes.
+func (r Reader) Intent(s workload.Summary) annotation.Intent {
+	references, _ := s.References() // what is wrong with them is reported where the workload is judged
+	intent, _ := annotation.Parse(annotation.Source{
+		Workload: s.Annotations(), Template: s.TemplateAnnotations(), References: references,
+	}, r.Dialects...)
+	return intent
+}
+
 // source is a workload, or what was kept of one.
 type source interface {
+	Namespace() string
 	Labels() map[string]string
 	Annotations() map[string]string
 	TemplateAnnotations() map[string]string
@@ -67,11 +83,12 @@ type source interface {
 	Check() error
 }
 
-// judge reads a workload whose references are known, and returns what is wrong with it.
+// judge reads a workload whose references are known, and returns what is wrong with it. stored are the marks of the version
+// before it, if that is not the version read.
 func (r Reader) judge(
-	kind workload.Kind, o source, references []reference.Reference, err error,
+	kind workload.Kind, o source, references []reference.Reference, err error, stored ...Marks,
 ) (View, []annotation.Problem) {
-	view, problems := r.read(o, references)
+	view, problems := r.read(o, references, stored...)
 	misplaced := o.Check()
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
@@ -81,9 +98,12 @@ func (r Reader) judge(
 	return view, problems
 }
 
-func (r Reader) read(o source, references []reference.Reference) (View, []annotation.Problem) {
+func (r Reader) read(o source, references []reference.Reference, stored ...Marks) (View, []annotation.Problem) {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
 	intent, problems := annotation.Parse(annotation.Source{Workload: onWorkload, Template: onTemplate, References: references}, r.Dialects...)
+	marks := marksOf(o, r.Keys)
+	intent, more, unresolved := r.resolve(o.Namespace(), intent, references, marks, stored)
+	problems = append(problems, more...)
 	required := make(map[reference.Ref]bool, len(references))
 	for _, ref := range references {
 		required[ref.Ref] = !ref.Optional
@@ -94,8 +114,9 @@ func (r Reader) read(o source, references []reference.Reference) (View, []annota
 		Excluded:   ignored || !o.HasTemplate(),
 		Ignored:    ignored,
 		Intent:     intent,
+		Unresolved: unresolved,
 		Required:   required,
-		Marks:      marksOf(o, r.Keys),
+		Marks:      marks,
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
 	}
@@ -149,17 +170,20 @@ type Request struct {
 
 // NewRequest reads a write. old is nil for the first one.
 func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Request, []annotation.Problem) {
+	req := Request{Create: old == nil, Immutable: current.Kind.CreateOnly}
 	references, err := current.References()
-	view, problems := r.judge(current.Kind, current, references, err)
-	req := Request{Create: old == nil, Immutable: current.Kind.CreateOnly, New: view}
+	var problems []annotation.Problem
 	if old == nil {
+		req.New, problems = r.judge(current.Kind, current, references, err)
 		return req, problems
 	}
 	req.TemplateChanged = !old.SameTemplate(current, r.Keys.ConfigHash, r.Keys.ConfigRestart)
+	before, unreadable := references, err
 	if req.TemplateChanged {
-		references, err = old.References()
+		before, unreadable = old.References()
 	}
-	req.Old, _ = r.judge(old.Kind, *old, references, err)
+	req.Old, _ = r.judge(old.Kind, *old, before, unreadable)
+	req.New, problems = r.judge(current.Kind, current, references, err, req.Old.Marks)
 	return req, problems
 }
 

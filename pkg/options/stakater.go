@@ -1,0 +1,79 @@
+package options
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// addStakater adds the flags of Stakater's Reloader, with its names and defaults.
+func (f *Flags) addStakater(set *pflag.FlagSet) {
+	s := &f.stakater
+	s.Keys = annotation.NewStakaterKeys()
+	set.BoolVar(&s.AutoReloadAll, "auto-reload-all", false, "reload workloads without annotations when what they reference changes")
+	set.BoolVar(&s.ReloadOnCreate, "reload-on-create", false, "reload also when an object is created")
+	set.BoolVar(&s.ReloadOnDelete, "reload-on-delete", false, "reload also when an object is deleted, even one that pods cannot start without")
+	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
+	for _, key := range f.stakaterKeys() {
+		set.StringVar(key.value, key.flag, *key.value, "`annotation` "+key.usage)
+	}
+}
+
+// ShareStakater adds the flags of the second dialect to those of a tool, as Share does.
+func (f *Flags) ShareStakater(set *pflag.FlagSet) {
+	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore")
+	for _, key := range f.stakaterKeys() {
+		f.Share(set, key.flag)
+	}
+}
+
+// stakaterKey is an annotation that a flag names.
+type stakaterKey struct {
+	flag  string
+	value *string
+	usage string
+}
+
+func (f *Flags) stakaterKeys() []stakaterKey {
+	keys := &f.stakater.Keys
+	return []stakaterKey{
+		{"auto-annotation", &keys.Auto, "that reloads for all that a workload references"},
+		{"configmap-auto-annotation", &keys.ConfigMap.Auto, "that reloads for all ConfigMaps that a workload references"},
+		{"secret-auto-annotation", &keys.Secret.Auto, "that reloads for all Secrets that a workload references"},
+		{"configmap-annotation", &keys.ConfigMap.Reload, "that lists ConfigMaps"},
+		{"secret-annotation", &keys.Secret.Reload, "that lists Secrets"},
+		{"auto-search-annotation", &keys.Search, "that reloads for referenced objects with a mark"},
+		{"search-match-annotation", &keys.Match, "that marks a ConfigMap or a Secret"},
+		{"ignore-annotation", &keys.Ignore, "of a ConfigMap or a Secret that triggers nothing"},
+	}
+}
+
+// completeStakater validates the flags of the second dialect.
+func (f *Flags) completeStakater(p *problems) annotation.Stakater {
+	for _, key := range f.stakaterKeys() {
+		if faults := validation.IsQualifiedName(*key.value); len(faults) > 0 {
+			p.add(key.flag, fmt.Errorf("%s is no name of an annotation: %s", reference.Quote(*key.value), strings.Join(faults, ", ")))
+		}
+	}
+	s := f.stakater
+	s.Patterns = &pattern.Cache{}
+	s.Without = nil
+	for _, resource := range f.withoutResources {
+		switch strings.ToLower(strings.TrimSpace(resource)) {
+		case "configmaps":
+			s.Without = append(s.Without, reference.ConfigMap)
+		case "secrets":
+			s.Without = append(s.Without, reference.Secret)
+		case "":
+		default:
+			p.add("resources-to-ignore", fmt.Errorf("%s: want configmaps or secrets", reference.Quote(resource)))
+		}
+	}
+	return s
+}

@@ -1,0 +1,39 @@
+package options_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestStakaterFlags(t *testing.T) {
+	t.Parallel()
+	s := complete(t).Selection.Stakater
+	require.NotNil(t, s.Patterns)
+	s.Patterns = nil
+	assert.Equal(t, annotation.Stakater{Keys: annotation.NewStakaterKeys()}, s, "Reloader's defaults")
+
+	s = complete(t, "--auto-reload-all=true", "--reload-on-create=true", "--reload-on-delete", "--resources-to-ignore=configMaps",
+		"--resources-to-ignore", "secrets", "--auto-annotation", "x/auto", "--configmap-auto-annotation=x/cma", "--secret-auto-annotation=x/sa",
+		"--configmap-annotation=x/cm", "--secret-annotation=x/s", "--auto-search-annotation=x/search", "--search-match-annotation=x/match",
+		"--ignore-annotation=x/ignore").Selection.Stakater
+	s.Patterns = nil
+	keys := annotation.NewStakaterKeys()
+	keys.Auto, keys.Search, keys.Match, keys.Ignore = "x/auto", "x/search", "x/match", "x/ignore"
+	keys.ConfigMap.Auto, keys.ConfigMap.Reload, keys.Secret.Auto, keys.Secret.Reload = "x/cma", "x/cm", "x/sa", "x/s"
+	assert.Equal(t, annotation.Stakater{
+		Keys: keys, AutoReloadAll: true, ReloadOnCreate: true, ReloadOnDelete: true,
+		Without: []reference.Kind{reference.ConfigMap, reference.Secret},
+	}, s)
+
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--ignore-annotation=a b", "--resources-to-ignore=pods"}))
+	_, err := flags.Complete(in("tools"))
+	require.ErrorContains(t, err, `--ignore-annotation: "a b" is no name of an annotation`)
+	require.ErrorContains(t, err, `--resources-to-ignore: "pods": want configmaps or secrets`)
+}
