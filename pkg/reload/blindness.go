@@ -78,8 +78,7 @@ func (r workloads) getLive(ctx context.Context, w *watched, key Key) (workload.S
 	}
 	all := func(string) bool { return true }
 	live := workload.Summary{Kind: w.kind, Kept: workload.Object{Kind: w.kind, Raw: u.Object}.Keep(workload.Keep{Label: all, Annotation: all})}
-	view, _ := r.tracking.reader.ReadSummary(live)
-	w.unlessGone(func() { r.tracking.index.Set(key, view.Intent.Refs()) })
+	w.unlessGone(func() { r.tracking.index.Enter(key, r.tracking.reader.Intent(live)) })
 	return live, true
 }
 

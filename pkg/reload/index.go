@@ -6,11 +6,15 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// index has which workloads track a config object. It is safe for concurrent use.
+// index has which workloads track a config object, by its name or by a pattern. It is safe for concurrent use.
 type index struct {
+	// patterns is nil where no dialect has any.
+	patterns *pattern.Index[Key]
+
 	mu     sync.RWMutex
 	byRef  map[objectKey]trackers
 	byKey  map[Key][]reference.Ref
@@ -53,6 +57,7 @@ func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
 
 // Delete forgets a workload.
 func (x *index) Delete(key Key) {
+	x.patterns.Delete(key)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.drop(key)
@@ -70,6 +75,7 @@ func (x *index) DeleteKind(id string) []Key {
 	}
 	for _, key := range keys {
 		x.drop(key)
+		x.patterns.Delete(key)
 	}
 	return keys
 }

@@ -65,6 +65,7 @@ func newLoop(with cluster, opts Options) *loop {
 		reader: opts.Reader, follow: with.Workloads, watches: newWatches(), index: newIndex(), recent: newRecent(opts.Settle),
 		state: l.state, backoff: l.backoff, queue: l.queue, now: l.now,
 	}
+	l.tracking.index.patterns = with.Patterns
 	l.namespaces = &namespaces{
 		scope: opts.Scope, cache: with.cache, live: with.live, blindness: blindness, index: l.tracking.index, queue: l.queue,
 		log: with.log.WithValues("kind", "v1/Namespace"),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -72,6 +73,8 @@ type Dependencies struct {
 	// Watches is nil where all watches work, as in tests.
 	Watches Watches
 	Metrics prometheus.Registerer
+	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
+	Patterns *pattern.Index[Key]
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads

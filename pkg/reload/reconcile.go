@@ -39,6 +39,9 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 		// workload would not help.
 		return reconcile.Result{}, nil
 	}
+	if err := s.view.Unresolved; err != nil {
+		return l.closing.retry(ctx, s, unreadable(err)), nil
+	}
 	if l.state.writes.Behind(key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
 		return again(time.Second, priorityWorkload), nil

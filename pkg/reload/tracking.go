@@ -29,12 +29,11 @@ func (t *tracking) queueAll() { t.queue.add(priorityWorkload, t.index.All()...) 
 
 // configChanged is called by the watches of config objects. What was there before the watch began is found by comparing.
 func (t *tracking) configChanged(e configstate.Event) {
-	if e.Initial {
-		return
+	if !e.Initial {
+		// Recorded before the index is asked: a workload that enters it from now on finds the change.
+		t.recent.Put(objectKey{e.Namespace, e.Ref}, e.Received)
 	}
-	// Recorded before the index is asked: a workload that enters it from now on finds the change.
-	t.recent.Put(objectKey{e.Namespace, e.Ref}, e.Received)
-	keys := t.index.Trackers(e.Namespace, e.Ref)
+	keys := t.index.Concerned(e)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
 	keys = slices.DeleteFunc(keys, func(key Key) bool { return t.state.changes.Changed(key, e.Received) })
 	t.queue.add(priorityConfig, keys...)
@@ -98,9 +97,8 @@ func (t *tracking) workloadChanged(of *watched, before, after workload.Summary) 
 }
 
 func (t *tracking) update(s workload.Summary) {
-	view, _ := t.reader.ReadSummary(s)
 	key := keyOf(s)
-	for _, ref := range t.index.Set(key, view.Intent.Refs()) {
+	for _, ref := range t.index.Enter(key, t.reader.Intent(s)) {
 		if at, ok := t.recent.At(objectKey{key.Namespace, ref}, t.now()); ok {
 			t.state.changes.Changed(key, at)
 		}
