@@ -83,6 +83,9 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
 	plan := stamp.Choose(request)
 	live := h.read(ctx, wr.namespace, plan.Reads, timeout)
+	if len(plan.Reads) > 0 && request.New.Unresolved != nil {
+		live.States, live.Err = nil, request.New.Unresolved
+	}
 	result := plan.Apply(request, live)
 
 	d := decision{rule: string(result.Rule), result: result}

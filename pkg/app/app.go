@@ -15,6 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reload"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
@@ -53,6 +55,7 @@ type builder struct {
 
 	keys       *keyring.Keyring
 	store      *configstate.Store
+	patterns   *pattern.Index[reload.Key]
 	namespaces namespaces
 	// certificate is nil without a webhook of our own.
 	certificate *certificate

@@ -10,9 +10,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// stakaterDomain is in every key of the second dialect.
-const stakaterDomain = "reloader.stakater.com/"
-
 // cacheOptions keep the cache of the manager small: it has namespaces, if they are selected by their labels, and nothing that
 // was not asked for by an informer. Workloads are in package workloadstate, config objects in configstate.
 func cacheOptions(selection options.Selection) cache.Options {
@@ -46,7 +43,7 @@ func keep(selection options.Selection) workload.Keep {
 	prefix, _, _ := strings.Cut(selection.Keys.ConfigHash, "/")
 	return workload.Keep{
 		Annotation: func(key string) bool {
-			return strings.HasPrefix(key, prefix+"/") || strings.Contains(key, stakaterDomain)
+			return strings.HasPrefix(key, prefix+"/") || selection.Stakater.Keys.Has(key)
 		},
 		Label: func(key string) bool {
 			return key == selection.Keys.IgnoredLabel || key == selection.Keys.DisabledLabel || selection.Scope.LooksAt(key)

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -14,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -26,7 +26,9 @@ const loopStop = 10 * time.Second
 // reader knows the annotations, in all dialects.
 func (b *builder) reader() stamp.Reader {
 	keys := b.options.Selection.Keys
-	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+	return stamp.Reader{
+		Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, b.options.Selection.Stakater}, Objects: b.objectsOf,
+	}
 }
 
 // buildState makes what knows the digest keys and the configuration.
@@ -49,11 +51,15 @@ func (b *builder) buildState() (err error) {
 		HTTPClient:     client,
 		Namespaces:     b.options.Selection.Scope.Namespaces,
 		Ring:           b.keys.Ring,
-		OwnAnnotations: func(key string) bool { return strings.Contains(key, stakaterDomain) },
+		OwnAnnotations: b.options.Selection.Stakater.Keys.Has,
 		Now:            b.host.Now,
 		Log:            b.log.WithName("configstate"),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	b.patterns = pattern.NewIndex[reload.Key](b.store.Names)
+	return nil
 }
 
 // buildManager makes the manager with the loop in it. The HTTP servers are not its business: they live longer.
@@ -84,6 +90,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
 		Store: b.store, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
+		Patterns: b.patterns,
 	}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),

@@ -41,8 +41,9 @@ func newWhy(p Process) *cobra.Command {
 		Short: "Explain why a workload was restarted, or why it was not",
 		Long: `Explain why a workload was restarted, or why it was not.
 
-It uses your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events. It reports
-what it cannot read. Repeat the flags of the installation that select workloads.`,
+It uses your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events, and list on
+ConfigMaps and Secrets for annotations of Stakater's Reloader. It reports what it cannot read. Repeat the flags of the
+installation that select workloads and objects.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
 		Args: cobra.ArbitraryArgs, // parse names what is wrong with them, together with the flags
@@ -61,6 +62,7 @@ what it cannot read. Repeat the flags of the installation that select workloads.
 	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "namespace of the installation, where its digest key is")
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespace-selector", "object-selector", "workload-kinds", "config", "annotation-prefix", "missing-required")
+	f.manager.ShareStakater(flags)
 	return cmd
 }
 
@@ -118,7 +120,12 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired,
 	}
-	reader := stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+	reader := stamp.Reader{
+		Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, q.selection.Stakater},
+		Objects: func(namespace string) (annotation.Objects, error) {
+			return listObjects(ctx, c, namespace, q.selection.Stakater)
+		},
+	}
 	in.View, in.Problems = reader.Read(in.Object)
 	ring, ringErr := f.ring(ctx, c)
 	in.Ring = ring
@@ -129,7 +136,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	in.Warnings = warnings
 	blind, blindErr := blindness(ctx, c, f.keyNamespace)
 	in.Blind = blind
-	for _, err := range []error{kindErr, ringErr, scopeErr, eventsErr, blindErr} {
+	for _, err := range []error{kindErr, in.View.Unresolved, ringErr, scopeErr, eventsErr, blindErr} {
 		if err != nil {
 			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
 		}

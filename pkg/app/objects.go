@@ -1,0 +1,53 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload"
+)
+
+// objects answers from the metadata cache what the second dialect asks about the config objects of one namespace.
+type objects struct {
+	store     *configstate.Store
+	patterns  *pattern.Index[reload.Key]
+	dialect   annotation.Stakater
+	namespace string
+}
+
+var _ annotation.Objects = objects{}
+
+// objectsOf returns what is known of a namespace. Before its objects are listed that is an error: an absent mark or name
+// would be taken for one that is not there. Where they may not be listed, what is named or recorded is tracked.
+func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
+	if !b.store.Listed(namespace) {
+		return nil, fmt.Errorf("the config objects of the namespace %s are not listed yet", namespace)
+	}
+	return objects{store: b.store, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
+}
+
+// Traits reads the annotations of an object.
+func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
+	if !o.store.Exists(o.namespace, ref) {
+		return annotation.Traits{}, false
+	}
+	return o.dialect.Traits(nil, o.store.Annotations(o.namespace, ref)), true
+}
+
+// Matching asks the index of patterns. An admission request may bring an expression that it does not have: then every name is
+// looked at.
+func (o objects) Matching(kind reference.Kind, p *pattern.Pattern) []string {
+	if names, ok := o.patterns.Matching(o.namespace, kind, p); ok {
+		return names
+	}
+	var matching []string
+	for _, name := range o.store.Names(o.namespace, kind) {
+		if p.Match(name) {
+			matching = append(matching, name)
+		}
+	}
+	return matching
+}
