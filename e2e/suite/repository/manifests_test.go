@@ -55,6 +55,16 @@ var variants = map[string]struct {
 		components: []string{"namespace-selector", "object-selector"},
 		values:     []string{"namespaceSelector.matchLabels.pod-reloader=enabled", "objectSelector.matchLabels.pod-reloader=enabled"},
 	},
+	"AutoReloadAll": {
+		reason:     "the webhook is asked about every workload",
+		components: []string{"auto-reload-all"},
+		values:     []string{"reloader.autoReloadAll=true"},
+	},
+	"AutoReloadAllWithoutWebhook": {
+		reason:     "there is no condition to remove",
+		components: []string{"auto-reload-all", "without-webhook"},
+		values:     []string{"reloader.autoReloadAll=true", "webhook.enabled=false"},
+	},
 	"SecureMetrics": {
 		reason:     "only who may get /metrics gets them",
 		components: []string{"secure-metrics"},
