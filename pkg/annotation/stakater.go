@@ -37,6 +37,15 @@ func (s Stakater) Traits(objectLabels, annotations map[string]string) Traits {
 	}
 }
 
+// LooksAt tells whether a label of config objects matters.
+func (s Stakater) LooksAt(label string) bool {
+	if s.Selector == nil {
+		return false
+	}
+	requirements, _ := s.Selector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == label })
+}
+
 // Parse reads the annotations of a workload, kind by kind: those of the workload itself, or of its pod template where the
 // workload has none that concerns the kind. An unknown value, an invalid expression, an impossible name and a misspelt or
 // misplaced key are Problems.

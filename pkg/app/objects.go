@@ -29,12 +29,12 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	return objects{store: b.store, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
 }
 
-// Traits reads the annotations of an object.
+// Traits reads the labels and annotations of an object.
 func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if !o.store.Exists(o.namespace, ref) {
 		return annotation.Traits{}, false
 	}
-	return o.dialect.Traits(nil, o.store.Annotations(o.namespace, ref)), true
+	return o.dialect.Traits(o.store.Labels(o.namespace, ref), o.store.Annotations(o.namespace, ref)), true
 }
 
 // Matching asks the index of patterns. An admission request may bring an expression that it does not have: then every name is

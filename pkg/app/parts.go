@@ -52,6 +52,7 @@ func (b *builder) buildState() (err error) {
 		Namespaces:     b.options.Selection.Scope.Namespaces,
 		Ring:           b.keys.Ring,
 		OwnAnnotations: b.options.Selection.Stakater.Keys.Has,
+		OwnLabels:      b.options.Selection.Stakater.LooksAt,
 		Now:            b.host.Now,
 		Log:            b.log.WithName("configstate"),
 	})

@@ -110,7 +110,7 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 func (c *client) meta(ctx context.Context, k key) (meta wire.Meta, found bool, err error) {
 	c.metadata.add(k.ref.Kind)
 	found, err = c.get(ctx, k, acceptMeta, "", func(message []byte) error {
-		meta, err = wire.MetaOf(message, nil)
+		meta, err = wire.MetaOf(message, wire.Keep{})
 		return err
 	})
 	return meta, found, err

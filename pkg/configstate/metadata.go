@@ -48,7 +48,11 @@ func difference(known map[string]object, meta *metav1.PartialObjectMetadata) (ki
 }
 
 func objectOf(meta *metav1.PartialObjectMetadata) object {
-	return object{uid: string(meta.UID), resourceVersion: meta.ResourceVersion, annotations: meta.Annotations}
+	o := object{uid: string(meta.UID), resourceVersion: meta.ResourceVersion}
+	if len(meta.Annotations)+len(meta.Labels) > 0 {
+		o.own = &own{meta.Annotations, meta.Labels}
+	}
+	return o
 }
 
 // remove takes in that an object is gone, if fresh says so of what its watch has delivered so far.

@@ -34,7 +34,9 @@ func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref
 		return nil
 	}
 	meta.UID, meta.ResourceVersion = types.UID(found.UID), found.ResourceVersion
-	meta.Annotations = known.annotations // this read leaves them out
+	if known.own != nil { // this read leaves them out
+		meta.Annotations, meta.Labels = known.own.annotations, known.own.labels
+	}
 	s.put(w, meta, fresh)
 	return nil
 }

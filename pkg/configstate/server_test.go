@@ -348,8 +348,7 @@ func (s *server) bookmarkLocked() []byte {
 func (s *server) partial(object client) *metav1.PartialObjectMetadata {
 	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
-		ResourceVersion: object.GetResourceVersion(), Annotations: object.GetAnnotations(),
-		Labels:        map[string]string{"some": "label"},
+		ResourceVersion: object.GetResourceVersion(), Annotations: object.GetAnnotations(), Labels: object.GetLabels(),
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1("{}")}},
 	}}
 	partial.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))

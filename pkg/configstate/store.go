@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -31,6 +32,8 @@ type Options struct {
 	Ring func() digest.Ring
 	// OwnAnnotations tells which annotations of config objects to keep, by key. nil keeps none.
 	OwnAnnotations func(key string) bool
+	// OwnLabels tells which of their labels to keep, by key. nil keeps none.
+	OwnLabels func(key string) bool
 	// Now is the clock of Event.Received; nil is time.Now.
 	Now func() time.Time
 	// Log gets a line when a watch fails in a new way and when it works again.
@@ -68,8 +71,11 @@ type space struct {
 // object is what the metadata cache keeps of a config object.
 type object struct {
 	uid, resourceVersion string
-	annotations          map[string]string
+	own                  *own // nil for most objects
 }
+
+// own are the annotations and labels that were asked for.
+type own struct{ annotations, labels map[string]string }
 
 // Store knows the current state of config objects. Its methods are safe for concurrent use.
 type Store struct {
@@ -146,7 +152,8 @@ func New(o Options) (*Store, error) {
 				log = log.WithValues("namespace", namespace)
 			}
 			s.watchers[space{kind, namespace}] = &watcher{
-				kind: kind, namespace: namespace, client: c, store: s, keep: o.OwnAnnotations, log: log,
+				kind: kind, namespace: namespace, client: c, store: s, log: log,
+				keep: wire.Keep{Annotation: o.OwnAnnotations, Label: o.OwnLabels},
 			}
 		}
 	}
@@ -258,7 +265,20 @@ func (s *Store) Names(namespace string, kind reference.Kind) []string {
 func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.objects[space{ref.Kind, namespace}][ref.Name].annotations
+	if o := s.objects[space{ref.Kind, namespace}][ref.Name].own; o != nil {
+		return o.annotations
+	}
+	return nil
+}
+
+// Labels returns the labels of a config object that Options.OwnLabels names, from the metadata cache. Do not change them.
+func (s *Store) Labels(namespace string, ref reference.Ref) map[string]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if o := s.objects[space{ref.Kind, namespace}][ref.Name].own; o != nil {
+		return o.labels
+	}
+	return nil
 }
 
 // Listed tells whether the config objects of a namespace have been listed once, or may not be: before that, one that is not

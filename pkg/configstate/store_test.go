@@ -193,15 +193,19 @@ func TestObserve(t *testing.T) {
 	assert.Empty(t, f.Names("a", reference.Secret))
 }
 
-func TestOwnAnnotations(t *testing.T) {
+func TestOwnAnnotationsAndLabels(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	object := configMap("a", "one")
 	object.Annotations = map[string]string{annotationNoise: "plain text", "ours/match": "true"}
+	object.Labels = map[string]string{"env": "test", "app": "x"}
 	s.put(object)
 	f := newFixture(t, s, func(o *configstate.Options) {
 		o.OwnAnnotations = func(key string) bool { return key == "ours/match" }
+		o.OwnLabels = func(key string) bool { return key == "env" }
 	}).start(t)
+	assert.Equal(t, map[string]string{"env": "test"}, f.Labels("a", cm("one")))
+	assert.Nil(t, f.Labels("a", cm("none")))
 	assert.Equal(t, map[string]string{"ours/match": "true"}, f.Annotations("a", cm("one")))
 	assert.Nil(t, f.Annotations("a", cm("none")))
 }

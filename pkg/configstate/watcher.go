@@ -78,7 +78,7 @@ func (w *watcher) watch(ctx context.Context, options metav1.ListOptions) (watch.
 func fill(object *metav1.PartialObjectMetadata, meta wire.Meta) {
 	object.Namespace, object.Name = meta.Namespace, meta.Name
 	object.UID, object.ResourceVersion = types.UID(meta.UID), meta.ResourceVersion
-	object.Annotations = meta.Annotations
+	object.Annotations, object.Labels = meta.Annotations, meta.Labels
 }
 
 // Put takes an object that comes or changes.

@@ -37,7 +37,7 @@ type Flags struct {
 	settle, settleMax, refractory, grace        time.Duration
 	workers                                     int
 	stakater                                    annotation.Stakater
-	withoutResources                            []string
+	withoutResources, resourceLabels            []string
 	zap                                         crzap.Options
 }
 

@@ -20,6 +20,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.BoolVar(&s.ReloadOnCreate, "reload-on-create", false, "reload also when an object is created")
 	set.BoolVar(&s.ReloadOnDelete, "reload-on-delete", false, "reload also when an object is deleted, even one that pods cannot start without")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
+	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	for _, key := range f.stakaterKeys() {
 		set.StringVar(key.value, key.flag, *key.value, "`annotation` "+key.usage)
 	}
@@ -27,7 +28,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 
 // ShareStakater adds the flags of the second dialect to those of a tool, as Share does.
 func (f *Flags) ShareStakater(set *pflag.FlagSet) {
-	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore")
+	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore", "resource-label-selector")
 	for _, key := range f.stakaterKeys() {
 		f.Share(set, key.flag)
 	}
@@ -63,6 +64,7 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 	}
 	s := f.stakater
 	s.Patterns = &pattern.Cache{}
+	s.Selector = p.selector("resource-label-selector", standardSelector(f.resourceLabels))
 	s.Without = nil
 	for _, resource := range f.withoutResources {
 		switch strings.ToLower(strings.TrimSpace(resource)) {
@@ -76,4 +78,25 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 		}
 	}
 	return s
+}
+
+// standardSelector joins the terms of a label selector, and translates the forms that Reloader takes besides: k:v, k:* and
+// k=*.
+func standardSelector(terms []string) string {
+	standard := make([]string, len(terms))
+	for i, term := range terms {
+		key, value, legacy := strings.Cut(term, ":")
+		if !legacy {
+			key, value, legacy = strings.Cut(term, "=")
+			legacy = legacy && value == "*"
+		}
+		switch {
+		case legacy && value == "*":
+			term = key
+		case legacy:
+			term = key + "=" + value
+		}
+		standard[i] = term
+	}
+	return strings.Join(standard, ",")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -31,9 +32,31 @@ func TestStakaterFlags(t *testing.T) {
 		Without: []reference.Kind{reference.ConfigMap, reference.Secret},
 	}, s)
 
+	for _, tc := range []struct {
+		arguments []string
+		matches   labels.Set
+		not       labels.Set
+	}{
+		{[]string{"--resource-label-selector=env=test"}, labels.Set{"env": "test"}, labels.Set{"env": "prod"}},
+		{[]string{`--resource-label-selector="env=test"`}, labels.Set{"env": "test"}, labels.Set{"env": "prod"}},
+		{[]string{"--resource-label-selector", "env in (a,b),!old"}, labels.Set{"env": "b"}, labels.Set{"env": "b", "old": ""}},
+		{[]string{"--resource-label-selector=env:test", "--resource-label-selector=team:*"}, labels.Set{"env": "test", "team": "x"}, labels.Set{"env": "test"}},
+		{[]string{"--resource-label-selector=team=*"}, labels.Set{"team": "x"}, labels.Set{}},
+	} {
+		selector := complete(t, tc.arguments...).Selection.Stakater
+		require.NotNil(t, selector.Selector, tc.arguments)
+		assert.True(t, selector.Selector.Matches(tc.matches), tc.arguments)
+		assert.False(t, selector.Selector.Matches(tc.not), tc.arguments)
+		for key := range tc.matches {
+			assert.True(t, selector.LooksAt(key), "the cache keeps the label")
+		}
+	}
+	assert.False(t, s.LooksAt("env"))
+
 	flags := options.NewFlags()
-	require.NoError(t, flags.Parse([]string{"--ignore-annotation=a b", "--resources-to-ignore=pods"}))
+	require.NoError(t, flags.Parse([]string{"--ignore-annotation=a b", "--resources-to-ignore=pods", "--resource-label-selector=a=b=c"}))
 	_, err := flags.Complete(in("tools"))
 	require.ErrorContains(t, err, `--ignore-annotation: "a b" is no name of an annotation`)
+	require.ErrorContains(t, err, `--resource-label-selector: "a=b=c" is no label selector`)
 	require.ErrorContains(t, err, `--resources-to-ignore: "pods": want configmaps or secrets`)
 }

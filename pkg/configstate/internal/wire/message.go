@@ -25,14 +25,16 @@ var magic = [...]byte{'k', '8', 's', 0}
 // Meta is what is kept of an object's metadata.
 type Meta struct {
 	Namespace, Name, UID, ResourceVersion string
-	// Annotations are those that were asked for; nil when there are none.
-	Annotations map[string]string
+	// Annotations and Labels are those that were asked for; nil when there are none.
+	Annotations, Labels map[string]string
 	// InitialEnd says that this is the bookmark behind the initial events of a streaming list.
 	InitialEnd bool
 }
 
-// Keep tells which annotations to read, by key. A nil Keep reads none.
-type Keep func(key string) bool
+// Keep tells which annotations and labels to read, by key. A nil function reads none.
+type Keep struct {
+	Annotation, Label func(key string) bool
+}
 
 // errTruncated says that a message ends before its own lengths say so.
 var errTruncated = errors.New("malformed protobuf")
@@ -118,14 +120,16 @@ func (m *Meta) set(number int, value []byte, keep Keep) error {
 		m.UID = string(value)
 	case 6:
 		m.ResourceVersion = string(value)
+	case 11:
+		return put(&m.Labels, value, keep.Label)
 	case 12:
-		return m.annotate(value, keep)
+		return m.annotate(value, keep.Annotation)
 	}
 	return nil
 }
 
 // annotate takes over one annotation if it is to be kept. The value of any other never becomes a string.
-func (m *Meta) annotate(message []byte, keep Keep) error {
+func (m *Meta) annotate(message []byte, keep func(string) bool) error {
 	key, value, err := pair(message)
 	if err != nil {
 		return err
@@ -133,13 +137,19 @@ func (m *Meta) annotate(message []byte, keep Keep) error {
 	if string(key) == metav1.InitialEventsAnnotationKey {
 		m.InitialEnd = string(value) == "true"
 	}
-	if keep == nil || !keep(string(key)) {
-		return nil
+	return put(&m.Annotations, message, keep)
+}
+
+// put takes an entry into a map if it is to be kept.
+func put(into *map[string]string, message []byte, keep func(string) bool) error {
+	key, value, err := pair(message)
+	if err != nil || keep == nil || !keep(string(key)) {
+		return err
 	}
-	if m.Annotations == nil {
-		m.Annotations = make(map[string]string)
+	if *into == nil {
+		*into = make(map[string]string)
 	}
-	m.Annotations[string(key)] = string(value)
+	(*into)[string(key)] = string(value)
 	return nil
 }
 
@@ -159,7 +169,7 @@ func pair(message []byte) (key, value []byte, err error) {
 
 // SecretOf reads what counts of a Secret. The values of its data alias message: they are gone when that is cleared.
 func SecretOf(message []byte) (*corev1.Secret, Meta, error) {
-	meta, err := MetaOf(message, nil)
+	meta, err := MetaOf(message, Keep{})
 	if err != nil {
 		return nil, Meta{}, err
 	}
@@ -178,7 +188,7 @@ func SecretOf(message []byte) (*corev1.Secret, Meta, error) {
 
 // ConfigMapOf reads what counts of a ConfigMap. The values of its binaryData alias message.
 func ConfigMapOf(message []byte) (*corev1.ConfigMap, Meta, error) {
-	meta, err := MetaOf(message, nil)
+	meta, err := MetaOf(message, Keep{})
 	if err != nil {
 		return nil, Meta{}, err
 	}

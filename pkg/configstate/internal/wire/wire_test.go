@@ -43,20 +43,23 @@ func metadata(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "shop", Name: name, GenerateName: "x", UID: types.UID("uid-" + name), ResourceVersion: "81234",
 		Generation: 7, CreationTimestamp: metav1.Unix(1e9, 0), DeletionGracePeriodSeconds: &seconds,
-		Labels:          map[string]string{"app": "shop"},
 		Annotations:     map[string]string{"ours": "yes", "last-applied": plainText},
+		Labels:          map[string]string{"ours": "label", "app": "x"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Certificate", Name: "c", UID: "owner"}},
 		Finalizers:      []string{"f"},
 		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}
 }
 
-func ours(key string) bool { return key == "ours" }
+func ours() wire.Keep { return wire.Keep{Annotation: isOurs, Label: isOurs} }
+
+func isOurs(key string) bool { return key == "ours" }
 
 func want(name string) wire.Meta {
 	return wire.Meta{
 		Namespace: "shop", Name: name, UID: "uid-" + name, ResourceVersion: "81234",
 		Annotations: map[string]string{"ours": "yes"},
+		Labels:      map[string]string{"ours": "label"},
 	}
 }
 
@@ -78,12 +81,13 @@ func TestMetaOf(t *testing.T) {
 		kind, message, err := wire.Object(data)
 		require.NoError(t, err)
 		assert.Equal(t, name, kind)
-		meta, err := wire.MetaOf(message, ours)
+		meta, err := wire.MetaOf(message, ours())
 		require.NoError(t, err)
 		assert.Equal(t, want("db"), meta)
-		meta, err = wire.MetaOf(message, nil)
+		meta, err = wire.MetaOf(message, wire.Keep{})
 		require.NoError(t, err)
 		assert.Nil(t, meta.Annotations, "nobody asked for any")
+		assert.Nil(t, meta.Labels, "nobody asked for any")
 	}
 }
 
@@ -149,7 +153,7 @@ func TestReadEvent(t *testing.T) {
 		{Type: watch.Modified, Meta: want("large")},
 		{Type: watch.Bookmark, Meta: wire.Meta{ResourceVersion: "9", InitialEnd: true}},
 	} {
-		event, err := wire.ReadEvent(r, &buffer, ours)
+		event, err := wire.ReadEvent(r, &buffer, ours())
 		require.NoError(t, err)
 		assert.Equal(t, expected, event)
 		rest, err := buffer.Fill(bytes.NewReader(make([]byte, 32)), 32)
@@ -157,11 +161,11 @@ func TestReadEvent(t *testing.T) {
 		assert.NotContains(t, string(rest[:cap(rest)]), plainText, "nothing remains in the buffer")
 		assert.LessOrEqual(t, cap(rest), 32<<10, "nor does a large buffer")
 	}
-	event, err := wire.ReadEvent(r, &buffer, ours)
+	event, err := wire.ReadEvent(r, &buffer, ours())
 	require.NoError(t, err)
 	require.NotNil(t, event.Status)
 	assert.Equal(t, metav1.StatusReasonExpired, event.Status.Reason)
-	_, err = wire.ReadEvent(r, &buffer, ours)
+	_, err = wire.ReadEvent(r, &buffer, ours())
 	require.Equal(t, io.EOF, err, "the end between two events is an ordinary one")
 }
 
@@ -172,13 +176,13 @@ func TestReadList(t *testing.T) {
 		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metadata(name)})
 	}
 	data := encode(t, list)
-	got, err := wire.ReadList(iotest.OneByteReader(bytes.NewReader(data)), ours)
+	got, err := wire.ReadList(iotest.OneByteReader(bytes.NewReader(data)), ours())
 	require.NoError(t, err)
 	assert.Equal(t, wire.List{
 		ResourceVersion: "77", Continue: "more", Items: []wire.Meta{want("a"), want("b"), want("c")},
 	}, got)
 
-	empty, err := wire.ReadList(bytes.NewReader(encode(t, &metav1.PartialObjectMetadataList{})), ours)
+	empty, err := wire.ReadList(bytes.NewReader(encode(t, &metav1.PartialObjectMetadataList{})), ours())
 	require.NoError(t, err)
 	assert.Empty(t, empty.Items)
 }
@@ -190,11 +194,11 @@ func TestTruncated(t *testing.T) {
 	event := frame(t, watch.Added, object)
 	// The last field of the envelope is the content type, which is empty here: two bytes, without which the list is whole.
 	for n := range len(list) - 4 {
-		_, err := wire.ReadList(bytes.NewReader(list[:n]), ours)
+		_, err := wire.ReadList(bytes.NewReader(list[:n]), ours())
 		require.Error(t, err, "%d of %d bytes of a list", n, len(list))
 	}
 	for n := range len(event) - 1 {
-		_, err := wire.ReadEvent(bytes.NewReader(event[:n+1]), &wire.Buffer{}, ours)
+		_, err := wire.ReadEvent(bytes.NewReader(event[:n+1]), &wire.Buffer{}, ours())
 		require.Error(t, err, "%d of %d bytes of an event", n+1, len(event))
 		assert.NotEqual(t, io.EOF, err)
 	}
@@ -211,7 +215,7 @@ func TestListThatEndsEarlyIsAnError(t *testing.T) {
 			t.Parallel()
 			body := protowire.AppendTag([]byte("k8s\x00"), 2, protowire.BytesType)
 			body = append(protowire.AppendVarint(body, uint64(len(items)+missing)), items...)
-			list, err := wire.ReadList(bytes.NewReader(body), ours)
+			list, err := wire.ReadList(bytes.NewReader(body), ours())
 			if missing == 0 {
 				require.NoError(t, err)
 				assert.Len(t, list.Items, 1)
@@ -233,7 +237,7 @@ func TestFieldsStayWithinTheList(t *testing.T) {
 			t.Parallel()
 			body := protowire.AppendTag([]byte("k8s\x00"), 2, protowire.BytesType)
 			body = append(protowire.AppendBytes(body, inner), bytes.Repeat([]byte{1}, 1000)...)
-			_, err := wire.ReadList(bytes.NewReader(body), ours)
+			_, err := wire.ReadList(bytes.NewReader(body), ours())
 			require.Error(t, err)
 		})
 	}
@@ -278,8 +282,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(frame(f, watch.Added, &metav1.PartialObjectMetadata{ObjectMeta: metadata("db")}))
 	f.Add([]byte("k8s\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = wire.ReadList(bytes.NewReader(data), ours)
-		_, _ = wire.ReadEvent(bytes.NewReader(data), &wire.Buffer{}, ours)
+		_, _ = wire.ReadList(bytes.NewReader(data), ours())
+		_, _ = wire.ReadEvent(bytes.NewReader(data), &wire.Buffer{}, ours())
 		_, message, err := wire.Object(data)
 		if err != nil {
 			return
@@ -308,7 +312,7 @@ func TestCostOfAnEvent(t *testing.T) { //nolint:paralleltest // it counts alloca
 		r := bytes.NewReader(nil)
 		return testing.AllocsPerRun(100, func() {
 			r.Reset(data)
-			if _, err := wire.ReadEvent(r, &buffer, nil); err != nil {
+			if _, err := wire.ReadEvent(r, &buffer, wire.Keep{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -325,7 +329,7 @@ func BenchmarkReadEvent(b *testing.B) {
 	var buffer wire.Buffer
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := wire.ReadEvent(bytes.NewReader(data), &buffer, nil); err != nil {
+		if _, err := wire.ReadEvent(bytes.NewReader(data), &buffer, wire.Keep{}); err != nil {
 			b.Fatal(err)
 		}
 	}
