@@ -183,7 +183,8 @@ func TestEveryWarningIsDocumented(t *testing.T) {
 	require.Greater(t, count, 8)
 }
 
-// messages are the texts for users: those that begin with our name, and those that are Problems or Rejections.
+// messages are the texts for users: those that begin with our name, those that are Problems or Rejections, and what is given to
+// a function called report.
 func messages(t *testing.T, file string) []string {
 	t.Helper()
 	var found []string
@@ -191,6 +192,10 @@ func messages(t *testing.T, file string) []string {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
+		case *ast.CallExpr:
+			if text, ok := literal(firstOf(n.Args)); ok && called(n) == "report" {
+				found = append(found, text)
+			}
 		case *ast.KeyValueExpr:
 			key, ok := n.Key.(*ast.Ident)
 			if ok && key.Name == "Message" {
@@ -209,6 +214,14 @@ func messages(t *testing.T, file string) []string {
 		return true
 	})
 	return found
+}
+
+// firstOf is the first argument of a call, if there is one.
+func firstOf(arguments []ast.Expr) ast.Node {
+	if len(arguments) == 0 {
+		return nil
+	}
+	return arguments[0]
 }
 
 // literal is the value of a text in the source.
