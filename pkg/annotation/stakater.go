@@ -131,7 +131,7 @@ func (r *stakaterReading) trigger() Trigger {
 func (r *stakaterReading) without(kind reference.Kind, key, value string) {
 	if longerThan(value, 0) {
 		r.intent.Asked = true
-		r.report("annotation %q has no effect: this installation does not look at %ss (--resources-to-ignore)", key, kind)
+		r.report("annotation %q has no effect: this installation does not handle %ss (--resources-to-ignore)", key, kind)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestStakater(t *testing.T) {
 		"without secrets": {
 			reason: "The kind is not looked at; a list of it is reported.", dialect: annotation.Stakater{Without: []reference.Kind{reference.Secret}},
 			workload: map[string]string{autoKey: "true", sReloadKey: "x"}, tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")},
-			problems: []string{`annotation "` + sReloadKey + `" has no effect: this installation does not look at secrets (--resources-to-ignore)`},
+			problems: []string{`annotation "` + sReloadKey + `" has no effect: this installation does not handle secrets (--resources-to-ignore)`},
 		},
 	}
 	for name, tc := range tests {
@@ -246,7 +246,7 @@ func TestResolveTracksAtMostAThousandRefs(t *testing.T) {
 	intent, _ := annotation.Parse(src, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	intent, problems := annotation.Resolve(intent, objects, recorded{}, src.References)
 	assert.Len(t, intent.Tracked, reference.MaxTracked)
-	assert.Equal(t, []annotation.Problem{{Message: "2002 config objects are not tracked: a workload can track 1000; name fewer"}}, problems)
+	assert.Equal(t, []annotation.Problem{{Message: "2002 config objects are not tracked: a workload can track 1000; list fewer"}}, problems)
 	for _, ref := range []reference.Ref{secret("z-needed"), secret("z-listed"), secret("a-0997")} {
 		assert.Contains(t, intent.Tracked, ref, "what is needed or listed comes before what patterns match")
 	}

@@ -57,6 +57,6 @@ func TestStakaterFlags(t *testing.T) {
 	require.NoError(t, flags.Parse([]string{"--ignore-annotation=a b", "--resources-to-ignore=pods", "--resource-label-selector=a=b=c"}))
 	_, err := flags.Complete(in("tools"))
 	require.ErrorContains(t, err, `--ignore-annotation: "a b" is no name of an annotation`)
-	require.ErrorContains(t, err, `--resource-label-selector: "a=b=c" is no label selector`)
+	require.ErrorContains(t, err, `--resource-label-selector: "a=b=c" is not a label selector`)
 	require.ErrorContains(t, err, `--resources-to-ignore: "pods": want configmaps or secrets`)
 }
