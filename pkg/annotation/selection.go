@@ -57,7 +57,7 @@ func (Unlisted) Matching(reference.Kind, *pattern.Pattern) []string { return nil
 
 // Recorded is what a workload's valid Record has; record.Record is one.
 type Recorded interface {
-	// Has tells whether there is an item for a Ref.
+	// Has reports whether there is an item for a Ref.
 	Has(ref reference.Ref) bool
 	// Refs returns the Refs with an item, in any order; nil where the Record keeps no names.
 	Refs() []reference.Ref

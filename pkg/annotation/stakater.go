@@ -37,7 +37,7 @@ func (s Stakater) Traits(objectLabels, annotations map[string]string) Traits {
 	}
 }
 
-// LooksAt tells whether a label of config objects matters.
+// LooksAt reports whether a label of config objects matters.
 func (s Stakater) LooksAt(label string) bool {
 	if s.Selector == nil {
 		return false

@@ -41,14 +41,14 @@ func NewStakaterKeys() StakaterKeys {
 	}
 }
 
-// Has tells whether an annotation of a workload or of a config object belongs to the dialect: caches keep those. Besides the
+// Has reports whether an annotation of a workload or of a config object belongs to the dialect: caches keep those. Besides the
 // keys these are all of Reloader's domain, since a misspelt one is reported.
 func (k StakaterKeys) Has(key string) bool {
 	return strings.Contains(key, stakaterDomain+"/") || key == k.Auto || key == k.Search || key == k.Match || key == k.Ignore ||
 		k.ConfigMap.has(key) || k.Secret.has(key)
 }
 
-// in tells whether one of some annotations belongs to the dialect.
+// in reports whether one of some annotations belongs to the dialect.
 func (k StakaterKeys) in(annotations map[string]string) bool {
 	for key := range annotations {
 		if k.Has(key) {

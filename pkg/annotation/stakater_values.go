@@ -20,7 +20,7 @@ const (
 	unknown
 )
 
-// asks tells whether an author wants something, if only in a way that cannot be read.
+// asks reports whether an author wants something, if only in a way that cannot be read.
 func asks(s setting) bool { return s == enabled || s == unknown }
 
 // boolean reads an annotation as Reloader does: 1, t, TRUE and the like are true.

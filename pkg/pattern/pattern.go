@@ -1,7 +1,7 @@
 // Package pattern matches names of config objects against regular expressions: a Pattern is one of them, a Cache compiles
 // each once, an Index knows which patterns of a namespace match which of its objects.
 //
-// It is one of the pure packages, beside reference. The expressions come from annotations, so from anybody who may write a
+// It is one of the pure packages, beside reference. The expressions come from annotations, so from every user who may write a
 // workload: their length and the size that they compile to are bounded, and RE2 bounds the time of a match.
 package pattern
 
@@ -32,7 +32,7 @@ type Pattern struct {
 	whole  *regexp.Regexp
 }
 
-// IsName tells whether a text has no metacharacters: it is a name, not an expression. A name with a dot is an expression.
+// IsName reports whether a text has no metacharacters: it is a name, not an expression. A name with a dot is an expression.
 func IsName(text string) bool { return regexp.QuoteMeta(text) == text }
 
 // Compile reads an expression. The error says in a bounded sentence fragment what is wrong: its syntax, its length, its
@@ -80,7 +80,7 @@ func (p *Pattern) String() string { return p.text }
 // Cost is about how many instructions the expression compiles to; each takes some 40 bytes of memory.
 func (p *Pattern) Cost() int { return p.cost }
 
-// Match tells whether the expression matches the whole name.
+// Match reports whether the expression matches the whole name.
 func (p *Pattern) Match(name string) bool {
 	return strings.HasPrefix(name, p.prefix) && p.whole.MatchString(name)
 }

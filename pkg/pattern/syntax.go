@@ -24,7 +24,7 @@ func cost(tree *syntax.Regexp) int {
 	return size
 }
 
-// possible tells whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
+// possible reports whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
 // looked for.
 func possible(tree *syntax.Regexp) bool {
 	switch tree.Op {
@@ -48,7 +48,7 @@ func possible(tree *syntax.Regexp) bool {
 	}
 }
 
-// overlapsNames tells whether one of the ranges, given by their bounds, has a character of names.
+// overlapsNames reports whether one of the ranges, given by their bounds, has a character of names.
 func overlapsNames(bounds []rune) bool {
 	for i := 0; i+1 < len(bounds); i += 2 {
 		for _, r := range [...][2]rune{{'a', 'z'}, {'0', '9'}, {'-', '.'}} {

@@ -7,7 +7,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Has tells whether something is recorded of a Ref.
+// Has reports whether something is recorded of a Ref.
 func (r Record) Has(ref reference.Ref) bool {
 	_, ok := r.Items([]reference.Ref{ref})[ref]
 	return ok

@@ -33,7 +33,7 @@ type records []record.Record
 
 var _ annotation.Recorded = records{}
 
-// Has tells whether one of them has an item for a Ref.
+// Has reports whether one of them has an item for a Ref.
 func (r records) Has(ref reference.Ref) bool {
 	return slices.ContainsFunc(r, func(one record.Record) bool { return one.Has(ref) })
 }
