@@ -82,10 +82,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
 	plan := stamp.Choose(request)
-	live := h.read(ctx, wr.namespace, plan.Reads, timeout)
-	if len(plan.Reads) > 0 && request.New.Unresolved != nil {
-		live.States, live.Err = nil, request.New.Unresolved
-	}
+	live := h.read(ctx, wr.namespace, plan.Reads, request.New.Unresolved, timeout)
 	result := plan.Apply(request, live)
 
 	d := decision{rule: string(result.Rule), result: result}
@@ -123,13 +120,17 @@ func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Marks)
 	return ops
 }
 
-// read gathers what a rule needs to know; nothing, for most requests.
-func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, timeout time.Duration) stamp.Live {
+// read gathers what a rule needs to know; nothing, for most requests. Where it is unresolved which objects the workload
+// tracks, their states are of no use.
+func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unresolved error, timeout time.Duration) stamp.Live {
 	live := stamp.Live{
 		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
 		Revision: h.options.Revision, ReloadMissingRequired: h.options.ReloadMissingRequired,
 	}
 	if len(refs) == 0 {
+		return live
+	}
+	if live.Err = unresolved; live.Err != nil {
 		return live
 	}
 	if live.Ring.Empty() {

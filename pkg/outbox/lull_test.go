@@ -45,7 +45,7 @@ func TestEventsDoNotWaitForALullWithoutEnd(t *testing.T) {
 			}
 		}
 		put(patience)
-		assert.Equal(t, n, len(a.created()), "those of half a minute are written at once")
+		assert.Len(t, a.created(), n, "those of half a minute are written at once")
 		put(patience + lull)
 		assert.Less(t, len(a.created()), n, "the next ones wait for a lull again")
 	})
