@@ -109,9 +109,9 @@ func TestStakater(t *testing.T) {
 				"reloader.stakater.com/match": "true", "reloader.stakater.com/rollout-strategy": "restart", "deployment.reloader.stakater.com/pause-period": "1m",
 			},
 			problems: []string{
-				`annotation "configmaps.reloader.stakater.com/reload" has no effect: it is called "` + cmReloadKey + `"`,
-				`annotation "reloader.stakater.com/Auto" has no effect: it is called "` + autoKey + `"`,
-				`annotation "secret.exclude.reloader.stakater.com/reload" has no effect: it is called "` + sExcludeKey + `"`,
+				`annotation "configmaps.reloader.stakater.com/reload" has no effect: use "` + cmReloadKey + `"`,
+				`annotation "reloader.stakater.com/Auto" has no effect: use "` + autoKey + `"`,
+				`annotation "secret.exclude.reloader.stakater.com/reload" has no effect: use "` + sExcludeKey + `"`,
 				`annotation "reloader.stakater.com/match" on a workload has no effect: put it on the ConfigMap or the Secret`,
 			},
 		},

@@ -114,7 +114,7 @@ func (r *stakaterReading) misspelt() {
 	reported := 0
 	for _, key := range others {
 		if right, ok := meant[foldedKey(key)]; ok && reported < maxMisspelt {
-			r.report("annotation %q has no effect: it is called %q", key, right)
+			r.report("annotation %q has no effect: use %q", key, right)
 			reported++
 		}
 	}
