@@ -17,9 +17,6 @@ K8S_OLDEST ?= 1.32
 export K8S_VERSION
 
 TEST_TIMEOUT ?= 40m
-# How many packages are tested at once. Suites wait a good part of their time, for gates and barriers, so one more than there
-# are processors; with many more they would starve each other, and repeat what is a matter of seconds.
-TEST_P ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
@@ -71,7 +68,7 @@ test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
-	go test -race -p $(TEST_P) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
+	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
@@ -83,7 +80,7 @@ test-unit: ## Run the unit tests of the program, without building Kubernetes
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
-	go test -count 1 -p $(TEST_P) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(LONGEST) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
+	go test -count 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(LONGEST) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
 
 .PHONY: bench
 bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded

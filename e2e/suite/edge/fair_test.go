@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // fleetOf creates Deployments that list configmap/app, and waits until they are known.
@@ -108,8 +110,19 @@ func (h *hangingWebhook) answer(ctx context.Context, _ *admissionv1.AdmissionReq
 	return ""
 }
 
-func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {
-	t.Parallel()
+// Not in parallel with the other tests of this package: seconds are compared.
+func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) { //nolint:paralleltest // see above
+	var late []string
+	poll.Steadily(t, func() bool {
+		late = restartedLate(t)
+		return len(late) == 0
+	})
+	assert.Empty(t, late, "workloads that were not restarted for longer than settle-max")
+}
+
+// restartedLate changes a ConfigMap all the time, and returns the workloads that were not restarted for too long meanwhile.
+func restartedLate(t *testing.T) (late []string) {
+	t.Helper()
 	s := stage(t)
 	all := fleetOf(s, 30)
 	const every, long, settleMax = 150 * time.Millisecond, 18 * time.Second, 5 * time.Second
@@ -122,14 +135,16 @@ func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {
 	}
 	end := time.Now()
 	for _, w := range all {
-		last := begin
-		for _, change := range s.Watcher.Changes(w) {
-			assert.Less(t, change.Time.Sub(last), settleMax+promptly, "%s: the time without a restart", w)
-			last = change.Time
+		changes := s.Watcher.Changes(w)
+		last, longest := begin, time.Duration(0)
+		for _, change := range changes {
+			longest, last = max(longest, change.Time.Sub(last)), change.Time
 		}
-		assert.Less(t, end.Sub(last), settleMax+promptly, "%s: the time without a restart", w)
-		assert.NotEmpty(t, s.Watcher.Changes(w))
+		if longest = max(longest, end.Sub(last)); longest > settleMax+promptly || len(changes) == 0 {
+			late = append(late, fmt.Sprintf("%s: %d restarts, %s without one", w.Name, len(changes), longest))
+		}
 	}
+	return late
 }
 
 // stripped shows that a writer who removes our Record again and again makes the loop wait, and is reported.
