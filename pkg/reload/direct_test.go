@@ -2,15 +2,23 @@ package reload
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -41,6 +49,82 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
 			result := l.actions.stamp(t.Context(), s, policy.Verdict{})
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
+		})
+	}
+}
+
+// stored is an API server with a Deployment whose recorded configuration is an old one. A webhook may change last-reload in
+// what is written.
+type stored struct {
+	client.Client
+	annotations map[string]string
+	webhook     func(lastReload string) string
+}
+
+func (c *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	u := object.(*unstructured.Unstructured)
+	u.SetNamespace("shop")
+	u.SetName("web")
+	u.SetAnnotations(c.annotations)
+	return unstructured.SetNestedMap(u.Object, map[string]any{}, "spec", "template", "spec")
+}
+
+func (c *stored) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(answer)
+	if err != nil {
+		return err
+	}
+	var operations []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := json.Unmarshal(body, &operations); err != nil {
+		return err
+	}
+	last := ""
+	for _, o := range operations {
+		if o.Op != "test" && strings.HasSuffix(o.Path, "~1last-reload") {
+			last = o.Value.(string)
+		}
+	}
+	answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": c.webhook(last)})
+	return nil
+}
+
+// A webhook that is back may undo a direct stamp, or make another: what is stored counts.
+func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
+	t.Parallel()
+	ring := ringOf(t, "a")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before, other := reloadAt(now.Add(-time.Hour), "before").String(), reloadAt(now, "other")
+	for name, tc := range map[string]struct {
+		webhook func(string) string
+		again   bool
+		note    string
+	}{
+		"no webhook":                 {func(written string) string { return written }, false, "stamped: configmap/app deleted"},
+		"a webhook undoes it":        {func(string) string { return before }, true, ""},
+		"a webhook stamps by itself": {func(string) string { return other.String() }, false, "stamped: configmap/app modified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			view := stampedView(t, ring)
+			c, out := &stored{webhook: tc.webhook, annotations: map[string]string{
+				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
+				annotation.DefaultPrefix + "config-record": view.Marks[stamp.Record],
+			}}, &sent{}
+			l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
+				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
+			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
+			l.leads.Begin(now.Add(-time.Minute))
+			result := l.actions.stamp(t.Context(), webOf(t).with(reloadAt(now.Add(-time.Hour), "before")), policy.Verdict{})
+			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
+			if tc.note == "" {
+				assert.Empty(t, out.messages, "there is no reload to report")
+				return
+			}
+			assert.Equal(t, []string{tc.note}, out.notes())
 		})
 	}
 }
