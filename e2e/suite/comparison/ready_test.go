@@ -40,9 +40,9 @@ func TestReadinessTellsWhatIsMissing(t *testing.T) {
 		certificate bool
 		missing     []string
 	}{
-		"NoCertificate":    {insider, false, []string{"certificate"}},
+		"NoCertificate":    {insider, false, []string{"certificate", "webhook"}}, // no handshake without it
 		"NoDigestKey":      {outsider, true, []string{"digest-key"}},
-		"NeitherOfBoth":    {outsider, false, []string{"certificate", "digest-key"}},
+		"NeitherOfBoth":    {outsider, false, []string{"certificate", "webhook", "digest-key"}},
 		"NothingIsMissing": {insider, true, nil},
 	}
 	for name, test := range tests {

@@ -111,7 +111,7 @@ func (h *hangingWebhook) answer(ctx context.Context, _ *admissionv1.AdmissionReq
 }
 
 // Not in parallel with the other tests of this package: seconds are compared.
-func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) { //nolint:paralleltest // see above
+func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {
 	var late []string
 	poll.Steadily(t, func() bool {
 		late = restartedLate(t)
