@@ -48,8 +48,8 @@ type Sizes struct {
 // Full are the sizes that the budgets are for.
 func Full() Sizes {
 	return Sizes{
-		Samples: 400, Block: 10,
-		Workloads: 300, Rounds: 15,
+		Samples: 300, Block: 10,
+		Workloads: 300, Rounds: 11,
 		WideWorkloads: 3000, WideRounds: 2,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
@@ -57,8 +57,8 @@ func Full() Sizes {
 		Looks: 20, Deployments: 10_000,
 		Huge: 100_000, HugeChanges: 20,
 		Rate: 200, Load: 5 * time.Second, Loads: 5,
-		Objects: 20_000, Syncs: 7,
-		BenchTime: "500ms", BenchTimes: 5,
+		Objects: 20_000, Syncs: 3,
+		BenchTime: "500ms", BenchTimes: 3,
 	}
 }
 
