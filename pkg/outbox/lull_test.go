@@ -51,6 +51,26 @@ func TestEventsDoNotWaitForALullWithoutEnd(t *testing.T) {
 	})
 }
 
+// Few messages of one subject may wait, so that a workload that reloads again and again loses none by waiting.
+func TestSecondMessageOfASubjectEndsTheWait(t *testing.T) {
+	t.Parallel()
+	r, a := &results{}, &api{}
+	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		for n := range 10 * perSubject {
+			m := r.of(message("shop", fmt.Sprint(n)))
+			m.Subject = "cart"
+			o.Put(m)
+			pass(lull / 5)
+		}
+		pass(lull)
+		assert.Len(t, a.created(), 10*perSubject)
+		for n := range 10 * perSubject {
+			assert.Equal(t, Created, r.get(fmt.Sprint(n)))
+		}
+	})
+}
+
 // Retries, which have waited before, wait for no lull.
 func TestRetriesDoNotWaitForALull(t *testing.T) {
 	t.Parallel()

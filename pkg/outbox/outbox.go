@@ -90,7 +90,18 @@ func (o *Outbox) put(m Message) (dropped *item) {
 	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
 	o.waiting++
 	o.schedule(i, now)
+	if len(o.subjects[m.Subject]) > 1 {
+		o.release(m.Event.Namespace, now)
+	}
 	return dropped
+}
+
+// release ends the wait for a lull in a namespace: a subject of which several messages wait has no place for many more.
+func (o *Outbox) release(namespace string, now time.Time) {
+	if l := o.lanes[namespace]; l != nil {
+		l.patient = now
+		o.queue(l, now)
+	}
 }
 
 // makeRoom removes the oldest message without a Topic where a subject has too many.
