@@ -11,7 +11,7 @@ import (
 )
 
 // decodeObject reads one version of a workload; nil if there is none. Numbers keep their precision, and fields that
-// nobody knows are kept as they are.
+// this program does not know are kept as they are.
 func decodeObject(kind workload.Kind, raw []byte) (*workload.Object, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return nil, nil //nolint:nilnil // absent is an answer

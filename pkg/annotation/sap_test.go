@@ -202,7 +202,7 @@ func assertBounded(t *testing.T, problems []annotation.Problem) {
 	}
 }
 
-// FuzzSAP: the lists come from anybody who may write a workload.
+// FuzzSAP: the lists come from every user who may write a workload.
 func FuzzSAP(f *testing.F) {
 	f.Add("my-configmap", "my-secret,my-other-secret")
 	f.Add(" a, b\t,\n c ", ",,a,,")

@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// FuzzStakater: the annotations come from anybody who may write a workload.
+// FuzzStakater: the annotations come from every user who may write a workload.
 func FuzzStakater(f *testing.F) {
 	f.Add("app-.*,db", "true", "false", "true", "app-1")
 	f.Add("a{1,3}, (?i)APP ,,a(", "yes", "", "True", "a.*")

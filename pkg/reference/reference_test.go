@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		"white space":   {reason: "Trimming is for the parser of lists.", text: "configmap/ foo", err: "' ' at position 1"},
 		"separator":     {reason: "Texts of Records are split at commas.", text: "configmap/a,secret/b", err: "',' at position 2"},
 		"control":       {reason: "Control characters do not reach logs as they are.", text: "configmap/a\x1b[2J", err: `'\x1b' at position 2`},
-		"invalid utf-8": {reason: "Annotations come from anybody.", text: "configmap/a\xffb", err: "an unreadable character at position 2"},
+		"invalid utf-8": {reason: "Users write annotations.", text: "configmap/a\xffb", err: "an unreadable character at position 2"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func TestOneReplicaDownWebhookStillAnswers(t *testing.T) {
 
 	require.NoError(t, shared.StopAll(s.Patiently()))
 	w := s.Deployment("nobody-there", fixture.Uses{ConfigMaps: []string{"app"}})
-	assert.Empty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "nobody is there to stamp it, and it was created all the same")
+	assert.Empty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "no webhook stamps it, and it was created all the same")
 	policies(t, s)
 	require.NoError(t, shared.StartAll(s.Patiently()))
 	s.AwaitKnown(w)

@@ -48,7 +48,7 @@ func TestDirectMode(t *testing.T) {
 	once(s, workloads, 4, "it is looked after as before")
 	for _, w := range workloads {
 		s.AwaitEvent(w, "Reloaded", "configmap/app modified")
-		assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: there is nobody to poke", w)
+		assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: there is no webhook to ask", w)
 	}
 	stripped(t, in)
 	nothingDenied(t, in)

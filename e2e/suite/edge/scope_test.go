@@ -84,7 +84,7 @@ func TestScopeOfObjectSelector(t *testing.T) {
 }
 
 // The labels by which a user takes a workload out, on the shared installation. SAP's webhook leaves such workloads out, but
-// its loop writes its dummy annotation all the same, which nobody takes away.
+// its loop writes its dummy annotation all the same, which no webhook removes.
 func TestScopeOfLabels(t *testing.T) {
 	t.Parallel()
 	for _, label := range []string{"ignored", "disabled"} {

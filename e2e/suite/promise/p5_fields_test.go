@@ -26,7 +26,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
-// A kind that nobody compiled in, with a pod template full of fields that no library knows. SAP's webhook decodes a workload
+// A kind that is not compiled in, with a pod template full of fields that no library knows. SAP's webhook decodes a workload
 // into the type of its library and computes its patch from what that type gives back: fields newer than the library are
 // removed from the user's workload.
 func TestP5UnknownFieldsOfAnUnknownKindSurviveEveryReload(t *testing.T) {

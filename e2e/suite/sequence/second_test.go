@@ -15,7 +15,7 @@ import (
 )
 
 // Another mutating webhook, which the API server calls after ours, touches every workload; so ours is called again, with
-// its own patch already in the object, and must not take that for somebody's edit.
+// its own patch already in the object, and must not take that for a user's edit.
 func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)

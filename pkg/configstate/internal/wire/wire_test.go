@@ -86,8 +86,8 @@ func TestMetaOf(t *testing.T) {
 		assert.Equal(t, want("db"), meta)
 		meta, err = wire.MetaOf(message, wire.Keep{})
 		require.NoError(t, err)
-		assert.Nil(t, meta.Annotations, "nobody asked for any")
-		assert.Nil(t, meta.Labels, "nobody asked for any")
+		assert.Nil(t, meta.Annotations, "they were not asked for")
+		assert.Nil(t, meta.Labels, "they were not asked for")
 	}
 }
 
