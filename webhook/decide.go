@@ -87,7 +87,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 
 	d := decision{rule: string(result.Rule), result: result}
 	if result.Reject == nil {
-		d.ops = h.operations(request, wr, result.Marks)
+		d.ops = h.operations(request, wr, result.Managed)
 	}
 	d.outcome = outcome(result, live.Err, len(d.ops))
 	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
@@ -112,9 +112,9 @@ func (h *Handler) outside(namespace string) bool {
 }
 
 // operations returns the patch that makes the marks. A request for a reload that is purged leaves no owner of its field.
-func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Marks) []jsonpatch.Operation {
+func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Managed) []jsonpatch.Operation {
 	ops := stamp.Operations(wr.current, h.options.Reader.Keys, marks)
-	if _, asked := request.New.Marks[stamp.Dummy]; asked {
+	if _, asked := request.New.Managed[stamp.Dummy]; asked {
 		ops = append(ops, disown(wr.current.Raw, h.options.Reader.Keys.ConfigHash)...)
 	}
 	return ops

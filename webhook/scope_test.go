@@ -19,7 +19,7 @@ func TestScopeIsJudgedOnTheNewObject(t *testing.T) {
 	selected := func(o *webhook.Options) {
 		o.Scope = scope.Scope{ObjectSelector: labels.Set{"app": "cart"}.AsSelector()}
 	}
-	forgotten := fixture(t, "put-without-marks/request.yaml")
+	forgotten := fixture(t, "put-without-our-annotations/request.yaml")
 	leaving := bytes.Replace(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`), 1)
 	outside := bytes.ReplaceAll(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`))
 	entering := bytes.Replace(outside, []byte(`"labels":{"app":"other"}`), []byte(`"labels":{"app":"cart"}`), 1)
@@ -28,9 +28,9 @@ func TestScopeIsJudgedOnTheNewObject(t *testing.T) {
 		rule  string
 		marks int
 	}{
-		"stays inside":  {forgotten, "marks-forgotten", 2},
+		"stays inside":  {forgotten, "annotations-missing", 2},
 		"leaves":        {leaving, "", 0},
-		"enters":        {entering, "marks-forgotten", 2},
+		"enters":        {entering, "annotations-missing", 2},
 		"stays outside": {outside, "", 0},
 	}
 	for name, tt := range tests {

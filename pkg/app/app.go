@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -30,7 +30,7 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 	}
 	watches := &watchhealth.Monitor{}
 	config.Wrap(watches.Wrap)
-	b := builder{watches: watches, options: o, version: version, host: host, config: config, log: log, kinds: live.NewKinds(o.Selection.Kinds)}
+	b := builder{watches: watches, options: o, version: version, host: host, config: config, log: log, kinds: refresh.NewKinds(o.Selection.Kinds)}
 	b.registry, b.gatherer = host.metrics()
 	life, err := b.build()
 	if err != nil {
@@ -50,7 +50,7 @@ type builder struct {
 	log      logr.Logger
 	registry *prometheus.Registry
 	gatherer prometheus.Gatherer
-	kinds    *live.Kinds
+	kinds    *refresh.Kinds
 	watches  *watchhealth.Monitor
 
 	keys       *keyring.Keyring
@@ -64,8 +64,8 @@ type builder struct {
 	serving    []starter
 	conditions []condition
 	// applier and configuration are nil without a structured configuration.
-	applier       *live.Applier
-	configuration live.Source
+	applier       *refresh.Applier
+	configuration refresh.Source
 }
 
 func (b *builder) build() (*lifecycle, error) {

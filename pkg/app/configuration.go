@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
@@ -24,14 +24,14 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 		return fmt.Errorf("make a client for the configuration: %w", err)
 	}
 	log := b.log.WithName("configuration").WithValues("config", location.String())
-	b.applier = live.NewApplier(live.ApplierOptions{
+	b.applier = refresh.NewApplier(refresh.ApplierOptions{
 		Kinds:    b.kinds,
 		Flags:    b.options.Selection.Kinds,
 		Recorder: mgr.GetEventRecorder("pod-reloader"),
 		Metrics:  b.registry,
 		Log:      log,
 	})
-	if b.configuration, err = live.NewSource(live.SourceOptions{
+	if b.configuration, err = refresh.NewSource(refresh.SourceOptions{
 		Location: location, Client: client, Pod: podReference(b.options.Pod), Offer: b.applier.Offer, Log: log,
 	}); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -56,7 +56,7 @@ func (q question) kind(ctx context.Context, config *rest.Config) (kind workload.
 	if err != nil {
 		return workload.Kind{}, nil, err
 	}
-	found, problem := live.Read(ctx, q.selection.Configuration, client)
+	found, problem := refresh.Read(ctx, q.selection.Configuration, client)
 	kind, err = q.target.in(q.selection.Kinds.Override(found.WorkloadKinds...))
 	if err != nil {
 		return workload.Kind{}, nil, errors.Join(problem, err)

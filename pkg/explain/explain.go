@@ -112,7 +112,7 @@ func Explain(in Input) Report {
 		Namespace:     in.Object.Namespace(),
 		Name:          in.Object.Name(),
 		Pending:       in.Object.Pending(),
-		ConfigHash:    in.View.Marks[stamp.Hash],
+		ConfigHash:    in.View.Managed[stamp.Hash],
 		Configuration: []Row{},
 		LastReload:    lastReload(in),
 		Problems:      problems(in),
@@ -124,7 +124,7 @@ func Explain(in Input) Report {
 		r.Blind = &blind
 	}
 	decision := policy.Input{
-		Namespace: in.Object.Namespace(), Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Marks.Known(), Current: in.States, Ring: in.Ring,
+		Namespace: in.Object.Namespace(), Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Managed.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,
 	}
 	verdict := policy.Assess(decision).Verdict
@@ -181,7 +181,7 @@ const unknown = "unknown"
 
 // withoutKey compares one Ref by what can be seen without a digest key: whether the object is there, and in which version.
 func withoutKey(in Input, ref reference.Ref) string {
-	known, state := in.View.Marks.Known(), in.States[ref]
+	known, state := in.View.Managed.Known(), in.States[ref]
 	item, ok := known.Record.Items(in.View.Intent.Refs())[ref]
 	switch {
 	case known.Hash != "", known.Newer:
@@ -252,7 +252,7 @@ func stateText(in Input, decision policy.Input, ref reference.Ref) string {
 }
 
 func lastReload(in Input) *LastReload {
-	last, ok := in.View.Marks.LastReload(in.Now)
+	last, ok := in.View.Managed.LastReload(in.Now)
 	if !ok {
 		return nil
 	}
@@ -288,10 +288,10 @@ func problems(in Input) []string {
 	for _, p := range in.Problems {
 		found = append(found, p.Message)
 	}
-	if _, stored := in.View.Marks[stamp.Dummy]; stored {
+	if _, stored := in.View.Managed[stamp.Dummy]; stored {
 		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request; check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))
 	}
-	if text, ok := in.View.Marks[stamp.Record]; ok {
+	if text, ok := in.View.Managed[stamp.Record]; ok {
 		if _, err := record.Parse(text); err != nil {
 			found = append(found, err.Error()+"; only the config-hash is compared")
 		}

@@ -108,7 +108,7 @@ func (l *Limit[K]) Enter(name string, key K, class Class) bool {
 	}
 	switch {
 	case it.holds:
-	case !known && it.of.idle() && l.room(it.of):
+	case !known && it.of.idle() && l.hasCapacity(it.of):
 		l.take(it)
 	case !known:
 		l.arrivals++
@@ -220,7 +220,7 @@ func (l *Limit[K]) choose() *item[K] {
 	var best *item[K]
 	for turn := l.turns.Front(); turn != nil; turn = turn.Next() {
 		n := turn.Value.(*namespace[K])
-		if !l.room(n) {
+		if !l.hasCapacity(n) {
 			continue
 		}
 		it := n.next(longest)
@@ -232,8 +232,8 @@ func (l *Limit[K]) choose() *item[K] {
 	return best
 }
 
-// room reports whether there is a slot for a namespace.
-func (l *Limit[K]) room(n *namespace[K]) bool {
+// hasCapacity reports whether there is a slot for a namespace.
+func (l *Limit[K]) hasCapacity(n *namespace[K]) bool {
 	return l.inFlight < l.options.Total && n.inFlight < n.slots && (!n.slow || l.slow < l.options.Slow)
 }
 

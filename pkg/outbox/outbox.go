@@ -83,7 +83,7 @@ func (o *Outbox) put(m Message) (dropped *item) {
 			}
 		}
 	} else {
-		dropped = o.makeRoom(waiting)
+		dropped = o.dropOldest(waiting)
 	}
 	o.order++
 	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
@@ -104,8 +104,8 @@ func (o *Outbox) release(namespace string, now time.Time) {
 	}
 }
 
-// makeRoom removes the oldest message without a Topic where a subject has too many.
-func (o *Outbox) makeRoom(waiting []*item) *item {
+// dropOldest removes the oldest message without a Topic where a subject has too many.
+func (o *Outbox) dropOldest(waiting []*item) *item {
 	var oldest *item
 	count := 0
 	for _, i := range waiting {

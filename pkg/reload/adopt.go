@@ -14,12 +14,12 @@ import (
 
 // adopt writes the Record: what is there now is what the pods have.
 func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) reconcile.Result {
-	hash := s.view.Marks[stamp.Hash]
+	hash := s.view.Managed[stamp.Hash]
 	rec, err := found.Adopt(in, hash)
 	if err != nil {
 		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
 	}
-	text, fits := rec.Text(s.view.RecordRoom())
+	text, fits := rec.Text(s.view.RecordBudget())
 	a.events.warn(s, reasonNoRoom, noRoom(fits))
 	if !fits {
 		return a.purge(ctx, s) // the hash alone is compared, at the price of reads
@@ -37,7 +37,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state or has another digest key")})
 	}
-	a.state.contests.Wrote(s.key, s.view.Marks[stamp.Record], a.now())
+	a.state.contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
 	a.state.takeovers.Done(s.key, found.Verdict.Foreign)
 	a.metrics.adopted(s.object.Kind)
 	a.problems.reportLostKey(s, found.Verdict)
@@ -47,7 +47,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 
 // purge removes a dummy that was stored while no webhook answered, and closes the treatment: no request waits for it any more.
 func (a *actions) purge(ctx context.Context, s subject) reconcile.Result {
-	if _, stored := s.view.Marks[stamp.Dummy]; !stored {
+	if _, stored := s.view.Managed[stamp.Dummy]; !stored {
 		return a.closing.inOrder(s)
 	}
 	if !a.writer.mayWrite(s, inflight.Background) {

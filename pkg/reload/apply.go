@@ -82,7 +82,7 @@ func (s subject) reportedBefore(r poke.Request, answer record.LastReload) bool {
 	if r.Generation != 0 || r.Digest != digest.Live {
 		return false
 	}
-	last, err := record.ParseLastReload(s.view.Marks[stamp.LastReload])
+	last, err := record.ParseLastReload(s.view.Managed[stamp.LastReload])
 	return err == nil && last.Time.Equal(answer.Time) && last.Hash == answer.Hash
 }
 

@@ -64,7 +64,7 @@ func stampedView(t *testing.T, ring digest.Ring) stamp.View {
 	t.Helper()
 	view := viewOf(t)
 	newest, _ := ring.Newest()
-	view.Marks[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
+	view.Managed[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
 	return view
 }
 
@@ -76,8 +76,8 @@ func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 	result, err := played(stampedView(t, ring), stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
 	assert.True(t, result.Stamped)
-	assert.NotEmpty(t, result.Marks[stamp.Hash])
-	assert.NotContains(t, result.Marks, stamp.Dummy)
+	assert.NotEmpty(t, result.Managed[stamp.Hash])
+	assert.NotContains(t, result.Managed, stamp.Dummy)
 }
 
 func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
@@ -95,7 +95,7 @@ func TestDirectWriteThatHasNoRoomFailsAloud(t *testing.T) {
 	t.Parallel()
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
 	view := stampedView(t, ringOf(t, "a"))
-	view.TemplateRoom = 10
+	view.TemplateBudget = 10
 	_, err := played(view, stamp.Live{States: states, Ring: ringOf(t, "a"), Namespace: "shop", Now: time.Now()})
 	require.Error(t, err, "a reload that cannot be made is no reload that is done")
 }
@@ -119,7 +119,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			view := stampedView(t, ringOf(t, "a"))
-			view.TemplateRoom = tc.room
+			view.TemplateBudget = tc.room
 			s := subject{key: Key{Name: "web"}, view: view}
 			l := newLoop(cluster{}, Options{})
 			for range tc.failed {
@@ -138,7 +138,7 @@ func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
 	before := record.LastReload{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Hash: "abc", Cause: record.CauseConfigChange}
 	again, other := before, before
 	again.Time, other.Hash = again.Time.Add(time.Second), "def"
-	s := subject{view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
+	s := subject{view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
 	live := poke.Request{Digest: digest.Live}
 	assert.True(t, s.reportedBefore(live, before), "nothing was reloaded")
 	assert.False(t, s.reportedBefore(live, again))
@@ -199,7 +199,7 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
-	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
+	s := subject{key: Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
 	l.state.reports.See(s.key, last.String(), now)
 	wait, gate := l.pacing.gates.wait(l.pacing.input(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")

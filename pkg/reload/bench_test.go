@@ -32,7 +32,7 @@ func BenchmarkReload(b *testing.B) {
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	}})
-	view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app-000=-"}
+	view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app-000=-"}
 	l := newLoop(cluster{
 		client: &refusing{}, events: &sent{}, Dependencies: Dependencies{Store: &observing{blind{states: states}}, Keys: &fakeKeys{ring: ring}},
 	}, Options{Webhook: true})

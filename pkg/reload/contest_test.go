@@ -80,7 +80,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out := &sent{}
 	l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
-	s := subject{key: Key{Name: "web"}, view: stamp.View{Marks: stamp.Marks{}}}
+	s := subject{key: Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{}}}
 	for range 6 {
 		l.contested(t.Context(), s)
 		l.state.contests.Wrote(s.key, "", now)
@@ -95,10 +95,10 @@ func TestRefractoryTimeCountsFromAReloadWhoseMarkIsGone(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	old := record.LastReload{Time: now.Add(-time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
-	for name, marks := range map[string]stamp.Marks{
+	for name, marks := range map[string]stamp.Managed{
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
 	} {
-		s := subject{key: Key{Name: name}, view: stamp.View{Marks: marks}}
+		s := subject{key: Key{Name: name}, view: stamp.View{Managed: marks}}
 		wait, _ := l.pacing.gates.wait(l.pacing.input(s))
 		assert.Zero(t, wait, name)
 		l.state.writes.Stamped(s.key, 3, now.Add(-time.Second))

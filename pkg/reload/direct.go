@@ -37,7 +37,7 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if err != nil {
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err, soon: true})
 	}
-	ops := stamp.Operations(o, a.annotations, result.Marks)
+	ops := stamp.Operations(o, a.annotations, result.Managed)
 	if len(ops) == 0 {
 		return a.closing.inOrder(s)
 	}
@@ -49,14 +49,14 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if err != nil {
 		return a.closing.retry(ctx, s, failedPin("ReloadFailed", err))
 	}
-	a.state.contests.Wrote(s.key, view.Marks[stamp.Record], a.now())
+	a.state.contests.Wrote(s.key, view.Managed[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.object.Kind)
 	if !result.Stamped {
 		a.state.writes.Wrote(s.key, answer.Generation, a.now())
 		return a.closing.inOrder(s)
 	}
 	stored := answer.Annotations[a.annotations.LastReload]
-	if stored == view.Marks[stamp.LastReload] && stored != result.Marks[stamp.LastReload] {
+	if stored == view.Managed[stamp.LastReload] && stored != result.Managed[stamp.LastReload] {
 		// The webhook is back, and could not read what the stamp was made from.
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")})
 	}
@@ -81,8 +81,8 @@ func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
 // pokeRequest returns the admission request that a poke of the stored workload would be.
 func pokeRequest(stored stamp.View) stamp.Request {
 	before, after := stored, stored
-	before.Marks = stored.Marks.Without(stamp.Dummy)
-	after.Marks = maps.Clone(before.Marks)
-	after.Marks[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
+	before.Managed = stored.Managed.Without(stamp.Dummy)
+	after.Managed = maps.Clone(before.Managed)
+	after.Managed[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
 	return stamp.Request{Old: before, New: after}
 }

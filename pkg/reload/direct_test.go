@@ -112,7 +112,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 			view := stampedView(t, ring)
 			c, out := &stored{webhook: tc.webhook, annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
-				annotation.DefaultPrefix + "config-record": view.Marks[stamp.Record],
+				annotation.DefaultPrefix + "config-record": view.Managed[stamp.Record],
 			}}, &sent{}
 			l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
 				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},

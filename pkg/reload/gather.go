@@ -45,7 +45,7 @@ func (g gatherer) input(s subject) policy.Input {
 		Intent:                s.view.Intent,
 		Refs:                  refs,
 		Required:              s.view.Required,
-		Known:                 s.view.Marks.Known(),
+		Known:                 s.view.Managed.Known(),
 		Current:               g.store.Observe(s.key.Namespace, refs),
 		Ring:                  g.keys.Ring(),
 		ReloadMissingRequired: g.opts.ReloadMissingRequired,

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -40,7 +40,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 		})}
 	}
 	l := leading(t, with, Options{})
-	follow(t, l, live.NewKinds(kinds))
+	follow(t, l, refresh.NewKinds(kinds))
 	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	l.tracking.index.Set(key, []reference.Ref{app})
 

@@ -51,7 +51,7 @@ func (p pacing) restless(s subject) bool { return p.gates.restless(p.input(s)) }
 func (p pacing) input(s subject) gateInput {
 	now := p.now()
 	in := gateInput{now: now, unacted: s.events.unacted, lastEvent: s.events.last}
-	if last, ok := s.view.Marks.LastReload(now); ok {
+	if last, ok := s.view.Managed.LastReload(now); ok {
 		in.lastReload = last.Time
 		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
 		if seen := p.state.reports.Seen(s.key); !seen.IsZero() && seen.Before(last.Time) {

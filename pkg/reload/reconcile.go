@@ -139,7 +139,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) 
 
 // contested returns how long to wait because another writer undoes what the loop writes, and reports it.
 func (l *loop) contested(ctx context.Context, s subject) time.Duration {
-	wait := l.state.contests.Wait(s.key, s.view.Marks[stamp.Record], l.now())
+	wait := l.state.contests.Wait(s.key, s.view.Managed[stamp.Record], l.now())
 	if wait > 0 {
 		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.key, "after", wait)
 		l.events.warn(s, reasonContested, contestedText)

@@ -24,10 +24,10 @@ const reportedFor = 50 * time.Minute
 // is read whether it belongs to the present template or not: what it names has happened. Only where the template has no stamp
 // at all, nothing has: it was not stored, and reportLostStamp reports that.
 func (r *reporter) emitReloads(s subject) {
-	if s.view.Marks[stamp.Hash] == "" {
+	if s.view.Managed[stamp.Hash] == "" {
 		return
 	}
-	text := s.view.Marks[stamp.LastReload]
+	text := s.view.Managed[stamp.LastReload]
 	if !r.state.reports.See(s.key, text, r.now()) {
 		return
 	}
@@ -63,7 +63,7 @@ func (r *reporter) emitAll(s subject, last record.LastReload) bool {
 // emitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
 // first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
 func (r *reporter) emitOwn(s subject, last record.LastReload) {
-	if last.Time.IsZero() || s.view.Marks[stamp.Hash] == "" {
+	if last.Time.IsZero() || s.view.Managed[stamp.Hash] == "" {
 		return // without a time, the annotations leave no room for last-reload
 	}
 	r.emit(s, last, emission{fresh: true, last: true})

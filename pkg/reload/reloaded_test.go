@@ -26,7 +26,7 @@ func reloadAt(at time.Time, hash string) record.LastReload {
 
 // with returns a workload whose last-reload annotation is this one.
 func (s subject) with(last record.LastReload) subject {
-	s.view.Marks = stamp.Marks{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
+	s.view.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 	return s
 }
 
@@ -153,7 +153,7 @@ func TestFirstStampIsReportedWhereItIsStored(t *testing.T) {
 	l.events.emitOwn(s, last)
 	assert.Empty(t, out.messages)
 	dropped := s.with(last)
-	delete(dropped.view.Marks, stamp.Hash)
+	delete(dropped.view.Managed, stamp.Hash)
 	l.events.emitReloads(dropped)
 	assert.Empty(t, out.messages)
 	l.events.emitReloads(s.with(last))
@@ -166,7 +166,7 @@ func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	since := now.Add(-time.Minute)
 	l.leads.Begin(since)
 	s := webOf(t)
-	s.view.Marks = stamp.Marks{stamp.Hash: "0"}
+	s.view.Managed = stamp.Managed{stamp.Hash: "0"}
 	one := reloadAt(now.Add(-3*time.Hour), "1")
 	two := reloadAt(now.Add(-time.Second), "2").After(one)
 	l.events.emitOwn(s, one)
@@ -195,7 +195,7 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	t.Parallel()
 	l, out, _ := emitter()
 	s := webOf(t)
-	s.view.Marks = stamp.Marks{stamp.Hash: "x", stamp.LastReload: "{"}
+	s.view.Managed = stamp.Managed{stamp.Hash: "x", stamp.LastReload: "{"}
 	l.events.emitReloads(s)
 	assert.Empty(t, out.messages)
 	assert.False(t, l.state.reports.See(s.key, "{", l.now()))

@@ -66,7 +66,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 				client: w, events: &sent{}, Dependencies: Dependencies{Store: &tc.store, Keys: &fakeKeys{ring: ring}},
 			}, Options{Webhook: true})
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
-			s.view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
+			s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 			result := l.treat(t.Context(), s)
 			assert.Equal(t, 1, tc.store.reads)
 			assert.Equal(t, tc.writes, w.writes)

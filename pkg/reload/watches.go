@@ -7,7 +7,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// Kinds are the kinds of workloads to look after; live.Kinds are some.
+// Kinds are the kinds of workloads to look after; refresh.Kinds are some.
 type Kinds interface {
 	// Follow calls join for every kind there is and for each that comes, leave for each that goes; never two at once. A
 	// kind whose pod template moves goes and comes.

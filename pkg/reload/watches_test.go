@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -85,7 +85,7 @@ func newWatching() *watching {
 	return &watching{attached: make(chan changed, 10), watched: map[string]bool{}}
 }
 
-func follow(t *testing.T, l *loop, kinds *live.Kinds) {
+func follow(t *testing.T, l *loop, kinds *refresh.Kinds) {
 	t.Helper()
 	kinds.Follow(func(kind workload.Kind) { l.tracking.join(t.Context(), kind) }, l.tracking.leave)
 }
@@ -95,7 +95,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	c := newWatching()
 	l := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
 	builtin := workload.NewKinds(workload.Builtin()...)
-	kinds := live.NewKinds(builtin)
+	kinds := refresh.NewKinds(builtin)
 	follow(t, l, kinds)
 	for range 4 {
 		<-c.attached
@@ -142,7 +142,7 @@ func TestTemplateThatMoves(t *testing.T) {
 	c := newWatching()
 	l := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
 	before, after := fleet(t, "spec.template"), fleet(t, "spec.pods")
-	kinds := live.NewKinds(workload.NewKinds(before))
+	kinds := refresh.NewKinds(workload.NewKinds(before))
 	follow(t, l, kinds)
 	old := <-c.attached
 	key := Key{Kind: before.ID(), Namespace: "shop", Name: "web"}

@@ -46,7 +46,7 @@ func dueLoop(t *testing.T, c client.Client, opts Options) (*loop, subject) {
 		Store: &blind{states: map[reference.Ref]digest.State{app: content}}, Keys: &fakeKeys{ring: ring},
 	}}, opts)
 	s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
-	s.view.Marks = stamp.Marks{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
+	s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 	s.object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
 	return l, s
 }

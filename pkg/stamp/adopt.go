@@ -4,7 +4,7 @@ import "github.com/pod-reloader/pod-reloader/pkg/policy"
 
 // somethingUnknown (rule 7) fits a workload of which not all is known: at first sight nothing is.
 func somethingUnknown(req Request) bool {
-	return len(req.Old.Marks.Known().Unknown(req.tracked())) > 0
+	return len(req.Old.Managed.Known().Unknown(req.tracked())) > 0
 }
 
 // adopt takes the current state of what is unknown as known: nothing restarts.
@@ -13,13 +13,13 @@ func adopt(d *draft) bool {
 	return true
 }
 
-// adoptCurrent adopts into the Record what the decided marks leave unknown. A Record under a lost key is left to the loop,
-// which adopts it once for a key, so that two installations do not fight over a workload.
+// adoptCurrent adopts into the Record what the decided managed annotations leave unknown. A Record under a lost key is
+// left to the loop, which adopts it once for a key, so that two installations do not fight over a workload.
 func (d *draft) adoptCurrent() {
 	if d.fresh == nil {
 		return
 	}
-	known := d.Marks.Known()
+	known := d.Managed.Known()
 	if a := d.assess(known); a.Verdict.Foreign == "" {
 		d.record(known, a)
 	}
@@ -27,7 +27,7 @@ func (d *draft) adoptCurrent() {
 
 // adoptAll is adoptCurrent under a lost key, too.
 func (d *draft) adoptAll() {
-	known := d.Marks.Known()
+	known := d.Managed.Known()
 	d.record(known, d.assess(known))
 }
 
@@ -36,7 +36,7 @@ func (d *draft) record(known policy.Known, a policy.Assessment) {
 	if len(a.Verdict.Adopt) == 0 {
 		return
 	}
-	if rec, err := a.Adopt(d.input(known), d.Marks[Hash]); err == nil {
-		d.putRecord(d.Marks, rec)
+	if rec, err := a.Adopt(d.input(known), d.Managed[Hash]); err == nil {
+		d.putRecord(d.Managed, rec)
 	}
 }

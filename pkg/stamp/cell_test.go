@@ -35,22 +35,23 @@ type revision struct {
 	alive   bool
 	started [2]int
 	// copied are the annotations of the Deployment that its controller has copied to the ReplicaSet.
-	copied Marks
+	copied Managed
 	// listed is what was listed when it was the current one.
 	listed [2]bool
 	// over is what its hash is over: a list that is edited while no webhook answers does not change the hash.
 	over [2]bool
 	// beyond says that no promise is made about a way back to it.
 	beyond bool
-	// doubtful says that a write that no webhook has judged left marks that do not say what its pods were started with.
+	// doubtful says that a write that no webhook has judged left managed annotations that do not say what its pods were
+	// started with.
 	doubtful bool
 }
 
 // excused says that no promise is made about the pods of the revision.
 func (r revision) excused() bool { return r.beyond || r.doubtful }
 
-// cell is a small world: one workload and its config objects, with the webhook, the loop, and the pods. It is a value that
-// is copied, never changed by a copy. It plays the API server at the level of Requests.
+// cell is a small world: one workload and its config objects, with the webhook, the loop, and the pods. It is a value
+// that is copied, never changed by a copy. It plays the API server at the level of Requests.
 type cell struct {
 	// deployment says that rollout undo brings the annotations, and that writes of annotations raise the generation.
 	deployment bool
@@ -63,7 +64,7 @@ type cell struct {
 	image      int
 	listed     [2]bool
 	ignored    bool
-	marks      Marks
+	managed    Managed
 	generation int64
 	now        int64
 	// other says that a second mutating webhook touches every write, so that ours is called again.
@@ -79,7 +80,8 @@ type cell struct {
 	broken string
 }
 
-// rings are the digest keys as they may be in turn: a rotation goes from the first to the second, the third has lost both.
+// rings are the digest keys as they may be in turn: a rotation goes from the first to the second, the third has lost
+// both.
 var rings = func() [3]digest.Ring {
 	ring := func(names ...string) digest.Ring {
 		data := map[string][]byte{}
@@ -144,14 +146,14 @@ type write struct {
 	image   int
 	listed  [2]bool
 	ignored bool
-	marks   Marks
+	managed Managed
 	// lacks says that the write lacks a field that a later webhook adds.
 	lacks bool
 }
 
 // same returns the write that changes nothing.
 func (c *cell) same() write {
-	return write{image: c.image, listed: c.listed, ignored: c.ignored, marks: maps.Clone(c.marks)}
+	return write{image: c.image, listed: c.listed, ignored: c.ignored, managed: maps.Clone(c.managed)}
 }
 
 func (c *cell) view(w write) View {
@@ -166,13 +168,13 @@ func (c *cell) view(w write) View {
 		}
 	}
 	return View{
-		Excluded: w.ignored, Ignored: w.ignored, Intent: intent, Required: required, Marks: w.marks,
-		Generation: c.generation, WorkloadRoom: 1 << 17, TemplateRoom: 1 << 17,
+		Excluded: w.ignored, Ignored: w.ignored, Intent: intent, Required: required, Managed: w.managed,
+		Generation: c.generation, WorkloadBudget: 1 << 17, TemplateBudget: 1 << 17,
 	}
 }
 
 // pass is one call of the webhook.
-func (c *cell) pass(w write) (Marks, *Rejection) {
+func (c *cell) pass(w write) (Managed, *Rejection) {
 	image := w.image
 	if w.lacks {
 		image += lacking
@@ -187,7 +189,7 @@ func (c *cell) pass(w write) (Marks, *Rejection) {
 		live.States = nil
 	}
 	result := plan.Apply(req, live)
-	return result.Marks, result.Reject
+	return result.Managed, result.Reject
 }
 
 // store is the API server: admission, then what is stored and what its controller makes of it.
@@ -206,26 +208,26 @@ func (c *cell) land(w write) bool {
 		c.commit(w)
 		return true
 	}
-	marks, rejection := c.pass(w)
+	managed, rejection := c.pass(w)
 	if rejection != nil {
 		return false
 	}
 	if c.other || w.lacks {
-		w.lacks, w.marks = false, marks
-		if marks, rejection = c.pass(w); rejection != nil {
+		w.lacks, w.managed = false, managed
+		if managed, rejection = c.pass(w); rejection != nil {
 			return false
 		}
 	}
-	w.marks = marks
+	w.managed = managed
 	c.commit(w)
 	return true
 }
 
 func (c *cell) commit(w write) {
 	before := c.same()
-	c.image, c.listed, c.ignored, c.marks = w.image, w.listed, w.ignored, w.marks
-	stamped := !before.marks.sameStamp(w.marks)
-	if before.image != w.image || stamped || c.deployment && !maps.Equal(before.marks, w.marks) {
+	c.image, c.listed, c.ignored, c.managed = w.image, w.listed, w.ignored, w.managed
+	stamped := !before.managed.sameStamp(w.managed)
+	if before.image != w.image || stamped || c.deployment && !maps.Equal(before.managed, w.managed) {
 		c.generation++
 	}
 	c.rollOut()
@@ -233,7 +235,7 @@ func (c *cell) commit(w write) {
 
 // rollOut is the controller of the workload and the kubelet: the template finds its revision, or becomes a new one.
 func (c *cell) rollOut() {
-	hash, restart := c.marks[Hash], c.marks[Restart]
+	hash, restart := c.managed[Hash], c.managed[Restart]
 	same := func(r revision) bool { return r.image == c.image && r.hash == hash && r.restart == restart }
 	c.revisions = slices.Clone(c.revisions)
 	if c.current = slices.IndexFunc(c.revisions, same); c.current < 0 {
@@ -255,9 +257,9 @@ func (c *cell) rollOut() {
 	if c.deployment {
 		copied := maps.Clone(r.copied)
 		if copied == nil {
-			copied = Marks{}
+			copied = Managed{}
 		}
-		maps.Copy(copied, c.marks.only(Record, LastReload, Dummy))
+		maps.Copy(copied, c.managed.only(Record, LastReload, Dummy))
 		r.copied = copied
 	}
 }
@@ -272,7 +274,7 @@ func (c *cell) settle() {
 		if view.Excluded || !view.Intent.Asked {
 			return
 		}
-		known := view.Marks.Known()
+		known := view.Managed.Known()
 		in := policy.Input{
 			Namespace: "test", Intent: view.Intent, Required: view.Required, Known: known, Current: c.live().States, Ring: rings[c.ring],
 		}
@@ -280,18 +282,18 @@ func (c *cell) settle() {
 		w := c.same()
 		switch {
 		case a.Verdict.Action == policy.Reload:
-			w.marks[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
+			w.managed[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
 		case len(a.Verdict.Adopt) > 0:
-			rec, err := a.Adopt(in, c.marks[Hash])
+			rec, err := a.Adopt(in, c.managed[Hash])
 			if err != nil {
 				c.fail("%v", err)
 				return
 			}
-			w.marks[Record] = rec.String()
+			w.managed[Record] = rec.String()
 		default:
 			return
 		}
-		if c.direct && w.marks[Dummy] != "" {
+		if c.direct && w.managed[Dummy] != "" {
 			c.writeDirectly()
 			continue
 		}
@@ -299,7 +301,7 @@ func (c *cell) settle() {
 			c.fail("the webhook rejects the loop")
 			return
 		}
-		if c.away && c.marks[Dummy] != "" {
+		if c.away && c.managed[Dummy] != "" {
 			c.writeDirectly()
 		}
 	}

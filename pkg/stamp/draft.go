@@ -17,16 +17,16 @@ type draft struct {
 	// refs are what the write tracks, sorted.
 	refs []reference.Ref
 	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
-	fresh Marks
+	fresh Managed
 	// unread says why the live state is not known although the rule needs it.
 	unread error
-	// noRoom says that a Record was left out.
-	noRoom bool
+	// overBudget says that a Record was left out.
+	overBudget bool
 	Result
 }
 
 func newDraft(p Plan, req Request, live Live) *draft {
-	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Marks: req.Old.Marks.Without(Dummy)}}
+	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	if len(p.Reads) == 0 {
 		return d
 	}
@@ -39,8 +39,8 @@ func newDraft(p Plan, req Request, live Live) *draft {
 	return d
 }
 
-// freshMarks returns the marks of pods that start with the live state.
-func (d *draft) freshMarks() (Marks, error) {
+// freshMarks returns the managed annotations of pods that start with the live state.
+func (d *draft) freshMarks() (Managed, error) {
 	key, ok := d.live.Ring.Newest()
 	if !ok {
 		return nil, digest.ErrNoKey
@@ -56,9 +56,9 @@ func (d *draft) freshMarks() (Marks, error) {
 	if err != nil {
 		return nil, err
 	}
-	marks := Marks{Hash: hash}
-	d.putRecord(marks, rec)
-	return marks, nil
+	managed := Managed{Hash: hash}
+	d.putRecord(managed, rec)
+	return managed, nil
 }
 
 // input is what the policy decides from.
@@ -77,48 +77,49 @@ func (d *draft) input(known policy.Known) policy.Input {
 
 func (d *draft) assess(known policy.Known) policy.Assessment { return policy.Assess(d.input(known)) }
 
-// stamp brings the live state to the pods of a template that bears the given marks. Where a reload is due although the
-// hash stays the same (the pods run an adopted content, and the stamped one came back), config-restart restarts them.
-func (d *draft) stamp(borne Marks, changes []policy.Change) {
-	d.Marks.put(d.fresh, Hash, Record)
-	delete(d.Marks, Restart)
+// stamp brings the live state to the pods of a template that bears the given managed annotations. Where a reload is due
+// although the hash stays the same (the pods run an adopted content, and the stamped one came back), config-restart
+// restarts them.
+func (d *draft) stamp(borne Managed, changes []policy.Change) {
+	d.Managed.put(d.fresh, Hash, Record)
+	delete(d.Managed, Restart)
 	switch {
 	case d.fresh[Hash] != borne[Hash]:
 	case len(changes) > 0:
-		d.Marks[Restart] = strconv.FormatInt(d.Old.Generation, 10)
+		d.Managed[Restart] = strconv.FormatInt(d.Old.Generation, 10)
 	default:
-		d.Marks.put(borne, Restart)
+		d.Managed.put(borne, Restart)
 	}
 	d.Changes = changes
-	d.Stamped = !d.Marks.sameStamp(d.Old.Marks)
+	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
 
 // reload is stamp with an explanation, where the stamp restarts pods.
-func (d *draft) reload(borne Marks, changes []policy.Change, cause string) {
+func (d *draft) reload(borne Managed, changes []policy.Change, cause string) {
 	d.stamp(borne, changes)
 	if d.Stamped || d.TemplateChanged {
-		d.Marks[LastReload] = d.explain(cause)
+		d.Managed[LastReload] = d.explain(cause)
 	}
 }
 
-// putRecord puts a Record into marks, if there is room for it. Without it the hash still detects a Change.
-func (d *draft) putRecord(marks Marks, rec record.Record) {
-	d.putRecordIn(marks, rec, d.New.RecordRoom())
+// putRecord puts a Record into managed annotations, if its text fits into the budget. Without it the hash still detects a Change.
+func (d *draft) putRecord(managed Managed, rec record.Record) {
+	d.putRecordIn(managed, rec, d.New.RecordBudget())
 }
 
 // putRecordIn is putRecord in at most size bytes.
-func (d *draft) putRecordIn(marks Marks, rec record.Record, size int) {
+func (d *draft) putRecordIn(managed Managed, rec record.Record, size int) {
 	text, fits := rec.Text(size)
-	if d.noRoom = !fits; d.noRoom {
-		delete(marks, Record)
+	if d.overBudget = !fits; d.overBudget {
+		delete(managed, Record)
 		return
 	}
-	marks[Record] = text
+	managed[Record] = text
 }
 
 func (d *draft) warn(format string, values ...any) {
 	d.Warnings = append(d.Warnings, fmt.Sprintf(format, values...))
 }
 
-// RecordRoom returns how long the text of a Record may be.
-func (v View) RecordRoom() int { return v.WorkloadRoom - len(v.Marks[LastReload]) }
+// RecordBudget returns how long the text of a Record may be.
+func (v View) RecordBudget() int { return v.WorkloadBudget - len(v.Managed[LastReload]) }

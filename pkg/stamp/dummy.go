@@ -18,11 +18,11 @@ type dummy struct {
 	bound bool
 }
 
-// dummy returns the request for a reload that the write brings. One that was stored already, or that was made for another
-// generation, is stale (rule 3) and none.
+// dummy returns the request for a reload that the write brings. One that was stored already, or that was made for
+// another generation, is stale (rule 3) and none.
 func (r Request) dummy() (dummy, bool) {
-	value, ok := r.New.Marks[Dummy]
-	if !ok || r.Create || r.New.Marks.same(r.Old.Marks, Dummy) {
+	value, ok := r.New.Managed[Dummy]
+	if !ok || r.Create || r.New.Managed.same(r.Old.Managed, Dummy) {
 		return dummy{}, false
 	}
 	given, generation, bound := strings.Cut(value, "@")
@@ -38,9 +38,9 @@ func newDummy(req Request) bool {
 	return ok
 }
 
-// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise. Whether
-// a reload is due is another question: where it is not, the request is purged. In a write that changes the template, too,
-// rule 5 answers it.
+// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise.
+// Whether a reload is due is another question: where it is not, the request is purged. In a write that changes the
+// template, too, rule 5 answers it.
 func verify(d *draft) bool {
 	given, _ := d.dummy()
 	switch {
@@ -48,7 +48,7 @@ func verify(d *draft) bool {
 		d.reject(CodeUnverified, "the digest cannot be verified: %v; retry", d.unread)
 		return true
 	case given.bound && given.digest == digest.Live, d.proves(given.digest):
-	case !given.bound && (d.TemplateChanged || !d.New.Marks.sameStamp(d.Old.Marks)):
+	case !given.bound && (d.TemplateChanged || !d.New.Managed.sameStamp(d.Old.Managed)):
 		return false // rollout undo brought it back: it is stale (rule 3)
 	default:
 		d.reject(CodeConflict, "the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
@@ -58,13 +58,13 @@ func verify(d *draft) bool {
 	if d.TemplateChanged {
 		return false
 	}
-	verdict := d.assess(d.Old.Marks.Known()).Verdict
+	verdict := d.assess(d.Old.Managed.Known()).Verdict
 	switch {
 	case verdict.Action == policy.Reload:
-		d.reload(d.Old.Marks, verdict.Changes, record.CauseConfigChange)
-	case d.live.Revision && given.digest == d.fresh[Hash] && given.digest != d.Old.Marks[Hash]:
+		d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)
+	case d.live.Revision && given.digest == d.fresh[Hash] && given.digest != d.Old.Managed[Hash]:
 		// Clients of SAP's protocol wait for pods that bear the digest.
-		d.reload(d.Old.Marks, nil, record.CauseVerifiedReload)
+		d.reload(d.Old.Managed, nil, record.CauseVerifiedReload)
 	default:
 		return false
 	}

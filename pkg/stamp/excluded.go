@@ -21,22 +21,22 @@ func readsOfExcluded(req Request) []reference.Ref {
 	return nil
 }
 
-// leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash that
-// it bears stays, so that a rollback finds its pods.
+// leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash
+// that it bears stays, so that a rollback finds its pods.
 func leaveAlone(d *draft) bool {
 	if d.Create {
-		d.Marks = Marks{}
+		d.Managed = Managed{}
 		if d.New.Controlled {
 			// A Job of a CronJob, say: its template is its controller's.
-			d.Marks = d.New.Marks.only(Hash, Restart)
+			d.Managed = d.New.Managed.only(Hash, Restart)
 		}
 		return true
 	}
 	if d.TemplateChanged {
-		d.Marks.put(d.New.Marks, Hash, Restart)
+		d.Managed.put(d.New.Managed, Hash, Restart)
 	}
 	d.recordExcluded()
-	if _, asked := d.New.Marks[Dummy]; asked && !d.New.Marks.same(d.Old.Marks, Dummy) {
+	if _, asked := d.New.Managed[Dummy]; asked && !d.New.Managed.same(d.Old.Managed, Dummy) {
 		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
 	return true
@@ -45,19 +45,19 @@ func leaveAlone(d *draft) bool {
 // recordExcluded keeps what is known of pods that stay, and takes the live state as known for pods that start now.
 // Without intent nothing is known: opting in later starts from what is there then.
 func (d *draft) recordExcluded() {
-	_, hashed := d.Marks[Hash]
-	_, recorded := d.Marks[Record]
-	nothingKnown := record.New(d.Marks[Hash], "", nil)
+	_, hashed := d.Managed[Hash]
+	_, recorded := d.Managed[Record]
+	nothingKnown := record.New(d.Managed[Hash], "", nil)
 	switch {
 	case len(d.tracked()) == 0 && !hashed && !recorded:
 	case len(d.tracked()) == 0:
-		d.putRecord(d.Marks, nothingKnown)
+		d.putRecord(d.Managed, nothingKnown)
 	case !d.TemplateChanged:
 	default:
-		rec, err := policy.Fresh(d.input(policy.Known{}), d.Marks[Hash], true)
+		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
 		if d.unread != nil || err != nil {
 			rec = nothingKnown
 		}
-		d.putRecord(d.Marks, rec)
+		d.putRecord(d.Managed, rec)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself is
-// in it, so that its author can recognise the reload in the answer.
+// explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
+// is in it, so that its author can recognise the reload in the answer.
 func (d *draft) explain(cause string) string {
 	last := record.LastReload{
-		Time: d.live.Now.UTC().Truncate(time.Millisecond), Hash: d.Marks[Hash], Cause: cause, Generation: d.Old.Generation,
+		Time: d.live.Now.UTC().Truncate(time.Millisecond), Hash: d.Managed[Hash], Cause: cause, Generation: d.Old.Generation,
 	}
 	if given, ok := d.dummy(); ok && given.digest != last.Hash && given.digest != digest.Live {
 		last.Digest = given.digest
@@ -27,7 +27,7 @@ func (d *draft) explain(cause string) string {
 		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
 		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
 	}
-	if earlier, err := record.ParseLastReload(d.Old.Marks[LastReload]); err == nil {
+	if earlier, err := record.ParseLastReload(d.Old.Managed[LastReload]); err == nil {
 		last = last.After(earlier)
 	}
 	return last.String()

@@ -16,10 +16,10 @@ func (c *cell) unjudged() bool { return c.away || c.direct }
 // writeDirectly is what the loop writes where no webhook has taken its request: what the webhook would have stored.
 func (c *cell) writeDirectly() {
 	before := c.view(c.same())
-	before.Marks = before.Marks.Without(Dummy)
+	before.Managed = before.Managed.Without(Dummy)
 	after := before
-	after.Marks = maps.Clone(before.Marks)
-	after.Marks[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
+	after.Managed = maps.Clone(before.Managed)
+	after.Managed[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
 	req := Request{Old: before, New: after}
 	result := Choose(req).Apply(req, c.live())
 	if result.Reject != nil {
@@ -27,13 +27,13 @@ func (c *cell) writeDirectly() {
 		return
 	}
 	w := c.same()
-	w.marks = result.Marks
+	w.managed = result.Managed
 	c.commit(w)
 }
 
-// doubt notes whether the marks say what the pods of the current revision were started with. A write that no webhook has
-// judged may start pods with a configuration that is not the recorded one, or take the marks away: known limits. As soon as
-// the loop has brought both together, every promise holds again.
+// doubt notes whether the managed annotations say what the pods of the current revision were started with. A write that
+// no webhook has judged may start pods with a configuration that is not the recorded one, or take the managed
+// annotations away: known limits. As soon as the loop has brought both together, every promise holds again.
 func (c *cell) doubt() {
 	if !c.unjudged() && !c.revisions[c.current].doubtful {
 		return
@@ -43,7 +43,7 @@ func (c *cell) doubt() {
 	then := *c
 	then.contents = r.started
 	in := policy.Input{
-		Namespace: "test", Intent: view.Intent, Required: map[reference.Ref]bool{}, Known: view.Marks.Known(),
+		Namespace: "test", Intent: view.Intent, Required: map[reference.Ref]bool{}, Known: view.Managed.Known(),
 		Current: then.live().States, Ring: rings[c.ring],
 	}
 	verdict := policy.Assess(in).Verdict

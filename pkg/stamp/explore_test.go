@@ -23,12 +23,12 @@ type act struct {
 func acts() []act {
 	all := []act{
 		{"the loop settles", func(c *cell) bool { c.settle(); return true }},
-		{"put without marks", actPut(func(w *write) { w.marks = Marks{} })},
+		{"put without marks", actPut(func(w *write) { w.managed = Managed{} })},
 		{"put that lacks a later webhook's field", actPut(func(w *write) { w.lacks = true })},
-		{"put without marks that lacks a later webhook's field", actPut(func(w *write) { w.lacks, w.marks = true, Marks{} })},
+		{"put without marks that lacks a later webhook's field", actPut(func(w *write) { w.lacks, w.managed = true, Managed{} })},
 		{"put with the marks of the first revision", func(c *cell) bool {
 			w := c.same()
-			w.marks = Marks{Hash: c.revisions[0].hash, Record: c.revisions[0].copied[Record]}
+			w.managed = Managed{Hash: c.revisions[0].hash, Record: c.revisions[0].copied[Record]}
 			return c.edit(w)
 		}},
 		{"ignored on or off", func(c *cell) bool {
@@ -38,7 +38,7 @@ func acts() []act {
 		}},
 		{"ignored on or off by a put without marks", func(c *cell) bool {
 			w := c.same()
-			w.ignored, w.marks = !w.ignored, Marks{}
+			w.ignored, w.managed = !w.ignored, Managed{}
 			return c.edit(w)
 		}},
 		{"one object is listed or not", func(c *cell) bool {
@@ -49,7 +49,7 @@ func acts() []act {
 		}},
 		{"opted out or in by a put without marks", func(c *cell) bool {
 			w := c.same()
-			w.marks = Marks{}
+			w.managed = Managed{}
 			if w.listed = [2]bool{}; !c.listed[1] {
 				w.listed = [2]bool{true, true}
 				c.store(w) // it stamps at once
@@ -57,7 +57,7 @@ func acts() []act {
 			}
 			return c.edit(w)
 		}},
-		{"verified reload", actPut(func(w *write) { w.marks[Dummy] = "given" })},
+		{"verified reload", actPut(func(w *write) { w.managed[Dummy] = "given" })},
 		{"second webhook on or off", func(c *cell) bool { c.other = !c.other; return true }},
 		{"key rotated", func(c *cell) bool {
 			if c.ring != 0 {
@@ -92,8 +92,8 @@ func actPut(change func(*write)) func(*cell) bool {
 	return func(c *cell) bool {
 		w := c.same()
 		change(&w)
-		if w.marks[Dummy] == "given" {
-			w.marks[Dummy] = c.hash()
+		if w.managed[Dummy] == "given" {
+			w.managed[Dummy] = c.hash()
 		}
 		return c.edit(w)
 	}
@@ -124,7 +124,7 @@ func actRelease(image int, forgets bool) func(*cell) bool {
 			w.image = c.image + 1 // the mended one
 		}
 		if forgets {
-			w.marks = Marks{}
+			w.managed = Managed{}
 		}
 		before := c.revisions[c.current]
 		due, held := c.due(before)
@@ -133,7 +133,7 @@ func actRelease(image int, forgets bool) func(*cell) bool {
 			c.fail("P2: a release that changes no configuration changes the hash")
 		}
 		c.excuseMissing()
-		if before.beyond && c.marks[Hash] == before.hash {
+		if before.beyond && c.managed[Hash] == before.hash {
 			c.revisions[c.current].beyond = true
 		}
 		return true
@@ -149,14 +149,14 @@ func actUndo(to int) func(*cell) bool {
 		r := c.revisions[to]
 		w := c.same()
 		w.image = r.image
-		w.marks = c.marks.only(Record, LastReload)
+		w.managed = c.managed.only(Record, LastReload)
 		if c.deployment {
-			w.marks, w.listed = maps.Clone(r.copied), r.listed
+			w.managed, w.listed = maps.Clone(r.copied), r.listed
 		}
-		w.marks.put(Marks{Hash: r.hash, Restart: r.restart}, Hash, Restart)
-		for _, slot := range []Slot{Hash, Restart} {
-			if w.marks[slot] == "" {
-				delete(w.marks, slot)
+		w.managed.put(Managed{Hash: r.hash, Restart: r.restart}, Hash, Restart)
+		for _, key := range []Key{Hash, Restart} {
+			if w.managed[key] == "" {
+				delete(w.managed, key)
 			}
 		}
 		sameImage := r.image == c.image
@@ -166,7 +166,8 @@ func actUndo(to int) func(*cell) bool {
 		key, hashed := digest.KeyOf(r.hash)
 		_, owned := rings[c.ring].Key(key)
 		if !c.deployment && (!hashed || !owned) {
-			// A known limit: nothing says what the pods from before the first stamp, or from before the loss of a key, have.
+			// A known limit: nothing says what the pods from before the first stamp, or from before the loss of a key,
+			// have.
 			c.revisions[to].beyond = true
 			return true
 		}
@@ -182,8 +183,8 @@ func actUndo(to int) func(*cell) bool {
 	}
 }
 
-// excuseMissing makes no promise about a rollout while a required object is missing. It is a known limit: the Record then says
-// what the pods before it had, and those of the rollout start with whatever comes.
+// excuseMissing makes no promise about a rollout while a required object is missing. It is a known limit: the Record
+// then says what the pods before it had, and those of the rollout start with whatever comes.
 func (c *cell) excuseMissing() {
 	for i := range objects {
 		if c.listed[i] && c.required[i] && c.contents[i] == absent {
@@ -248,7 +249,7 @@ func (c *cell) step(a act) bool {
 // key identifies what matters of a cell for what can happen to it.
 func (c *cell) key() string {
 	var b strings.Builder
-	fmt.Fprint(&b, c.contents, c.touched, c.ring, c.image, c.listed, c.ignored, c.other, c.away, c.current, c.marks[Record], c.marks[Dummy])
+	fmt.Fprint(&b, c.contents, c.touched, c.ring, c.image, c.listed, c.ignored, c.other, c.away, c.current, c.managed[Record], c.managed[Dummy])
 	for _, r := range c.revisions {
 		fmt.Fprint(&b, "|", r.image, r.hash, r.restart != "", r.alive, r.started, r.copied[Record], r.listed, r.over, r.beyond, r.doubtful)
 	}
@@ -257,7 +258,7 @@ func (c *cell) key() string {
 
 func (c *cell) clone() *cell {
 	next := *c
-	next.marks = maps.Clone(c.marks)
+	next.managed = maps.Clone(c.managed)
 	next.revisions = slices.Clone(c.revisions)
 	next.trace = slices.Clone(c.trace)
 	return &next
@@ -280,7 +281,7 @@ func explore(t *testing.T, start *cell, acts []act, depth int) {
 					continue
 				}
 				require.Empty(t, to.broken, "after:\n  %s\nmarks %v\nrevisions %+v\ncontents %v",
-					strings.Join(to.trace, "\n  "), to.marks, to.revisions, to.contents)
+					strings.Join(to.trace, "\n  "), to.managed, to.revisions, to.contents)
 				if key := to.key(); !seen[key] && len(to.revisions) <= 4 {
 					seen[key] = true
 					next = append(next, to)
@@ -296,7 +297,7 @@ func explore(t *testing.T, start *cell, acts []act, depth int) {
 func startedCell(deployment, stamped, required bool) *cell {
 	c := &cell{
 		deployment: deployment, required: [2]bool{required, false}, contents: [2]int{1, 1}, listed: [2]bool{true, true}, image: 0,
-		marks: Marks{}, generation: 1, now: 1_800_000_000,
+		managed: Managed{}, generation: 1, now: 1_800_000_000,
 	}
 	w := c.same()
 	if stamped {

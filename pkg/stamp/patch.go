@@ -11,20 +11,21 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// Operations returns the JSON patch that turns the marks of a raw workload into the wanted ones: only what differs,
-// parents created where they are missing, nothing else touched. Nil if there is nothing to do. A mark is left as it is
-// where the object has no place for it: no pod template, or something that is no object where annotations belong.
-func Operations(o workload.Object, keys annotation.Keys, want Marks) []jsonpatch.Operation {
-	have := marksOf(o, keys)
+// Operations returns the JSON patch that turns the managed annotations of a raw workload into the wanted ones: only
+// what differs, parents created where they are missing, nothing else touched. Nil if there is nothing to do. An
+// annotation is left as it is where the object cannot hold it: no pod template, or something that is no object where
+// annotations belong.
+func Operations(o workload.Object, keys annotation.Keys, want Managed) []jsonpatch.Operation {
+	have := managedBy(o, keys)
 	var ops []jsonpatch.Operation
 	made := map[string]bool{}
-	for _, s := range slots {
-		value, wanted := want[s.slot]
-		if have.same(want, s.slot) || s.template && !o.HasTemplate() {
+	for _, s := range managedKeys {
+		value, wanted := want[s.key]
+		if have.same(want, s.key) || s.template && !o.HasTemplate() {
 			continue
 		}
 		parent := annotationsPath(o.Kind, s.template)
-		path := pointer(append(slices.Clone(parent), s.key(keys))...)
+		path := pointer(append(slices.Clone(parent), s.annotation(keys))...)
 		if !wanted {
 			ops = append(ops, jsonpatch.NewOperation("remove", path, nil))
 			continue
@@ -44,15 +45,15 @@ func Operations(o workload.Object, keys annotation.Keys, want Marks) []jsonpatch
 	return ops
 }
 
-// Guard returns the test operations that pin the marks of a raw workload, those included that are not there, and its
-// identity and generation, so that a patch computed from them fails if another writer was there first. The API server
-// answers a failed test with 422 Invalid.
+// Guard returns the test operations that pin the managed annotations of a raw workload, those included that are not
+// there, and its identity and generation, so that a patch computed from them fails if another writer was there first.
+// The API server answers a failed test with 422 Invalid.
 func Guard(o workload.Object, keys annotation.Keys) []jsonpatch.Operation {
-	have := marksOf(o, keys)
+	have := managedBy(o, keys)
 	var ops []jsonpatch.Operation
-	for _, s := range slots {
-		path := append(annotationsPath(o.Kind, s.template), s.key(keys))
-		if value, ok := have[s.slot]; ok {
+	for _, s := range managedKeys {
+		path := append(annotationsPath(o.Kind, s.template), s.annotation(keys))
+		if value, ok := have[s.key]; ok {
 			ops = append(ops, jsonpatch.NewOperation("test", pointer(path...), value))
 			continue
 		}

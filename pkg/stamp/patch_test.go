@@ -16,19 +16,19 @@ import (
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	keys := testKeys(t)
-	all := Marks{Hash: "h", Restart: "r", Dummy: "d", Record: "b", LastReload: "l"}
+	all := Managed{Hash: "h", Restart: "r", Dummy: "d", Record: "b", LastReload: "l"}
 	for name, c := range map[string]struct {
 		raw  string
-		want Marks
+		want Managed
 		ops  []operations.Operation
 	}{
 		"nothing differs": {
 			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-record":"b","x":"y"}},"spec":{"template":{}}}`,
-			want: Marks{Record: "b"},
+			want: Managed{Record: "b"},
 		},
 		"annotations are missing: made once, the slash of the key is escaped": {
 			raw:  `{"metadata":{},"spec":{"template":{"metadata":{"annotations":{"x":"y"}}}}}`,
-			want: Marks{Record: "b", LastReload: "l", Hash: "h"},
+			want: Managed{Record: "b", LastReload: "l", Hash: "h"},
 			ops: []operations.Operation{
 				{Operation: "add", Path: "/spec/template/metadata/annotations/pod-reloader.cs.sap.com~1config-hash", Value: "h"},
 				{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{}},
@@ -38,7 +38,7 @@ func TestOperations(t *testing.T) {
 		},
 		"annotations are null, metadata of the template is missing": {
 			raw:  `{"metadata":{"annotations":null},"spec":{"template":{}}}`,
-			want: Marks{Hash: "h", Dummy: "d"},
+			want: Managed{Hash: "h", Dummy: "d"},
 			ops: []operations.Operation{
 				{Operation: "add", Path: "/spec/template/metadata", Value: map[string]any{}},
 				{Operation: "add", Path: "/spec/template/metadata/annotations", Value: map[string]any{}},
@@ -49,7 +49,7 @@ func TestOperations(t *testing.T) {
 		},
 		"annotations are empty: no parent": {
 			raw:  `{"metadata":{"annotations":{}},"spec":{"template":{}}}`,
-			want: Marks{Record: "b"},
+			want: Managed{Record: "b"},
 			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"}},
 		},
 		"purge": {
@@ -58,7 +58,7 @@ func TestOperations(t *testing.T) {
 		},
 		"a mark that is no text is replaced": {
 			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-record":5}},"spec":{"template":{}}}`,
-			want: Marks{Record: "b"},
+			want: Managed{Record: "b"},
 			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"}},
 		},
 		"no template, no place": {raw: `{"metadata":{"annotations":"x"},"spec":{}}`, want: all},
@@ -79,8 +79,8 @@ func TestOperationsOfOtherPaths(t *testing.T) {
 	kind, err := workload.ParseKind("example.com/v1/App=spec.some-pod.template")
 	require.NoError(t, err)
 	raw := decode(t, []byte(`{"metadata":{},"spec":{"some-pod":{"template":{"unknown":1}}}}`))
-	patched := patch(t, raw, Operations(workload.Object{Kind: kind, Raw: raw}, testKeys(t), Marks{Restart: "r"}))
-	assert.Equal(t, Marks{Restart: "r"}, marksOf(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
+	patched := patch(t, raw, Operations(workload.Object{Kind: kind, Raw: raw}, testKeys(t), Managed{Restart: "r"}))
+	assert.Equal(t, Managed{Restart: "r"}, managedBy(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
 }
 
 func TestPointer(t *testing.T) {
@@ -134,20 +134,20 @@ func FuzzOperations(f *testing.F) {
 		w := newWorld(t)
 		w.set(cm("a"), "A")
 		o := workload.Object{Kind: w.kind, Raw: after}
-		stays(t, w, o, Marks{Hash: hash, Record: rec})
+		stays(t, w, o, Managed{Hash: hash, Record: rec})
 		stored := workload.Object{Kind: w.kind, Raw: before}
 		for _, previous := range []*workload.Object{nil, &stored} {
 			req, _ := w.reader.NewRequest(previous, o)
 			plan := Choose(req)
 			if result := plan.Apply(req, w.live(plan.Reads)); result.Reject == nil {
-				stays(t, w, o, result.Marks)
+				stays(t, w, o, result.Managed)
 			}
 		}
 	})
 }
 
 // stays asserts that a patch touches our annotations only.
-func stays(t *testing.T, w *world, o workload.Object, want Marks) {
+func stays(t *testing.T, w *world, o workload.Object, want Managed) {
 	t.Helper()
 	patched := patch(t, o.Raw, Operations(o, w.keys, want))
 	before, after := bare(w, o.Raw), bare(w, patched)
@@ -178,20 +178,20 @@ func bare(w *world, raw map[string]any) map[string]any {
 	return raw
 }
 
-// FuzzReadView makes sure that no text in a mark makes reading panic, and that what is read fits.
+// FuzzReadView makes sure that no text in a managed annotation makes reading panic, and that what is read fits.
 func FuzzReadView(f *testing.F) {
 	f.Add("a,b", "h", "v1:h:1c9e04ab:configmap/a=9a0c4f1122334455@1,secret/a=-", `{"time":"2026-01-01T00:00:00Z","hash":"h","cause":"x"}`)
 	f.Add(",", "", "v1:-:00000000:*AAAAAAAAAAAAAAAAAAAAAAAA", "")
 	f.Fuzz(func(t *testing.T, list, hash, rec, last string) {
 		w := newWorld(t)
 		raw := w.manifest(w.lists(list, list))
-		for slot, value := range map[Slot]string{Hash: hash, Record: rec, LastReload: last} {
-			w.mark(raw, slot, value)
+		for key, value := range map[Key]string{Hash: hash, Record: rec, LastReload: last} {
+			w.mark(raw, key, value)
 		}
 		old := workload.Object{Kind: w.kind, Raw: raw}
 		view, _ := w.reader.Read(old)
-		view.Marks.Known()
-		view.Marks.LastReload(w.live(nil).Now)
+		view.Managed.Known()
+		view.Managed.LastReload(w.live(nil).Now)
 		touched := clone(t, raw)
 		setImage("image:2")(touched)
 		for _, next := range []map[string]any{raw, touched, w.stripped(raw)} {

@@ -12,9 +12,9 @@ func templateChanged(req Request) bool { return req.TemplateChanged }
 // listsEdited (rule 5) fits a write that edits SAP's lists, as sets.
 func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
 
-// stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs have
-// moved. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it alone, and a
-// rollback finds its old pods.
+// stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs
+// have moved. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it
+// alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
 	borne := d.borne()
 	if d.unread != nil {
@@ -49,35 +49,35 @@ func stampLists(d *draft) bool {
 	return true
 }
 
-// borne returns the marks that the template of the write bears: the write's own; none, if its own Record belongs to none
-// (rollout undo to before the first stamp); the old ones, where the write merely lost them.
-func (r Request) borne() Marks {
-	if _, hashed := r.New.Marks[Hash]; hashed {
-		return r.New.Marks.only(Hash, Restart)
+// borne returns the managed annotations that the template of the write bears: the write's own; none, if its own Record
+// belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them.
+func (r Request) borne() Managed {
+	if _, hashed := r.New.Managed[Hash]; hashed {
+		return r.New.Managed.only(Hash, Restart)
 	}
-	rec, err := record.Parse(r.New.Marks[Record])
-	if err == nil && rec.BelongsTo("") && !r.New.Marks.same(r.Old.Marks, Record) {
-		return Marks{}
+	rec, err := record.Parse(r.New.Managed[Record])
+	if err == nil && rec.BelongsTo("") && !r.New.Managed.same(r.Old.Managed, Record) {
+		return Managed{}
 	}
-	return r.Old.Marks.only(Hash, Restart)
+	return r.Old.Managed.only(Hash, Restart)
 }
 
-// knownOf returns what is known of pods whose template bears the given marks: by the write's own Record, which rollout
-// undo of a Deployment brings, else by the old object's, else by the hash alone.
-func (r Request) knownOf(borne Marks) policy.Known {
-	return policy.KnownOf(borne[Hash], r.New.Marks[Record], r.Old.Marks[Record])
+// knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
+// which rollout undo of a Deployment brings, else by the old object's, else by the hash alone.
+func (r Request) knownOf(borne Managed) policy.Known {
+	return policy.KnownOf(borne[Hash], r.New.Managed[Record], r.Old.Managed[Record])
 }
 
-// keep lets the marks that a template bears stand, with the Record that belongs to them.
-func (d *draft) keep(borne Marks) {
-	d.Marks.put(borne, Hash, Restart)
-	if rec, err := record.Parse(d.Marks[Record]); err != nil || !rec.BelongsTo(borne[Hash]) {
-		delete(d.Marks, Record)
+// keep lets the managed annotations that a template bears stand, with the Record that belongs to them.
+func (d *draft) keep(borne Managed) {
+	d.Managed.put(borne, Hash, Restart)
+	if rec, err := record.Parse(d.Managed[Record]); err != nil || !rec.BelongsTo(borne[Hash]) {
+		delete(d.Managed, Record)
 	}
-	if rec, err := record.Parse(d.New.Marks[Record]); err == nil && rec.BelongsTo(borne[Hash]) {
-		d.Marks.put(d.New.Marks, Record)
+	if rec, err := record.Parse(d.New.Managed[Record]); err == nil && rec.BelongsTo(borne[Hash]) {
+		d.Managed.put(d.New.Managed, Record)
 	}
-	d.Stamped = !d.Marks.sameStamp(d.Old.Marks)
+	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
 
 // moved reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one

@@ -12,28 +12,29 @@ import (
 
 // View is what the rules see of one version of a workload.
 type View struct {
-	// Excluded is set where nothing is to be done: a label takes the workload out, or there is no place for our marks.
+	// Excluded is set where nothing is to be done: a label takes the workload out, or there is no place for our
+	// annotations.
 	Excluded bool
 	// Ignored is set where a label takes the workload out. Problems are not reported then, either.
 	Ignored bool
 	// Intent is what the annotations ask for.
 	Intent annotation.Intent
 	// Unresolved says why it is not known what the annotations select; Intent then tracks what they name and what is
-	// recorded, so that no mark is dropped.
+	// recorded, so that no annotation of ours is dropped.
 	Unresolved error
 	// Required are the Refs without which pods cannot start.
 	Required map[reference.Ref]bool
-	// Marks are the annotations of ours that it has.
-	Marks Marks
+	// Managed are the annotations of ours that it has.
+	Managed Managed
 	// Generation of the object, 0 before it is created.
 	Generation int64
 	// Controlled is set if another object made this one and controls it.
 	Controlled bool
-	// TemplateRoom and WorkloadRoom are the bytes that the values of our annotations may take in each place, their keys
-	// and all other annotations taken off.
-	TemplateRoom, WorkloadRoom int
+	// TemplateBudget and WorkloadBudget are the bytes that the values of our annotations may take in each place, their
+	// keys and all other annotations taken off.
+	TemplateBudget, WorkloadBudget int
 	// keySizes are the lengths of our keys.
-	keySizes map[Slot]int
+	keySizes map[Key]int
 }
 
 // maxAnnotations is the API server's limit for all keys and values of one object's annotations
@@ -44,8 +45,8 @@ const maxAnnotations = 256 << 10
 type Reader struct {
 	Keys     annotation.Keys
 	Dialects []annotation.Dialect
-	// Objects returns what is known of the config objects of a namespace, or why nothing is known yet. nil leaves Intents
-	// unresolved.
+	// Objects returns what is known of the config objects of a namespace, or why nothing is known yet. nil leaves
+	// Intents unresolved.
 	Objects func(namespace string) (annotation.Objects, error)
 }
 
@@ -83,10 +84,10 @@ type source interface {
 	Check() error
 }
 
-// judge reads a workload whose references are known, and returns what is wrong with it. stored are the marks of the version
-// before it, if that is not the version read.
+// judge reads a workload whose references are known, and returns what is wrong with it. stored are the managed
+// annotations of the version before it, if that is not the version read.
 func (r Reader) judge(
-	kind workload.Kind, o source, references []reference.Reference, err error, stored ...Marks,
+	kind workload.Kind, o source, references []reference.Reference, err error, stored ...Managed,
 ) (View, []annotation.Problem) {
 	view, problems := r.read(o, references, stored...)
 	misplaced := o.Check()
@@ -98,11 +99,11 @@ func (r Reader) judge(
 	return view, problems
 }
 
-func (r Reader) read(o source, references []reference.Reference, stored ...Marks) (View, []annotation.Problem) {
+func (r Reader) read(o source, references []reference.Reference, stored ...Managed) (View, []annotation.Problem) {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
 	intent, problems := annotation.Parse(annotation.Source{Workload: onWorkload, Template: onTemplate, References: references}, r.Dialects...)
-	marks := marksOf(o, r.Keys)
-	intent, more, unresolved := r.resolve(o.Namespace(), intent, references, marks, stored)
+	managed := managedBy(o, r.Keys)
+	intent, more, unresolved := r.resolve(o.Namespace(), intent, references, managed, stored)
 	problems = append(problems, more...)
 	required := make(map[reference.Ref]bool, len(references))
 	for _, ref := range references {
@@ -116,32 +117,32 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Marks
 		Intent:     intent,
 		Unresolved: unresolved,
 		Required:   required,
-		Marks:      marks,
+		Managed:    managed,
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
 	}
-	view.WorkloadRoom, view.TemplateRoom = r.rooms(o, view.Marks)
-	view.keySizes = make(map[Slot]int, len(slots))
-	for _, s := range slots {
-		view.keySizes[s.slot] = len(s.key(r.Keys))
+	view.WorkloadBudget, view.TemplateBudget = r.budgets(o, view.Managed)
+	view.keySizes = make(map[Key]int, len(managedKeys))
+	for _, s := range managedKeys {
+		view.keySizes[s.key] = len(s.annotation(r.Keys))
 	}
 	return view, problems
 }
 
-// rooms returns how many bytes the values of our annotations may take on the workload and on its template, if all our
+// budgets returns how many bytes the values of our annotations may take on the workload and on its template, if all our
 // keys are there.
-func (r Reader) rooms(o source, marks Marks) (onWorkload, onTemplate int) {
+func (r Reader) budgets(o source, managed Managed) (onWorkload, onTemplate int) {
 	usedOnWorkload, usedOnTemplate := o.AnnotationSizes()
 	onWorkload, onTemplate = maxAnnotations-usedOnWorkload, maxAnnotations-usedOnTemplate
-	for _, s := range slots {
-		room := &onWorkload
+	for _, s := range managedKeys {
+		budget := &onWorkload
 		if s.template {
-			room = &onTemplate
+			budget = &onTemplate
 		}
-		if value, ok := marks[s.slot]; ok {
-			*room += len(value)
+		if value, ok := managed[s.key]; ok {
+			*budget += len(value)
 		} else {
-			*room -= len(s.key(r.Keys))
+			*budget -= len(s.annotation(r.Keys))
 		}
 	}
 	return onWorkload, onTemplate
@@ -164,7 +165,7 @@ type Request struct {
 	Immutable bool
 	// Old and New are the stored version and the one to be stored.
 	Old, New View
-	// TemplateChanged says that the pod templates differ, marks put aside.
+	// TemplateChanged says that the pod templates differ, managed annotations put aside.
 	TemplateChanged bool
 }
 
@@ -183,7 +184,7 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 		before, unreadable = old.References()
 	}
 	req.Old, _ = r.judge(old.Kind, *old, before, unreadable)
-	req.New, problems = r.judge(current.Kind, current, references, err, req.Old.Marks)
+	req.New, problems = r.judge(current.Kind, current, references, err, req.Old.Managed)
 	return req, problems
 }
 

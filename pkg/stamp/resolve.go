@@ -8,10 +8,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// resolve turns what the annotations select into tracked Refs. stored are the marks of the version before the one that is read:
-// a write may have forgotten the Record.
+// resolve turns what the annotations select into tracked Refs. stored are the managed annotations of the version before
+// the one that is read: a write may have forgotten the Record.
 func (r Reader) resolve(
-	namespace string, intent annotation.Intent, references []reference.Reference, marks Marks, stored []Marks,
+	namespace string, intent annotation.Intent, references []reference.Reference, managed Managed, stored []Managed,
 ) (annotation.Intent, []annotation.Problem, error) {
 	if r.Objects == nil || len(intent.Selections) == 0 {
 		return intent, nil, nil
@@ -20,7 +20,7 @@ func (r Reader) resolve(
 	if err != nil {
 		objects = annotation.Unlisted{}
 	}
-	known := records{marks.Known().Record}
+	known := records{managed.Known().Record}
 	for _, earlier := range stored {
 		known = append(known, earlier.Known().Record)
 	}

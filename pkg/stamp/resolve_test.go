@@ -22,11 +22,11 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	item := record.Item{Entry: "0123456789abcdef"}
 	text, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{gone: item, marked: item}).Text(1000)
 	require.True(t, ok)
-	object := func(marks map[string]any) workload.Object {
-		marks["configmap.reloader.stakater.com/reload"] = "app-.*"
-		marks["reloader.stakater.com/search"] = "true"
+	object := func(managed map[string]any) workload.Object {
+		managed["configmap.reloader.stakater.com/reload"] = "app-.*"
+		managed["reloader.stakater.com/search"] = "true"
 		return workload.Object{Kind: workload.Builtin()[0], Raw: map[string]any{
-			"metadata": map[string]any{"namespace": "shop", "annotations": marks},
+			"metadata": map[string]any{"namespace": "shop", "annotations": managed},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 				"volumes": []any{map[string]any{"name": "v", "secret": map[string]any{"secretName": "marked"}}},
 			}}},

@@ -11,15 +11,15 @@ import (
 type Result struct {
 	// Rule is the first one that the request fits.
 	Rule Rule
-	// Marks are those that the workload must have as it is stored.
-	Marks Marks
+	// Managed are those that the workload must have as it is stored.
+	Managed Managed
 	// Reject is set if the request must not pass.
 	Reject *Rejection
 	// Warnings are for the user who wrote.
 	Warnings []string
 	// Changes are those that the stamp brings to the pods.
 	Changes []policy.Change
-	// Stamped says that the marks of the template are not those from before the write.
+	// Stamped says that the managed annotations of the template are not those from before the write.
 	Stamped bool
 }
 
@@ -47,36 +47,36 @@ func (d *draft) result() Result {
 	return d.Result
 }
 
-// keepNewer keeps a stored Record that a newer version of this program has written: it is neither judged nor replaced. One
-// that only the write brings may be a hand edit.
+// keepNewer keeps a stored Record that a newer version of this program has written: it is neither judged nor replaced.
+// One that only the write brings may be a hand edit.
 func (d *draft) keepNewer() {
-	if _, err := record.Parse(d.Old.Marks[Record]); errors.Is(err, record.ErrNewer) {
-		d.Marks.put(d.Old.Marks, Record)
+	if _, err := record.Parse(d.Old.Managed[Record]); errors.Is(err, record.ErrNewer) {
+		d.Managed.put(d.Old.Managed, Record)
 	}
 }
 
 // warnStale says that a request for a reload was made for another generation of the workload.
 func (d *draft) warnStale() {
-	_, asked := d.New.Marks[Dummy]
-	if _, valid := d.dummy(); asked && !valid && !d.Create && !d.New.Marks.same(d.Old.Marks, Dummy) && d.Rule != RuleExcluded {
+	_, asked := d.New.Managed[Dummy]
+	if _, valid := d.dummy(); asked && !valid && !d.Create && !d.New.Managed.same(d.Old.Managed, Dummy) && d.Rule != RuleExcluded {
 		d.warn("pod-reloader removed a stale reload request: it was made for another generation; read the workload again")
 	}
 }
 
 // fit shortens or drops what would make the object invalid, the least important first: without the Record the hash still
 // detects a Change. What the write itself has may go, too: the API server checks the size after admission, and the write
-// must have the room that it would have without us.
+// must have the budget that it would have without us.
 func (d *draft) fit() {
-	if d.room(true) < 0 {
+	if d.bytesLeft(true) < 0 {
 		d.withoutStamp()
 	}
-	if room := d.room(false); room < 0 {
-		d.shorten(len(d.Marks[Record]) + room)
+	if left := d.bytesLeft(false); left < 0 {
+		d.shorten(len(d.Managed[Record]) + left)
 	}
-	if d.room(false) < 0 {
-		delete(d.Marks, LastReload)
+	if d.bytesLeft(false) < 0 {
+		delete(d.Managed, LastReload)
 	}
-	if _, recorded := d.Marks[Record]; d.noRoom && !recorded {
+	if _, recorded := d.Managed[Record]; d.overBudget && !recorded {
 		d.warn("pod-reloader: the annotations are too large to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
 			"list fewer, or shorten other annotations", len(d.tracked()))
 	}
@@ -84,44 +84,44 @@ func (d *draft) fit() {
 
 // shorten brings the Record to a size, or drops it.
 func (d *draft) shorten(size int) {
-	rec, err := record.Parse(d.Marks[Record])
+	rec, err := record.Parse(d.Managed[Record])
 	if err != nil {
-		d.noRoom = d.noRoom || d.Marks[Record] != ""
-		delete(d.Marks, Record)
+		d.overBudget = d.overBudget || d.Managed[Record] != ""
+		delete(d.Managed, Record)
 		return
 	}
-	d.putRecordIn(d.Marks, rec, size)
+	d.putRecordIn(d.Managed, rec, size)
 }
 
-// room returns how many bytes the decided marks leave on the template, or on the workload. Marks that are not there leave
-// the room of their keys.
-func (d *draft) room(template bool) int {
-	room := d.New.WorkloadRoom
+// bytesLeft returns how many bytes the decided managed annotations leave on the template, or on the workload. Managed
+// annotations that are missing leave the bytes of their keys.
+func (d *draft) bytesLeft(template bool) int {
+	left := d.New.WorkloadBudget
 	if template {
-		room = d.New.TemplateRoom
+		left = d.New.TemplateBudget
 	}
-	for _, s := range slots {
+	for _, s := range managedKeys {
 		if s.template != template {
 			continue
 		}
-		if value, there := d.Marks[s.slot]; there {
-			room -= len(value)
+		if value, there := d.Managed[s.key]; there {
+			left -= len(value)
 		} else {
-			room += d.New.keySizes[s.slot]
+			left += d.New.keySizes[s.key]
 		}
 	}
-	return room
+	return left
 }
 
-// withoutStamp takes a stamp back that has no room on the template.
+// withoutStamp takes back a stamp that exceeds the budget of the template.
 func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
-		d.Marks = d.Marks.Without(Hash, Restart, Record)
+		d.Managed = d.Managed.Without(Hash, Restart, Record)
 		if rec, err := policy.Fresh(d.input(policy.Known{}), "", true); err == nil && d.unread == nil {
-			d.putRecord(d.Marks, rec)
+			d.putRecord(d.Managed, rec)
 		}
 	} else {
-		d.Marks = d.Old.Marks.Without(Dummy)
+		d.Managed = d.Old.Managed.Without(Dummy)
 	}
 	d.Changes, d.Stamped = nil, false
 	d.warn("pod-reloader: the annotations of the pod template are too large to add the config-hash; shorten them")

@@ -12,16 +12,16 @@ type Rule string
 // The rules, in the order in which they are tried. The numbers are those of the design. A stale dummy (3) is no rule of
 // its own: it is purged whatever follows.
 const (
-	RuleExcluded        Rule = "excluded"         // 1
-	RuleCreate          Rule = "create"           // 2
-	RuleVerifiedReload  Rule = "verified-reload"  // 4
-	RuleSecondPass      Rule = "second-pass"      // 4a
-	RuleTemplateChanged Rule = "template-changed" // 5
-	RuleListsEdited     Rule = "lists-edited"     // 5
-	RuleMarksForgotten  Rule = "marks-forgotten"  // 6
-	RuleMarksEdited     Rule = "marks-edited"     // 6
-	RuleAdopt           Rule = "adopt"            // 7
-	RuleNothing         Rule = "nothing"          // 8
+	RuleExcluded           Rule = "excluded"            // 1
+	RuleCreate             Rule = "create"              // 2
+	RuleVerifiedReload     Rule = "verified-reload"     // 4
+	RuleSecondPass         Rule = "second-pass"         // 4a
+	RuleTemplateChanged    Rule = "template-changed"    // 5
+	RuleListsEdited        Rule = "lists-edited"        // 5
+	RuleAnnotationsMissing Rule = "annotations-missing" // 6
+	RuleAnnotationsEdited  Rule = "annotations-edited"  // 6
+	RuleAdopt              Rule = "adopt"               // 7
+	RuleNothing            Rule = "nothing"             // 8
 )
 
 // rule is one row of the table that has the order.
@@ -31,8 +31,8 @@ type rule struct {
 	fits func(Request) bool
 	// reads returns what must be read before apply.
 	reads func(Request) []reference.Ref
-	// apply decides, or returns false to go on with the rules below. It finds the marks from before the write in the
-	// draft: what no rule changes is restored.
+	// apply decides, or returns false to go on with the rules below. It finds the managed annotations from before the
+	// write in the draft: what no rule changes is restored.
 	apply func(*draft) bool
 }
 
@@ -44,8 +44,8 @@ func rules() []rule {
 		{RuleSecondPass, secondPass, Request.tracked, decideAgain},
 		{RuleTemplateChanged, templateChanged, Request.tracked, stampRelease},
 		{RuleListsEdited, listsEdited, Request.tracked, stampLists},
-		{RuleMarksForgotten, marksForgotten, readsOfAdoption, restore},
-		{RuleMarksEdited, marksEdited, Request.tracked, standOrRestore},
+		{RuleAnnotationsMissing, annotationsMissing, readsOfAdoption, restore},
+		{RuleAnnotationsEdited, annotationsEdited, Request.tracked, keepOrRestore},
 		{RuleAdopt, somethingUnknown, Request.tracked, adopt},
 		{RuleNothing, always, nothing, done},
 	}
@@ -71,7 +71,7 @@ func Choose(req Request) Plan {
 }
 
 // Apply returns the decision for the live state that the Plan asked for. It never errs: where the state could not be
-// read, the write passes with the marks that need no read, and a warning.
+// read, the write passes with the managed annotations that need no read, and a warning.
 func (p Plan) Apply(req Request, live Live) Result {
 	d := newDraft(p, req, live)
 	reached := false

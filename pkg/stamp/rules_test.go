@@ -85,16 +85,16 @@ func TestChoose(t *testing.T) {
 			func(w *world, raw map[string]any) { annotate(raw, w.keys.ConfigMaps, " a ,, a") }, RuleNothing, nil,
 		},
 		"rule 6, marks are missing: no read": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "") }, RuleMarksForgotten, nil,
+			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "") }, RuleAnnotationsMissing, nil,
 		},
 		"rule 6, a mark is another one": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, "x") }, RuleMarksEdited, all,
+			func(w *world, raw map[string]any) { w.mark(raw, Hash, "x") }, RuleAnnotationsEdited, all,
 		},
 		"rule 6, one is missing and one is another": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "x") }, RuleMarksEdited, all,
+			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "x") }, RuleAnnotationsEdited, all,
 		},
 		"rule 6, a mark that was not there": {
-			func(w *world, raw map[string]any) { w.mark(raw, Restart, "x") }, RuleMarksEdited, all,
+			func(w *world, raw map[string]any) { w.mark(raw, Restart, "x") }, RuleAnnotationsEdited, all,
 		},
 		"rule 4a, a stamp with its explanation": {
 			func(w *world, raw map[string]any) {
@@ -106,7 +106,7 @@ func TestChoose(t *testing.T) {
 			func(w *world, raw map[string]any) {
 				w.mark(raw, Hash, "x")
 				w.mark(raw, LastReload, record.LastReload{Hash: "y", Cause: "x"}.String())
-			}, RuleMarksEdited, all,
+			}, RuleAnnotationsEdited, all,
 		},
 		"rule 1, ignored, with a new template": {
 			func(w *world, raw map[string]any) { w.ignore(raw); setImage("image:2")(raw) }, RuleExcluded, all,
@@ -165,13 +165,13 @@ func TestRevisionMode(t *testing.T) {
 	revision := func() string {
 		return digest.Revision("test", []string{"a", "a", "Wrong"}, nil, w.states([]reference.Ref{cm("a")}))
 	}
-	assert.Equal(t, revision(), w.marks()[Hash], "the value is SAP's")
+	assert.Equal(t, revision(), w.managed()[Hash], "the value is SAP's")
 	w.set(cm("a"), "A")
 	w.at(t, 0, "whether something changed is decided by content")
 	require.Nil(t, w.write(func(raw map[string]any) {
 		w.mark(raw, Dummy, revision())
 	}), "the revision digest is accepted")
-	assert.Equal(t, revision(), w.marks()[Hash], "a client of SAP's protocol waits for pods that bear it")
+	assert.Equal(t, revision(), w.managed()[Hash], "a client of SAP's protocol waits for pods that bear it")
 	w.at(t, 1, "the one that was asked for")
 	w.set(cm("a"), "B")
 	w.at(t, 2, "a change")
@@ -182,12 +182,12 @@ func TestRevisionMode(t *testing.T) {
 	w.at(t, 3, "also where another webhook comes in between")
 	w.set(cm("a"), "B")
 	require.Nil(t, w.write(setImage("image:2")))
-	assert.Equal(t, revision(), w.marks()[Hash], "a template that changes anyway takes the digest of now")
+	assert.Equal(t, revision(), w.managed()[Hash], "a template that changes anyway takes the digest of now")
 	w.away = true
 	w.write(func(raw map[string]any) { w.mark(raw, Record, "") })
 	w.away = false
 	w.at(t, 4, "an equal digest rebuilds the Record")
-	assert.Contains(t, w.marks()[Record], "=")
+	assert.Contains(t, w.managed()[Record], "=")
 	rejection := w.write(func(raw map[string]any) { w.mark(raw, Dummy, "x") })
 	require.NotNil(t, rejection)
 	assert.Contains(t, rejection.Message, revision(), "a client is told the digest of the mode")
@@ -196,12 +196,12 @@ func TestRevisionMode(t *testing.T) {
 	auto.revision = true
 	auto.set(cm("b"), "A")
 	require.Nil(t, auto.create(auto.manifest(map[string]string{autoKey: "true"})))
-	assert.Equal(t, auto.hash(), auto.marks()[Hash], "there are no lists over which SAP's digest could be made")
+	assert.Equal(t, auto.hash(), auto.managed()[Hash], "there are no lists over which SAP's digest could be made")
 	empty := digest.Revision("test", nil, nil, nil)
 	assert.NotNil(t, auto.write(func(raw map[string]any) { auto.mark(raw, Dummy, empty) }), "the digest of no lists proves nothing")
-	before := auto.marks()
+	before := auto.managed()
 	require.Nil(t, auto.write(setImage("image:2")))
-	assert.Equal(t, before, auto.marks(), "without lists, nothing has moved")
+	assert.Equal(t, before, auto.managed(), "without lists, nothing has moved")
 }
 
 func TestMissingObjectsWarn(t *testing.T) {

@@ -15,13 +15,13 @@ const passes = 30 * time.Second
 // another webhook comes in between.
 func secondPass(req Request) bool {
 	_, ok := req.explained()
-	return ok && (req.TemplateChanged || !req.New.Marks.sameStamp(req.Old.Marks))
+	return ok && (req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed))
 }
 
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
 func (r Request) explained() (record.LastReload, bool) {
-	last, err := record.ParseLastReload(r.New.Marks[LastReload])
-	return last, err == nil && !r.New.Marks.same(r.Old.Marks, LastReload) && last.Hash == r.New.Marks[Hash]
+	last, err := record.ParseLastReload(r.New.Managed[LastReload])
+	return last, err == nil && !r.New.Managed.same(r.Old.Managed, LastReload) && last.Hash == r.New.Managed[Hash]
 }
 
 // recent reports whether a last reload may be one of the write that is being judged.
@@ -36,13 +36,13 @@ func decideAgain(d *draft) bool {
 	if d.unread != nil || !d.recent(first) {
 		return false
 	}
-	known := d.Old.Marks.Known()
+	known := d.Old.Managed.Known()
 	verdict := d.assess(known).Verdict
-	asked := d.live.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Marks[Hash]
+	asked := d.live.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Managed[Hash]
 	if verdict.Action != policy.Reload && !d.moved(known) && !asked {
 		return false
 	}
-	d.reload(d.Old.Marks, changesOf(verdict), first.Cause)
+	d.reload(d.Old.Managed, changesOf(verdict), first.Cause)
 	d.keepExplanation()
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true
@@ -50,8 +50,8 @@ func decideAgain(d *draft) bool {
 
 // keepExplanation lets the last reload that the write brings stand, where it explains the very stamp that was decided.
 func (d *draft) keepExplanation() {
-	if _, ok := d.explained(); ok && d.Marks.sameStamp(d.New.Marks) {
-		d.Marks.put(d.New.Marks, LastReload)
+	if _, ok := d.explained(); ok && d.Managed.sameStamp(d.New.Managed) {
+		d.Managed.put(d.New.Managed, LastReload)
 	}
 }
 

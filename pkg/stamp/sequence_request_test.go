@@ -20,7 +20,7 @@ func TestPurgedDummyWarns(t *testing.T) {
 			w := started(t)
 			require.Nil(t, w.write(func(raw map[string]any) { prepare(w, raw) }))
 			require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, "0123456789abcdef") }))
-			assert.NotContains(t, w.marks(), Dummy)
+			assert.NotContains(t, w.managed(), Dummy)
 			assert.Contains(t, strings.Join(w.result.Warnings, " "), "removed this reload request")
 		})
 	}
@@ -39,11 +39,11 @@ func TestLastReloadWrittenWhileOptedOutDoesNotComeBack(t *testing.T) {
 			t.Parallel()
 			w := started(t)
 			require.Nil(t, w.write(func(raw map[string]any) { tc.out(w, raw) }))
-			byHand := `{"time":"2026-01-01T00:00:00Z","hash":"` + w.marks()[Hash] + `","generation":1,"cause":"config-change"}`
+			byHand := `{"time":"2026-01-01T00:00:00Z","hash":"` + w.managed()[Hash] + `","generation":1,"cause":"config-change"}`
 			require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, LastReload, byHand) }))
-			assert.NotContains(t, w.marks(), LastReload, "nothing of ours explains a reload that was none")
+			assert.NotContains(t, w.managed(), LastReload, "nothing of ours explains a reload that was none")
 			require.Nil(t, w.write(func(raw map[string]any) { tc.in(w, raw) }))
-			last, ok := w.marks()[LastReload]
+			last, ok := w.managed()[LastReload]
 			assert.NotContains(t, last, "2026-01-01T00:00:00Z", "nor does it come back (%t)", ok)
 		})
 	}

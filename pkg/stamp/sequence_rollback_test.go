@@ -59,9 +59,9 @@ func TestSequence18ClientsDummyComesBackByUndo(t *testing.T) {
 	copied := clone(t, w.stored)
 	w.away = false
 	w.write(setImage("image:2"))
-	assert.NotContains(t, w.marks(), Dummy)
+	assert.NotContains(t, w.managed(), Dummy)
 	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, copied) }))
-	assert.NotContains(t, w.marks(), Dummy)
+	assert.NotContains(t, w.managed(), Dummy)
 	w.at(t, 2, "the release and its undo")
 }
 
@@ -98,12 +98,12 @@ func TestSequence27RecordNeverMakesAWriteTooLarge(t *testing.T) {
 	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b,c") })
 	w.at(t, 1, "edited lists, so that there is a last reload")
 	raw := w.stripped(w.stored)
-	room := len(w.marks()[LastReload]) + 120 // too little for four items, in the compact form, too
-	annotate(raw, "big", strings.Repeat("x", w.view().WorkloadRoom-len("big")-room))
+	room := len(w.managed()[LastReload]) + 120 // too little for four items, in the compact form, too
+	annotate(raw, "big", strings.Repeat("x", w.view().WorkloadBudget-len("big")-room))
 	require.Nil(t, w.store(raw))
 	onWorkload, _ := w.object().AnnotationSizes()
 	assert.LessOrEqual(t, onWorkload, maxAnnotations)
-	assert.NotContains(t, w.marks(), Record)
+	assert.NotContains(t, w.managed(), Record)
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 	w.at(t, 1, "the hash is still there")
 	w.set(cm("a"), "B")
@@ -148,7 +148,7 @@ func TestSequence30RecordStripped(t *testing.T) {
 			w.away = false
 			if !change {
 				w.at(t, 0, "rebuilt")
-				assert.Contains(t, w.marks()[Record], "configmap/a=")
+				assert.Contains(t, w.managed()[Record], "configmap/a=")
 				return
 			}
 			w.set(cm("a"), "B")
@@ -166,7 +166,7 @@ func TestSequence32ConstantChangeBetweenPasses(t *testing.T) {
 		w.set(cm("a"), "C")
 	}
 	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.bound(digest.Live)) }))
-	assert.Equal(t, w.hash(), w.marks()[Hash], "the second pass stamps what it reads")
+	assert.Equal(t, w.hash(), w.managed()[Hash], "the second pass stamps what it reads")
 	w.other = nil
 	w.at(t, 1, "once")
 }
@@ -174,17 +174,17 @@ func TestSequence32ConstantChangeBetweenPasses(t *testing.T) {
 func TestSequence35RecordOfTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	before := w.marks()
+	before := w.managed()
 	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:by hand") }))
-	assert.Equal(t, before, w.marks(), "a write that brings it may be a hand edit")
+	assert.Equal(t, before, w.managed(), "a write that brings it may be a hand edit")
 	w.away = true
 	w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:next") })
 	w.away = false
 	w.set(cm("a"), "B")
 	w.at(t, 0, "nor acted upon")
 	require.Nil(t, w.put())
-	assert.Equal(t, "v2:next", w.marks()[Record])
+	assert.Equal(t, "v2:next", w.managed()[Record])
 	require.Nil(t, w.write(setImage("image:2")))
-	assert.Equal(t, "v2:next", w.marks()[Record])
+	assert.Equal(t, "v2:next", w.managed()[Record])
 	w.at(t, 1, "the release")
 }

@@ -72,9 +72,9 @@ func TestSequence02StoredPoke(t *testing.T) {
 	w.away = false
 	w.set(cm("a"), "B")
 	require.Nil(t, w.write(setImage("image:3")), "kubectl set image")
-	assert.NotContains(t, w.marks(), Dummy)
+	assert.NotContains(t, w.managed(), Dummy)
 	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, withDummy) }), "kubectl rollout undo with the dummy of then")
-	assert.NotContains(t, w.marks(), Dummy)
+	assert.NotContains(t, w.managed(), Dummy)
 	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, old) }))
 	restarts := w.restarts
 	w.at(t, restarts, "all is stamped already")
@@ -102,8 +102,8 @@ func TestSequence03MarksFromElsewhere(t *testing.T) {
 	w.set(cm("a"), "C")
 	require.Nil(t, w.create(after), "get -o yaml | create")
 	assert.Equal(t, RuleCreate, w.result.Rule)
-	assert.NotContains(t, w.marks(), Dummy)
-	assert.NotContains(t, w.marks(), LastReload)
+	assert.NotContains(t, w.managed(), Dummy)
+	assert.NotContains(t, w.managed(), LastReload)
 	w.at(t, 1, "a new workload has the current configuration")
 
 	w.away = true
@@ -170,13 +170,13 @@ func TestSequence10OptOutAndIn(t *testing.T) {
 	w := started(t)
 	w.set(cm("a"), "B")
 	w.at(t, 1, "a change")
-	hash := w.marks()[Hash]
+	hash := w.managed()[Hash]
 	w.write(func(raw map[string]any) {
 		raw["metadata"].(map[string]any)["annotations"] = map[string]any{}
 		delete(raw["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any), "annotations")
 	})
 	assert.Equal(t, RuleExcluded, w.result.Rule)
-	assert.Equal(t, hash, w.marks()[Hash])
+	assert.Equal(t, hash, w.managed()[Hash])
 	w.put()
 	w.at(t, 1, "opting out restarts nothing, however often")
 	w.write(func(raw map[string]any) {
@@ -204,7 +204,7 @@ func TestSequence13FrozenLeader(t *testing.T) {
 	w := started(t)
 	w.away = true
 	frozen := w.object()
-	late := append(Guard(frozen, w.keys), Operations(frozen, w.keys, w.marks().Without(LastReload))...)
+	late := append(Guard(frozen, w.keys), Operations(frozen, w.keys, w.managed().Without(LastReload))...)
 	w.set(cm("a"), "B")
 	w.at(t, 1, "another one reloads")
 	_, err := tryPatch(w.stored, late)
@@ -223,7 +223,7 @@ func TestSequence14Keys(t *testing.T) {
 	w.set(cm("a"), "C")
 	w.at(t, 2, "adopted anew, so a change is seen")
 	w.lose("4")
-	w.foreign[w.marks().Known().Record.Key] = true
+	w.foreign[w.managed().Known().Record.Key] = true
 	w.at(t, 2, "a foreign key that was adopted once is left alone")
 }
 
@@ -241,14 +241,14 @@ func TestAdoptedContentAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.reloadMissing = true
 	w.create(w.manifest(w.lists("b", "")))
-	hash := w.marks()[Hash]
+	hash := w.managed()[Hash]
 	w.set(cm("b"), "B")
 	w.at(t, 0, "pods wait for it: adopted")
 	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
 	w.remove(cm("b"))
 	w.at(t, 1, "gone again, and nothing is held")
-	assert.Equal(t, hash, w.marks()[Hash])
-	assert.NotEmpty(t, w.marks()[Restart])
+	assert.Equal(t, hash, w.managed()[Hash])
+	assert.NotEmpty(t, w.managed()[Restart])
 	w.other = nil
 	w.put()
 	w.at(t, 1, "a PUT does not take it off")
@@ -256,5 +256,5 @@ func TestAdoptedContentAndBack(t *testing.T) {
 	w.remove(cm("b"))
 	w.at(t, 1, "there and back within a gate")
 	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") })
-	assert.NotContains(t, w.marks(), Restart, "it goes with the next change of the hash")
+	assert.NotContains(t, w.managed(), Restart, "it goes with the next change of the hash")
 }

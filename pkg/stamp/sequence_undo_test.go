@@ -81,7 +81,7 @@ func TestSequence29UndoAcrossAKeyRotation(t *testing.T) {
 				w.set(cm("a"), content)
 				w.at(t, n+2, "a change while the release is stuck")
 			}
-			require.NotEqual(t, marksOf(workload.Object{Kind: w.kind, Raw: v1}, w.keys)[Hash], w.marks()[Hash])
+			require.NotEqual(t, managedBy(workload.Object{Kind: w.kind, Raw: v1}, w.keys)[Hash], w.managed()[Hash])
 			require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
 			assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
 			w.at(t, 4, "the undo, and nothing more")
@@ -163,7 +163,7 @@ func TestSequence31PutThatLacksALaterWebhooksField(t *testing.T) {
 			require.Nil(t, w.create(raw))
 			w.away = false
 			w.quiesce()
-			before := w.marks()
+			before := w.managed()
 			if tc.held {
 				w.remove(cm("b"))
 				w.quiesce()
@@ -172,7 +172,7 @@ func TestSequence31PutThatLacksALaterWebhooksField(t *testing.T) {
 				require.Nil(t, w.store(w.manifest(w.lists("b", ""))))
 				w.at(t, 0, "the other webhook adds its field again")
 			}
-			assert.Equal(t, before[Hash], w.marks()[Hash])
+			assert.Equal(t, before[Hash], w.managed()[Hash])
 			w.set(cm("b"), "B")
 			w.at(t, 1, "a change is still seen")
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
-// fate is what a write makes of a mark.
+// fate is what a write makes of a managed annotation.
 type fate string
 
 const (
@@ -22,7 +22,7 @@ const (
 	written fate = "written" // there, and another one than before
 )
 
-// row is one write and what becomes of it. The workload has its marks, the last reload among them.
+// row is one write and what becomes of it. The workload has its managed annotations, the last reload among them.
 type row struct {
 	// since happens before the write, without the loop looking.
 	since func(*world)
@@ -50,7 +50,7 @@ func judge(t *testing.T, rule Rule, rows map[string]row) {
 			if r.since != nil {
 				r.since(w)
 			}
-			before := w.marks()
+			before := w.managed()
 			rejection := w.write(func(raw map[string]any) { r.write(w, raw) })
 			assert.Equal(t, rule, w.result.Rule)
 			if r.reject != 0 {
@@ -63,14 +63,14 @@ func judge(t *testing.T, rule Rule, rows map[string]row) {
 			if r.restart == "" {
 				r.restart = gone
 			}
-			for slot, want := range map[Slot]fate{Hash: r.hash, Restart: r.restart, Record: r.record, LastReload: r.last, Dummy: gone} {
-				assertFate(t, slot, want, before, w.marks())
+			for key, want := range map[Key]fate{Hash: r.hash, Restart: r.restart, Record: r.record, LastReload: r.last, Dummy: gone} {
+				assertFate(t, key, want, before, w.managed())
 			}
 			if r.hash == written {
-				assert.Equal(t, w.hash(), w.marks()[Hash], "a stamp is that of the live state")
+				assert.Equal(t, w.hash(), w.managed()[Hash], "a stamp is that of the live state")
 			}
-			if rec, err := record.Parse(w.marks()[Record]); !errors.Is(err, record.ErrNewer) {
-				assert.True(t, rec.BelongsTo(w.marks()[Hash]), "no void Record is left")
+			if rec, err := record.Parse(w.managed()[Record]); !errors.Is(err, record.ErrNewer) {
+				assert.True(t, rec.BelongsTo(w.managed()[Hash]), "no void Record is left")
 			}
 			warnings := strings.Join(w.result.Warnings, "\n")
 			if r.warning == "" {
@@ -81,18 +81,18 @@ func judge(t *testing.T, rule Rule, rows map[string]row) {
 	}
 }
 
-func assertFate(t *testing.T, slot Slot, want fate, before, after Marks) {
+func assertFate(t *testing.T, key Key, want fate, before, after Managed) {
 	t.Helper()
 	switch want {
 	case kept:
-		assert.True(t, after.same(before, slot), "%s: it was %q and is %q", slot, before[slot], after[slot])
+		assert.True(t, after.same(before, key), "%s: it was %q and is %q", key, before[key], after[key])
 	case gone:
-		assert.NotContains(t, after, slot, "%s", slot)
+		assert.NotContains(t, after, key, "%s", key)
 	case written:
-		assert.NotEmpty(t, after[slot], "%s", slot)
-		assert.NotEqual(t, before[slot], after[slot], "%s", slot)
+		assert.NotEmpty(t, after[key], "%s", key)
+		assert.NotEqual(t, before[key], after[key], "%s", key)
 	default:
-		assert.Equal(t, string(want), after[slot], "%s", slot)
+		assert.Equal(t, string(want), after[key], "%s", key)
 	}
 }
 
@@ -103,8 +103,8 @@ func (w *world) optOut(raw map[string]any) {
 
 // forget takes all our annotations off, as a manifest does that knows nothing of them.
 func (w *world) forget(raw map[string]any) {
-	for _, s := range slots {
-		w.mark(raw, s.slot, "")
+	for _, s := range managedKeys {
+		w.mark(raw, s.key, "")
 	}
 }
 
@@ -201,12 +201,12 @@ func TestRule2StampNew(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		since   func(*world)
-		marks   Marks
+		managed Managed
 		stamped bool
 		warning string
 	}{
 		"a new workload":                       {stamped: true},
-		"marks that came along from elsewhere": {marks: Marks{Hash: "x", Restart: "7", Record: "v2:x", Dummy: "x", LastReload: "x"}, stamped: true},
+		"marks that came along from elsewhere": {managed: Managed{Hash: "x", Restart: "7", Record: "v2:x", Dummy: "x", LastReload: "x"}, stamped: true},
 		"a listed object does not exist":       {since: func(w *world) { w.remove(cm("a")) }, stamped: true, warning: "configmap/a"},
 		"the state cannot be read":             {since: unread, warning: "the API server is down"},
 	} {
@@ -219,18 +219,18 @@ func TestRule2StampNew(t *testing.T) {
 				c.since(w)
 			}
 			raw := w.manifest(w.lists("a", "a"))
-			for slot, value := range c.marks {
-				w.mark(raw, slot, value)
+			for key, value := range c.managed {
+				w.mark(raw, key, value)
 			}
 			assert.Nil(t, w.create(raw))
 			assert.Equal(t, RuleCreate, w.result.Rule)
-			marks := w.marks()
+			managed := w.managed()
 			if c.stamped {
-				assert.Equal(t, w.hash(), marks[Hash])
-				assert.Contains(t, marks[Record], "configmap/a=")
-				marks = marks.Without(Hash, Record)
+				assert.Equal(t, w.hash(), managed[Hash])
+				assert.Contains(t, managed[Record], "configmap/a=")
+				managed = managed.Without(Hash, Record)
 			}
-			assert.Empty(t, marks, "nothing else")
+			assert.Empty(t, managed, "nothing else")
 			assert.Contains(t, strings.Join(w.result.Warnings, "\n"), c.warning)
 		})
 	}

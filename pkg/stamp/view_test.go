@@ -24,9 +24,9 @@ func TestReadOfView(t *testing.T) {
 	assert.Equal(t, map[reference.Ref]bool{cm("b"): true, secret("a"): false}, view.Required)
 	assert.EqualValues(t, 7, view.Generation)
 	others := len(w.keys.ConfigMaps) + 1 + len(w.keys.Secrets) + len("x12345")
-	marks := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
-	assert.Equal(t, maxAnnotations-others-marks, view.WorkloadRoom, "values of ours do not count, all their keys do")
-	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRestart), view.TemplateRoom)
+	managed := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
+	assert.Equal(t, maxAnnotations-others-managed, view.WorkloadBudget, "values of ours do not count, all their keys do")
+	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRestart), view.TemplateBudget)
 
 	ours := func(key string) bool { return key != "x" }
 	kept := workload.Object{Kind: w.kind, Raw: raw}.Keep(workload.Keep{Label: ours, Annotation: ours})
@@ -65,7 +65,7 @@ func TestReadOfWrongTypes(t *testing.T) {
 			plan := Choose(req)
 			result := plan.Apply(req, w.live(plan.Reads))
 			assert.Nil(t, result.Reject)
-			patched := patch(t, raw, Operations(o, w.keys, result.Marks))
+			patched := patch(t, raw, Operations(o, w.keys, result.Managed))
 			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of others is replaced")
 			_, problems = w.reader.Read(workload.Object{Kind: w.kind, Raw: w.manifest(nil)})
 			assert.Empty(t, problems)

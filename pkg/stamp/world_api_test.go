@@ -71,8 +71,8 @@ func (w *world) commit(raw map[string]any) {
 	w.stored = raw
 }
 
-// annotationsOf returns the annotations of a workload. Writing them raises a Deployment's generation, but that of no other
-// kind.
+// annotationsOf returns the annotations of a workload. Writing them raises a Deployment's generation, but that of no
+// other kind.
 func annotationsOf(raw map[string]any) any {
 	annotations, _ := raw["metadata"].(map[string]any)["annotations"].(map[string]any)
 	if len(annotations) == 0 {
@@ -96,9 +96,9 @@ func (w *world) admit(raw map[string]any) (map[string]any, *Rejection) {
 	if w.result.Reject != nil {
 		return nil, w.result.Reject
 	}
-	ops := Operations(current, w.keys, w.result.Marks)
+	ops := Operations(current, w.keys, w.result.Managed)
 	patched := patch(w.t, raw, ops)
 	require.Equal(w.t, w.stripped(before), w.stripped(patched), "only our annotations may be touched")
-	require.Equal(w.t, w.result.Marks, marksOf(workload.Object{Kind: w.kind, Raw: patched}, w.keys), "the patch must bring the marks")
+	require.Equal(w.t, w.result.Managed, managedBy(workload.Object{Kind: w.kind, Raw: patched}, w.keys), "the patch must bring the marks")
 	return patched, nil
 }

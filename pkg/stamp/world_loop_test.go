@@ -16,7 +16,7 @@ func (w *world) step() bool {
 		return false
 	}
 	in := policy.Input{
-		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Marks.Known(), Ring: w.ring,
+		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Ring: w.ring,
 		Current: w.states(view.Intent.Refs()), ReloadMissingRequired: w.reloadMissing,
 	}
 	for ref, state := range in.Current {
@@ -35,9 +35,9 @@ func (w *world) step() bool {
 		if a.Verdict.Foreign != "" {
 			w.foreign[a.Verdict.Foreign] = true
 		}
-		rec, err := a.Adopt(in, view.Marks[Hash])
+		rec, err := a.Adopt(in, view.Managed[Hash])
 		require.NoError(w.t, err)
-		text, fits := rec.Text(view.RecordRoom())
+		text, fits := rec.Text(view.RecordBudget())
 		if fits {
 			w.write(func(raw map[string]any) { w.mark(raw, Record, text) })
 		}
@@ -51,17 +51,17 @@ func (w *world) poke() {
 	dummy := w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10)
 	rejection := w.write(func(raw map[string]any) { w.mark(raw, Dummy, dummy) })
 	require.Nil(w.t, rejection)
-	if _, stored := w.marks()[Dummy]; !stored {
+	if _, stored := w.managed()[Dummy]; !stored {
 		return
 	}
 	dummy = w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10) // storing it has raised the generation
 	before, after := w.view(), w.view()
-	before.Marks = before.Marks.Without(Dummy)
-	after.Marks = maps.Clone(before.Marks)
-	after.Marks[Dummy] = dummy
+	before.Managed = before.Managed.Without(Dummy)
+	after.Managed = maps.Clone(before.Managed)
+	after.Managed[Dummy] = dummy
 	req := Request{Old: before, New: after}
 	result := Choose(req).Apply(req, w.live(after.Intent.Refs()))
-	ops := append(Guard(w.object(), w.keys), Operations(w.object(), w.keys, result.Marks)...)
+	ops := append(Guard(w.object(), w.keys), Operations(w.object(), w.keys, result.Managed)...)
 	w.commit(patch(w.t, w.stored, ops))
 }
 
@@ -73,5 +73,5 @@ func (w *world) quiesce() {
 			return
 		}
 	}
-	require.Fail(w.t, "the loop does not come to rest", "rule %s, marks: %v, configs %v, warnings %v, ring %v", w.result.Rule, w.marks(), w.configs, w.result.Warnings, w.ring)
+	require.Fail(w.t, "the loop does not come to rest", "rule %s, marks: %v, configs %v, warnings %v, ring %v", w.result.Rule, w.managed(), w.configs, w.result.Warnings, w.ring)
 }

@@ -127,7 +127,7 @@ func (w *world) states(refs []reference.Ref) map[reference.Ref]digest.State {
 }
 
 func (w *world) object() workload.Object { return workload.Object{Kind: w.kind, Raw: w.stored} }
-func (w *world) marks() Marks            { return marksOf(w.object(), w.keys) }
+func (w *world) managed() Managed        { return managedBy(w.object(), w.keys) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
 func (w *world) live(refs []reference.Ref) Live {
 	live := Live{
@@ -152,12 +152,12 @@ func (w *world) hashOf(view View) string {
 
 // liveRecord returns the Record of the template with the live state.
 func (w *world) liveRecord(adopted bool) record.Record {
-	rec, err := policy.Fresh(policy.Input{Intent: w.view().Intent, Current: w.states(w.view().Intent.Refs()), Ring: w.ring}, w.marks()[Hash], adopted)
+	rec, err := policy.Fresh(policy.Input{Intent: w.view().Intent, Current: w.states(w.view().Intent.Refs()), Ring: w.ring}, w.managed()[Hash], adopted)
 	require.NoError(w.t, err)
 	return rec
 }
 
 // lastOf reads the explanation of the last reload.
 func lastOf(w *world) (record.LastReload, error) {
-	return record.ParseLastReload(w.marks()[LastReload])
+	return record.ParseLastReload(w.managed()[LastReload])
 }

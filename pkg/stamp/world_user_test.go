@@ -77,16 +77,16 @@ func (w *world) stripped(raw map[string]any) map[string]any {
 	return raw
 }
 
-// mark sets or removes a mark.
-func (w *world) mark(raw map[string]any, slot Slot, value string) {
-	for _, s := range slots {
-		if s.slot != slot {
+// mark sets or removes a managed annotation.
+func (w *world) mark(raw map[string]any, key Key, value string) {
+	for _, s := range managedKeys {
+		if s.key != key {
 			continue
 		}
 		if s.template {
-			annotate(raw, s.key(w.keys), value, "spec", "template")
+			annotate(raw, s.annotation(w.keys), value, "spec", "template")
 		} else {
-			annotate(raw, s.key(w.keys), value)
+			annotate(raw, s.annotation(w.keys), value)
 		}
 	}
 }

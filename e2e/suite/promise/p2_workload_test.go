@@ -23,7 +23,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 		kinds  []string
 		update func(s *fixture.Fixture, of observe.Workload, n int)
 	}{
-		"PutWithoutOurMarks": {
+		"PutWithoutOurAnnotations": {
 			reason: "a manifest that knows nothing of our annotations was applied again by PUT",
 			kinds:  kinds,
 			update: func(s *fixture.Fixture, of observe.Workload, _ int) {

@@ -59,21 +59,21 @@ func TestP5UnknownFieldsOfAnUnknownKindSurviveEveryReload(t *testing.T) {
 		}
 		return nil
 	}))
-	before := withoutMarks(watcher.Object(w))
+	before := withoutOurAnnotations(watcher.Object(w))
 	assert.Equal(t, written[0].Object["spec"], before["spec"], "as it was written")
 	for n := 1; n <= 5; n++ {
 		s.SetConfigMap("app", "key", strings.Repeat("x", n))
 		_, err := watcher.AwaitTemplateChanges(s.Patiently(), w, n)
 		require.NoError(t, err)
-		assert.Equal(t, before, withoutMarks(watcher.Object(w)), "reload %d changed what is not ours", n)
+		assert.Equal(t, before, withoutOurAnnotations(watcher.Object(w)), "reload %d changed what is not ours", n)
 	}
 	s.Settled()
 	require.NoError(t, watcher.Sync(s.Patiently()))
 	assert.Len(t, watcher.Changes(w), 5, "one change is one restart")
 }
 
-// withoutMarks is what a user has written of an object.
-func withoutMarks(object *unstructured.Unstructured) map[string]any {
+// withoutOurAnnotations is what a user has written of an object.
+func withoutOurAnnotations(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	for _, key := range []string{fixture.ConfigHash, fixture.ConfigRestart, fixture.ConfigRecord, fixture.LastReload} {
 		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", key)

@@ -38,7 +38,7 @@ func TestOptOutByPutAndInAgain(t *testing.T) {
 }
 
 // Annotations that leave next to no room: a stamp never makes an object invalid.
-func TestNextToNoRoomForMarks(t *testing.T) {
+func TestNextToFullAnnotations(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	var names []string

@@ -13,7 +13,7 @@ import (
 
 // kubectl annotate sends our annotations back with its own. They must not take the room that the write would have without
 // them.
-func TestWriteThatWouldFitWithoutOurMarks(t *testing.T) {
+func TestWriteThatWouldFitWithoutOurAnnotations(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	user, heard := s.Warned()

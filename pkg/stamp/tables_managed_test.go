@@ -89,7 +89,7 @@ func TestRule5StampLists(t *testing.T) {
 
 func TestRule6Restore(t *testing.T) {
 	t.Parallel()
-	judge(t, RuleMarksForgotten, map[string]row{
+	judge(t, RuleAnnotationsMissing, map[string]row{
 		"a PUT that knows none of them": {
 			write: (*world).forget,
 			hash:  kept, record: kept, last: kept,
@@ -103,11 +103,11 @@ func TestRule6Restore(t *testing.T) {
 			hash: kept, record: kept, last: kept,
 		},
 	})
-	edit := func(slot Slot, value string) func(*world, map[string]any) {
-		return func(w *world, raw map[string]any) { w.mark(raw, slot, value) }
+	edit := func(key Key, value string) func(*world, map[string]any) {
+		return func(w *world, raw map[string]any) { w.mark(raw, key, value) }
 	}
 	live := func(w *world, raw map[string]any) { w.mark(raw, Hash, w.hash()) }
-	judge(t, RuleMarksEdited, map[string]row{
+	judge(t, RuleAnnotationsEdited, map[string]row{
 		"a hash by hand":        {write: edit(Hash, "mine"), hash: kept, record: kept, last: kept, warning: "has restored them: config-hash"},
 		"a restart by hand":     {write: edit(Restart, "7"), hash: kept, record: kept, last: kept, warning: "config-restart"},
 		"a Record by hand":      {write: edit(Record, "v1:garbage"), hash: kept, record: kept, last: kept, warning: "config-record"},
@@ -124,7 +124,7 @@ func TestRule6Restore(t *testing.T) {
 		}, hash: kept, record: kept, last: kept, warning: "config-record"},
 		"a reload without a stamp, such as a Job made anew": {since: changed, write: func(w *world, raw map[string]any) {
 			w.mark(raw, Record, w.liveRecord(true).String())
-			w.mark(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.marks()[Hash], Cause: record.CauseConfigChange}.String())
+			w.mark(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
 		}, hash: kept, record: written, last: written},
 		"the state cannot be read": {since: func(w *world) { changed(w); unread(w) }, write: live, hash: kept, record: kept, last: kept, warning: "the API server is down"},
 	})

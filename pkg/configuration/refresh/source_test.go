@@ -1,4 +1,4 @@
-package live_test
+package refresh_test
 
 import (
 	"context"
@@ -23,16 +23,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 )
 
 // start follows a location until the test ends, and returns what is offered.
-func start(t *testing.T, options live.SourceOptions) chan live.Content {
+func start(t *testing.T, options refresh.SourceOptions) chan refresh.Content {
 	t.Helper()
-	offered := make(chan live.Content, 100)
-	options.Offer = func(c live.Content) { offered <- c }
+	offered := make(chan refresh.Content, 100)
+	options.Offer = func(c refresh.Content) { offered <- c }
 	options.Log = logr.Discard()
-	source, err := live.NewSource(options)
+	source, err := refresh.NewSource(options)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -51,7 +51,7 @@ func TestFile(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "config.yaml")
 		pod := &corev1.ObjectReference{Kind: "Pod", Name: "p"}
-		offered := start(t, live.SourceOptions{Location: configuration.Location{Path: path}, Pod: pod})
+		offered := start(t, refresh.SourceOptions{Location: configuration.Location{Path: path}, Pod: pod})
 		first := <-offered
 		require.ErrorContains(t, first.Missing, "there is no file "+path)
 		assert.Equal(t, pod, first.Regarding)
@@ -95,7 +95,7 @@ func TestFileThatIsBeingWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		require.NoError(t, os.WriteFile(path, []byte("all"), 0o600))
-		offered := start(t, live.SourceOptions{Location: configuration.Location{Path: path}})
+		offered := start(t, refresh.SourceOptions{Location: configuration.Location{Path: path}})
 		assert.Equal(t, "all", string((<-offered).Text))
 		for _, text := range []string{"", "h", "ha", "hal", "half"} {
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -129,7 +129,7 @@ func TestConfigMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient()
 		resource := client.Resource(gvr).Namespace("ops")
-		offered := start(t, live.SourceOptions{Location: inOps, Client: client})
+		offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
 		first := <-offered
 		require.ErrorContains(t, first.Missing, "there is no ConfigMap ops/config: create it with the key config.yaml, or correct --config")
 		assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ops", Name: "config"}, first.Regarding)
@@ -172,7 +172,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		offered := start(t, live.SourceOptions{Location: inOps, Client: client})
+		offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
 		time.Sleep(10 * time.Second) //nolint:forbidigo // the time is fake
 		assert.Empty(t, offered, "an API server that is away is waited for")
 		away.Store(false)
@@ -180,7 +180,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 		require.ErrorContains(t, denied.Missing, "the ConfigMap ops/config cannot be read, grant get, list and watch of it")
 		require.ErrorContains(t, denied.Missing, "no right")
 		allowed.Store(true)
-		var last live.Content
+		var last refresh.Content
 		for last.Text == nil {
 			last = <-offered
 		}
@@ -191,27 +191,27 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	client := newClient(configMap("1", map[string]any{"config.yaml": string(withKinds("a.io/v1/A=spec.t"))}))
-	got, err := live.Read(t.Context(), inOps, client)
+	got, err := refresh.Read(t.Context(), inOps, client)
 	require.NoError(t, err)
 	assert.Len(t, got.WorkloadKinds, 1)
-	_, err = live.Read(t.Context(), configuration.Location{Namespace: "ops", Name: "other"}, client)
+	_, err = refresh.Read(t.Context(), configuration.Location{Namespace: "ops", Name: "other"}, client)
 	require.ErrorContains(t, err, "the configuration in configmap:ops/other: there is no ConfigMap ops/other")
 
 	stranger := newClient()
 	stranger.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", gvr.GroupResource(), "config", "default backend", 0, true)
 	})
-	_, err = live.Read(t.Context(), inOps, stranger)
+	_, err = refresh.Read(t.Context(), inOps, stranger)
 	require.ErrorContains(t, err, "cannot be read", "a load balancer's 404 is no word on the ConfigMap")
 
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	_, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)
+	_, err = refresh.Read(t.Context(), configuration.Location{Path: path}, nil)
 	require.ErrorContains(t, err, "there is no file")
 	require.NoError(t, os.WriteFile(path, withKinds("a.io/v1/A=status"), 0o600))
-	_, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)
+	_, err = refresh.Read(t.Context(), configuration.Location{Path: path}, nil)
 	require.ErrorContains(t, err, "workloadKinds[0].template")
 	require.NoError(t, os.WriteFile(path, withKinds("a.io/v1/A=spec.t"), 0o600))
-	got, err = live.Read(t.Context(), configuration.Location{Path: path}, nil)
+	got, err = refresh.Read(t.Context(), configuration.Location{Path: path}, nil)
 	require.NoError(t, err)
 	assert.Len(t, got.WorkloadKinds, 1)
 }

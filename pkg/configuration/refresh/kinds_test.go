@@ -1,4 +1,4 @@
-package live_test
+package refresh_test
 
 import (
 	"sync"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -24,7 +24,7 @@ func set(t *testing.T, texts ...string) workload.Kinds {
 
 func TestKindsTellTheirFollowers(t *testing.T) {
 	t.Parallel()
-	kinds := live.NewKinds(set(t, "a.io/v1/A=spec.x", "b.io/v1/B=spec.x"))
+	kinds := refresh.NewKinds(set(t, "a.io/v1/A=spec.x", "b.io/v1/B=spec.x"))
 	var told []string
 	tell := func(what string) func(workload.Kind) {
 		return func(kind workload.Kind) {
@@ -54,7 +54,7 @@ func TestKindsTellTheirFollowers(t *testing.T) {
 func TestKindsAreReadWhileTheyChange(t *testing.T) {
 	t.Parallel()
 	one, two := set(t, "a.io/v1/A=spec.x"), set(t, "a.io/v1/A=spec.x", "b.io/v1/B=spec.x")
-	kinds := live.NewKinds(one)
+	kinds := refresh.NewKinds(one)
 	joined := 0
 	kinds.Follow(func(workload.Kind) { joined++ }, func(workload.Kind) { joined-- })
 	var running sync.WaitGroup

@@ -1,4 +1,4 @@
-// Package live keeps the structured configuration in force while the program runs: it watches where the configuration is,
+// Package refresh keeps the structured configuration in force while the program runs: it watches where the configuration is,
 // applies what is valid and rejects what is not.
 //
 //	ConfigMap (watch.Single) ─┐
@@ -7,4 +7,4 @@
 //
 // It belongs to the shell of the program. What a configuration may say is decided by the pure package above it; what a new
 // kind of workload means is the business of those who follow Kinds, and neither webhook nor loop is known here.
-package live
+package refresh

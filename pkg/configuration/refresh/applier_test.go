@@ -1,4 +1,4 @@
-package live_test
+package refresh_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/live"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -56,16 +56,16 @@ func withKinds(texts ...string) []byte {
 }
 
 type applied struct {
-	*live.Applier
-	kinds    *live.Kinds
+	*refresh.Applier
+	kinds    *refresh.Kinds
 	events   *heard
 	registry *prometheus.Registry
 }
 
 func newApplier(t *testing.T, flags workload.Kinds) applied {
 	t.Helper()
-	a := applied{kinds: live.NewKinds(flags), events: &heard{}, registry: prometheus.NewRegistry()}
-	a.Applier = live.NewApplier(live.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Metrics: a.registry, Log: logr.Discard()})
+	a := applied{kinds: refresh.NewKinds(flags), events: &heard{}, registry: prometheus.NewRegistry()}
+	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Metrics: a.registry, Log: logr.Discard()})
 	return a
 }
 
@@ -108,35 +108,35 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 		require.Error(t, a.Seen(), "a replica is not ready before it knows which kinds it serves")
 		a.lead(t)
 
-		a.Offer(live.Content{Missing: errors.New("there is none"), Regarding: object("")})
+		a.Offer(refresh.Content{Missing: errors.New("there is none"), Regarding: object("")})
 		require.NoError(t, a.Seen(), "a missing configuration does not stop the program")
 		assert.Zero(t, a.valid(t))
 		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: no valid configuration has been read since the start, only the kinds of the flags are handled: there is none"}, a.events.take())
 
-		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
+		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
 		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "beside those of the command line")
 		assert.InDelta(t, 1, a.valid(t), 0)
 		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: added a.io/v1/A=spec.t"}, a.events.take())
 
 		broken := withKinds("a.io/v1/A=status", "b.io/v1/B=spec.t")
 		for _, version := range []string{"2", "3"} {
-			a.Offer(live.Content{Text: broken, Regarding: object(version)})
+			a.Offer(refresh.Content{Text: broken, Regarding: object(version)})
 		}
 		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "all of the last valid one, nothing of the invalid one")
 		assert.Zero(t, a.valid(t))
 		assert.Equal(t, []string{`Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: workloadKinds[0].template: Invalid value: "status": the path must begin with spec: nothing but the spec is desired state`},
 			a.events.take(), "told once, also when something else of the object is edited")
 
-		a.Offer(live.Content{Missing: errors.New("it is gone"), Regarding: object("")})
+		a.Offer(refresh.Content{Missing: errors.New("it is gone"), Regarding: object("")})
 		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: the last valid configuration stays in force: it is gone"}, a.events.take())
 		assert.Len(t, a.texts(), 2)
 
-		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("4")})
+		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("4")})
 		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: nothing changes"}, a.events.take(), "it is told that it is valid again")
-		a.Offer(live.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("5")})
+		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("5")})
 		assert.Empty(t, a.events.take(), "a label of the object is nothing to us")
 
-		a.Offer(live.Content{Text: []byte(header), Regarding: object("6")})
+		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("6")})
 		assert.Equal(t, []string{"f.io/v1/F=spec.t"}, a.texts())
 		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: removed a.io/v1/A=spec.t"}, a.events.take())
 	})
@@ -145,9 +145,9 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 func TestConfigurationGoesBeforeFlags(t *testing.T) {
 	t.Parallel()
 	a := newApplier(t, set(t, "f.io/v1/F=spec.t", "g.io/v1/G=spec.t"))
-	a.Offer(live.Content{Text: withKinds("f.io/v2/F=spec.pods")})
+	a.Offer(refresh.Content{Text: withKinds("f.io/v2/F=spec.pods")})
 	assert.Equal(t, []string{"f.io/v2/F=spec.pods", "g.io/v1/G=spec.t"}, a.texts())
-	a.Offer(live.Content{Text: []byte(header)})
+	a.Offer(refresh.Content{Text: []byte(header)})
 	assert.Equal(t, []string{"f.io/v1/F=spec.t", "g.io/v1/G=spec.t"}, a.texts(), "the flag is back in force")
 }
 
@@ -155,8 +155,8 @@ func TestOnlyTheLeaderTells(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newApplier(t, workload.NewKinds())
-		a.Offer(live.Content{Text: []byte(header), Regarding: object("1")})
-		a.Offer(live.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: object("2")})
+		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("1")})
+		a.Offer(refresh.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: object("2")})
 		assert.Empty(t, a.events.take(), "a standby")
 		a.lead(t)
 		told := []string{"Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: data[config.yaml]: Required value"}
@@ -169,11 +169,11 @@ func TestOnlyTheLeaderTells(t *testing.T) {
 		assert.Equal(t, told, a.events.take(), "again when the API server has forgotten it")
 		other := object("3")
 		other.UID = types.UID("u2")
-		a.Offer(live.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: other})
+		a.Offer(refresh.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: other})
 		assert.Equal(t, told, a.events.take(), "another object with the same fault")
-		a.Offer(live.Content{Missing: errors.New("no file")})
+		a.Offer(refresh.Content{Missing: errors.New("no file")})
 		assert.Empty(t, a.events.take(), "there is no object to tell it of")
-		a.Offer(live.Content{Faulty: errors.New(strings.Repeat("ü", 1000)), Regarding: other})
+		a.Offer(refresh.Content{Faulty: errors.New(strings.Repeat("ü", 1000)), Regarding: other})
 		lines := a.events.take()
 		require.Len(t, lines, 1)
 		assert.Less(t, len(lines[0]), 1100, "the API server refuses long texts")

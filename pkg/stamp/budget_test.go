@@ -20,41 +20,41 @@ func TestNoRoomAtAll(t *testing.T) {
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
 	w.set(cm("a"), "A")
 	require.Nil(t, w.create(raw))
-	assert.Empty(t, w.marks()[Hash], "a stamp never makes an object invalid")
-	rec, err := record.Parse(w.marks()[Record])
+	assert.Empty(t, w.managed()[Hash], "a stamp never makes an object invalid")
+	rec, err := record.Parse(w.managed()[Record])
 	require.NoError(t, err)
 	assert.True(t, rec.BelongsTo(""))
 	assert.Len(t, rec.Items([]reference.Ref{cm("a")}), 1, "the pods start with the present content")
 }
 
-// A patch brings the marks along that the stored object has: they must not make it invalid, either.
+// A patch brings the managed annotations along that the stored object has: they must not make it invalid, either.
 func TestPatchThatFillsTheTemplateDropsTheHash(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	require.NotEmpty(t, w.marks()[Hash])
+	require.NotEmpty(t, w.managed()[Hash])
 	require.Nil(t, w.write(func(raw map[string]any) {
 		annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
 	}))
-	assert.Empty(t, w.marks()[Hash])
+	assert.Empty(t, w.managed()[Hash])
 	w.at(t, 1, "the release only")
 	w.set(cm("a"), "B")
 	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", "", "spec", "template") }))
-	assert.Equal(t, w.hash(), w.marks()[Hash], "the change that came meanwhile is due")
+	assert.Equal(t, w.hash(), w.managed()[Hash], "the change that came meanwhile is due")
 	w.at(t, 2, "the second release brings the change")
 }
 
 func TestPatchThatFillsTheWorkloadDropsTheRecord(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	require.NotEmpty(t, w.marks()[Record])
+	require.NotEmpty(t, w.managed()[Record])
 	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", maxAnnotations-200)) }))
-	assert.Empty(t, w.marks()[Record])
-	assert.NotEmpty(t, w.marks()[Hash])
+	assert.Empty(t, w.managed()[Record])
+	assert.NotEmpty(t, w.managed()[Hash])
 	w.set(cm("a"), "B")
 	w.at(t, 1, "the hash still detects a change")
 }
 
-// Marks that are carried over must not make a write invalid that has no room for them any more.
+// Managed annotations that are carried over must not make a write invalid that has no room for them any more.
 func TestCarriedMarksFit(t *testing.T) {
 	t.Parallel()
 	w := started(t)
@@ -65,7 +65,7 @@ func TestCarriedMarksFit(t *testing.T) {
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-250))
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
 	require.Nil(t, w.store(raw))
-	assert.Empty(t, w.marks())
+	assert.Empty(t, w.managed())
 }
 
 func TestManyRefsAreRecordedWithoutNames(t *testing.T) {
@@ -77,7 +77,7 @@ func TestManyRefsAreRecordedWithoutNames(t *testing.T) {
 		w.set(cm(names[i]), "A")
 	}
 	require.Nil(t, w.create(w.manifest(w.lists(strings.Join(names, ","), ""))))
-	assert.Contains(t, w.marks()[Record], ":*")
+	assert.Contains(t, w.managed()[Record], ":*")
 	assert.Len(t, w.view().Intent.Tracked, reference.MaxTracked)
 	w.at(t, 0, "all is known")
 	w.set(cm(names[7]), "B")

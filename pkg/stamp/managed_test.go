@@ -15,29 +15,29 @@ func TestLastReloadOfMarks(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(when time.Time, hash string) string { return record.LastReload{Time: when, Hash: hash}.String() }
 	tests := map[string]struct {
-		reason string
-		marks  Marks
-		want   time.Time
-		there  bool
+		reason  string
+		managed Managed
+		want    time.Time
+		there   bool
 	}{
 		"of this template": {
-			reason: "The refractory time counts from it.",
-			marks:  Marks{Hash: "h", LastReload: at(now.Add(-time.Minute), "h")}, want: now.Add(-time.Minute), there: true,
+			reason:  "The refractory time counts from it.",
+			managed: Managed{Hash: "h", LastReload: at(now.Add(-time.Minute), "h")}, want: now.Add(-time.Minute), there: true,
 		},
-		"of this moment": {reason: "It is not in the future.", marks: Marks{Hash: "h", LastReload: at(now, "h")}, want: now, there: true},
+		"of this moment": {reason: "It is not in the future.", managed: Managed{Hash: "h", LastReload: at(now, "h")}, want: now, there: true},
 		"in the future": {
-			reason: "A wrong clock must not hold up reloads for as long as it is off.",
-			marks:  Marks{Hash: "h", LastReload: at(now.Add(time.Hour), "h")}, want: now, there: true,
+			reason:  "A wrong clock must not hold up reloads for as long as it is off.",
+			managed: Managed{Hash: "h", LastReload: at(now.Add(time.Hour), "h")}, want: now, there: true,
 		},
-		"of another template": {reason: "It explains nothing of this one.", marks: Marks{Hash: "h", LastReload: at(now, "other")}},
-		"without a template":  {reason: "An export may have it.", marks: Marks{LastReload: at(now, "h")}},
-		"unreadable":          {reason: "A user may write anything there.", marks: Marks{Hash: "h", LastReload: "{"}},
-		"none":                {reason: "Nothing was reloaded.", marks: Marks{Hash: "h"}},
+		"of another template": {reason: "It explains nothing of this one.", managed: Managed{Hash: "h", LastReload: at(now, "other")}},
+		"without a template":  {reason: "An export may have it.", managed: Managed{LastReload: at(now, "h")}},
+		"unreadable":          {reason: "A user may write anything there.", managed: Managed{Hash: "h", LastReload: "{"}},
+		"none":                {reason: "Nothing was reloaded.", managed: Managed{Hash: "h"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, there := tc.marks.LastReload(now)
+			got, there := tc.managed.LastReload(now)
 			assert.Equal(t, tc.there, there, tc.reason)
 			assert.True(t, got.Time.Equal(tc.want), "%s: %s", tc.reason, got.Time)
 		})

@@ -13,17 +13,17 @@ func TestSequence27WriteThatCarriesOurMarks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		template bool
-		// over is how far the annotations are over the limit with our marks.
+		// over is how far the annotations are over the limit with our annotations.
 		over int
-		kept []Slot
-		gone []Slot
+		kept []Key
+		gone []Key
 	}{
-		"the Record is shortened":       {over: 10, kept: []Slot{Hash, Record, LastReload}},
-		"the Record goes first":         {over: 60, kept: []Slot{Hash, LastReload}, gone: []Slot{Record}},
-		"then the explanation":          {over: 300, kept: []Slot{Hash}, gone: []Slot{Record, LastReload}},
-		"a template that has no room":   {template: true, over: 10, kept: []Slot{LastReload}, gone: []Slot{Hash}},
-		"a template that is just right": {template: true, over: 0, kept: []Slot{Hash, Record, LastReload}},
-		"a workload that is just right": {over: 0, kept: []Slot{Hash, Record, LastReload}},
+		"the Record is shortened":       {over: 10, kept: []Key{Hash, Record, LastReload}},
+		"the Record goes first":         {over: 60, kept: []Key{Hash, LastReload}, gone: []Key{Record}},
+		"then the explanation":          {over: 300, kept: []Key{Hash}, gone: []Key{Record, LastReload}},
+		"a template that has no room":   {template: true, over: 10, kept: []Key{LastReload}, gone: []Key{Hash}},
+		"a template that is just right": {template: true, over: 0, kept: []Key{Hash, Record, LastReload}},
+		"a workload that is just right": {over: 0, kept: []Key{Hash, Record, LastReload}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,16 +41,16 @@ func TestSequence27WriteThatCarriesOurMarks(t *testing.T) {
 			onWorkload, onTemplate = w.object().AnnotationSizes()
 			assert.LessOrEqual(t, onWorkload, maxAnnotations, "the API server accepts it")
 			assert.LessOrEqual(t, onTemplate, maxAnnotations, "the API server accepts it")
-			for _, slot := range tc.kept {
-				assert.Contains(t, w.marks(), slot)
+			for _, key := range tc.kept {
+				assert.Contains(t, w.managed(), key)
 			}
-			for _, slot := range tc.gone {
-				assert.NotContains(t, w.marks(), slot)
+			for _, key := range tc.gone {
+				assert.NotContains(t, w.managed(), key)
 			}
 			assert.Equal(t, len(tc.gone) > 0, len(w.result.Warnings) > 0, "what is left out is said: %v", w.result.Warnings)
 			restarts := w.restarts
 			w.at(t, restarts, "the write restarts nothing more")
-			if _, stamped := w.marks()[Hash]; !stamped {
+			if _, stamped := w.managed()[Hash]; !stamped {
 				return // the next reload has no room, either
 			}
 			w.set(cm("a"), "C")
@@ -67,9 +67,9 @@ func TestReleaseOfAFullWorkloadKeepsTheRecord(t *testing.T) {
 	require.Nil(t, w.write(func(raw map[string]any) {
 		annotate(raw, "big", strings.Repeat("x", maxAnnotations-onWorkload-len("big")))
 	}))
-	before := w.marks()
+	before := w.managed()
 	require.Nil(t, w.write(setImage("image:2")))
-	assert.Equal(t, before, w.marks())
+	assert.Equal(t, before, w.managed())
 	assert.Empty(t, w.result.Warnings)
 }
 
@@ -85,6 +85,6 @@ func TestRecordOfTheNextVersionGoesWhereThereIsNoRoom(t *testing.T) {
 	}))
 	onWorkload, _ = w.object().AnnotationSizes()
 	assert.LessOrEqual(t, onWorkload, maxAnnotations)
-	assert.NotContains(t, w.marks(), Record)
+	assert.NotContains(t, w.managed(), Record)
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 }
