@@ -47,7 +47,7 @@ func TestPatchThatFillsTheWorkloadDropsTheRecord(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	require.NotEmpty(t, w.managed()[Record])
-	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", maxAnnotations-200)) }))
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", maxOnWorkload-200)) }))
 	assert.Empty(t, w.managed()[Record])
 	assert.NotEmpty(t, w.managed()[Hash])
 	w.set(cm("a"), "B")
@@ -55,14 +55,14 @@ func TestPatchThatFillsTheWorkloadDropsTheRecord(t *testing.T) {
 }
 
 // Managed annotations that are carried over must not make a write invalid that has no room for them any more.
-func TestCarriedMarksFit(t *testing.T) {
+func TestCarriedAnnotationsFit(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	w.set(cm("a"), "B")
 	w.at(t, 1, "a change, so that there is a last reload")
 	w.unreadable = true
 	raw := w.stripped(w.stored)
-	annotate(raw, "big", strings.Repeat("x", maxAnnotations-250))
+	annotate(raw, "big", strings.Repeat("x", maxOnWorkload-250))
 	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
 	require.Nil(t, w.store(raw))
 	assert.Empty(t, w.managed())

@@ -41,6 +41,10 @@ type View struct {
 // (k8s.io/apimachinery/pkg/api/validation.TotalAnnotationSizeLimitB).
 const maxAnnotations = 256 << 10
 
+// maxOnWorkload leaves some bytes of it to the Deployment controller: it copies the annotations to the ReplicaSet, and
+// adds its own there (revision, revision-history, desired-replicas and max-replicas of deployment.kubernetes.io).
+const maxOnWorkload = maxAnnotations - 512
+
 // Reader reads Views of raw workloads.
 type Reader struct {
 	Keys     annotation.Keys
@@ -133,7 +137,7 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Manag
 // keys are there.
 func (r Reader) budgets(o source, managed Managed) (onWorkload, onTemplate int) {
 	usedOnWorkload, usedOnTemplate := o.AnnotationSizes()
-	onWorkload, onTemplate = maxAnnotations-usedOnWorkload, maxAnnotations-usedOnTemplate
+	onWorkload, onTemplate = maxOnWorkload-usedOnWorkload, maxAnnotations-usedOnTemplate
 	for _, s := range managedKeys {
 		budget := &onWorkload
 		if s.template {

@@ -9,7 +9,7 @@ import (
 )
 
 // A write that has the Record, as kubectl annotate sends it, must have as much room as one that lacks it.
-func TestSequence27WriteThatCarriesOurMarks(t *testing.T) {
+func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		template bool
@@ -35,11 +35,11 @@ func TestSequence27WriteThatCarriesOurMarks(t *testing.T) {
 				if tc.template {
 					annotate(raw, "big", strings.Repeat("x", maxAnnotations+tc.over-onTemplate-len("big")), "spec", "template")
 				} else {
-					annotate(raw, "big", strings.Repeat("x", maxAnnotations+tc.over-onWorkload-len("big")))
+					annotate(raw, "big", strings.Repeat("x", maxOnWorkload+tc.over-onWorkload-len("big")))
 				}
 			}))
 			onWorkload, onTemplate = w.object().AnnotationSizes()
-			assert.LessOrEqual(t, onWorkload, maxAnnotations, "the API server accepts it")
+			assert.LessOrEqual(t, onWorkload, maxOnWorkload, "the API server accepts it, and the ReplicaSet")
 			assert.LessOrEqual(t, onTemplate, maxAnnotations, "the API server accepts it")
 			for _, key := range tc.kept {
 				assert.Contains(t, w.managed(), key)
@@ -65,7 +65,7 @@ func TestReleaseOfAFullWorkloadKeepsTheRecord(t *testing.T) {
 	w := started(t)
 	onWorkload, _ := w.object().AnnotationSizes()
 	require.Nil(t, w.write(func(raw map[string]any) {
-		annotate(raw, "big", strings.Repeat("x", maxAnnotations-onWorkload-len("big")))
+		annotate(raw, "big", strings.Repeat("x", maxOnWorkload-onWorkload-len("big")))
 	}))
 	before := w.managed()
 	require.Nil(t, w.write(setImage("image:2")))
@@ -81,10 +81,10 @@ func TestRecordOfTheNextVersionGoesWhereThereIsNoRoom(t *testing.T) {
 	w.away = false
 	onWorkload, _ := w.object().AnnotationSizes()
 	require.Nil(t, w.write(func(raw map[string]any) {
-		annotate(raw, "big", strings.Repeat("x", maxAnnotations+3-onWorkload-len("big")))
+		annotate(raw, "big", strings.Repeat("x", maxOnWorkload+3-onWorkload-len("big")))
 	}))
 	onWorkload, _ = w.object().AnnotationSizes()
-	assert.LessOrEqual(t, onWorkload, maxAnnotations)
+	assert.LessOrEqual(t, onWorkload, maxOnWorkload)
 	assert.NotContains(t, w.managed(), Record)
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 }

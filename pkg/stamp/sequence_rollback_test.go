@@ -102,7 +102,7 @@ func TestSequence27RecordNeverMakesAWriteTooLarge(t *testing.T) {
 	annotate(raw, "big", strings.Repeat("x", w.view().WorkloadBudget-len("big")-room))
 	require.Nil(t, w.store(raw))
 	onWorkload, _ := w.object().AnnotationSizes()
-	assert.LessOrEqual(t, onWorkload, maxAnnotations)
+	assert.LessOrEqual(t, onWorkload, maxOnWorkload)
 	assert.NotContains(t, w.managed(), Record)
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 	w.at(t, 1, "the hash is still there")

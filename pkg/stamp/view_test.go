@@ -25,7 +25,7 @@ func TestReadOfView(t *testing.T) {
 	assert.EqualValues(t, 7, view.Generation)
 	others := len(w.keys.ConfigMaps) + 1 + len(w.keys.Secrets) + len("x12345")
 	managed := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
-	assert.Equal(t, maxAnnotations-others-managed, view.WorkloadBudget, "values of ours do not count, all their keys do")
+	assert.Equal(t, maxOnWorkload-others-managed, view.WorkloadBudget, "values of ours do not count, all their keys do")
 	assert.Equal(t, maxAnnotations-len(w.keys.ConfigHash)-len(w.keys.ConfigRestart), view.TemplateBudget)
 
 	ours := func(key string) bool { return key != "x" }

@@ -87,10 +87,14 @@ func (o *Oracle) requestCommitted(c world.Commit) {
 	}
 	for _, p := range o.probes.running {
 		if p.call == c.Call && p.workload == w && w != nil {
-			p.plain = c.Old != nil && c.Sent != nil && o.outsideTemplate(w, c.Old, c.Sent)
+			p.plain = c.Old != nil && c.Sent != nil && o.outsideTemplate(w, c.Old, c.Sent) && o.sizeOfOthers(annotationsOf(c.Old)) < roomy
 		}
 	}
 }
+
+// roomy is the size of users' annotations beside which the program surely keeps what it knows. Where it had to drop that, the
+// next write makes it read everything again.
+const roomy = annotationLimit - 32<<10
 
 // outsideTemplate reports whether a user changed neither the pod template nor marks nor lists nor what decides about scope.
 func (o *Oracle) outsideTemplate(w *workload, before, sent world.Object) bool {

@@ -53,6 +53,19 @@ func (o *Oracle) sizeOfOthers(annotations world.Object) int {
 	return size
 }
 
+// sizeOfLeftovers returns the size of the program's annotations that an object has and its owner lacks, or has with another
+// value. The Deployment controller copies annotations to the ReplicaSet and never removes one there, so that the program
+// cannot take them back.
+func (o *Oracle) sizeOfLeftovers(annotations, ofOwner world.Object) int {
+	size := 0
+	for name, value := range annotations {
+		if text, ok := value.(string); ok && isMark(name, o.options.Prefix) && ofOwner[name] != value {
+			size += len(name) + len(text)
+		}
+	}
+	return size
+}
+
 // wanted returns what a request makes of a workload as far as annotations are concerned, if it is a PUT or a merge.
 func (o *Oracle) wanted(w *workload, call *world.Call) (world.Object, bool) {
 	merge := call.Verb == "patch" && strings.Contains(call.ContentType, "merge-patch")
@@ -100,7 +113,8 @@ func (o *Oracle) Refused(at time.Time, key world.Key, object world.Object) {
 	if w == nil || !w.eligible || !o.healthy(w, at) {
 		return
 	}
-	if size := o.sizeOfOthers(annotationsOf(object)); size <= annotationLimit {
+	annotations := annotationsOf(object)
+	if size := o.sizeOfOthers(annotations); size+o.sizeOfLeftovers(annotations, annotationsOf(w.object)) <= annotationLimit {
 		o.violate(at, broken{"unharmed", w.id.String(), "rollout"},
 			"%s was refused at %s because its annotations are too long, but without those of the program they have %d bytes", idOf(key), o.when(at), size)
 	}

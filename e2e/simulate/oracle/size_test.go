@@ -59,6 +59,11 @@ func TestAnnotationsTooLong(t *testing.T) {
 		}},
 		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the marks the ReplicaSet were valid", happens: func(s *scene) {
 			s.begin()
+			s.recordsCart()
+			s.refuses(annotationLimit - 200)
+		}},
+		"a rollout stops because of an earlier copy": {options: hooked, because: "nothing removes it from the ReplicaSet", happens: func(s *scene) {
+			s.begin()
 			s.refuses(annotationLimit - 200)
 		}},
 		"a rollout stops anyway": {options: hooked, because: "the user's own are too long for a ReplicaSet", happens: func(s *scene) {
@@ -68,10 +73,18 @@ func TestAnnotationsTooLong(t *testing.T) {
 	})
 }
 
+// copied is the length of an annotation of the program that the Deployment controller copies.
+const copied = 300
+
+// recordsCart gives cart the annotation of the program that its ReplicaSets have.
+func (s *scene) recordsCart() {
+	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", strings.Repeat("y", copied)) })
+}
+
 // refuses is a ReplicaSet of cart with annotations of some bytes and the program's, which is refused.
 func (s *scene) refuses(bytes int) {
 	set := world.Key{Resource: world.ReplicaSets, Namespace: cart.Namespace, Name: "cart-b"}
-	annotations := world.Object{"b": strings.Repeat("x", bytes-1), prefix + "config-record": strings.Repeat("y", 300)}
+	annotations := world.Object{"b": strings.Repeat("x", bytes-1), prefix + "config-record": strings.Repeat("y", copied)}
 	s.oracle.Refused(s.now, set, world.Object{"metadata": world.Object{"ownerReferences": owner(cart), "annotations": annotations}})
 }
 
