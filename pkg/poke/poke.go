@@ -35,6 +35,9 @@ type Request struct {
 	// Generation of the workload that was read; 0 leaves it open. If the workload has another generation, the request is
 	// stale, and the webhook purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
 	Generation int64
+	// UID of the workload that was read; empty leaves it open. If the workload was deleted and created again since, the
+	// request is stale: generations begin anew, so that the answer may show a reload of the other workload.
+	UID types.UID
 	// Keys are the annotations of the installation; the zero value has the default prefix.
 	Keys annotation.Keys
 }
@@ -53,7 +56,8 @@ const (
 	// configuration: the workload is excluded, asks for nothing, a reload is held, or the digest is of another kind than
 	// the recorded one. It is no success; pod-reloader why explains it.
 	Purged Outcome = "purged"
-	// Stale means that the request was purged without a decision: the workload has another generation. Read it again.
+	// Stale means that nothing is known about the request: the workload has another generation, or another UID. Read it
+	// again.
 	Stale Outcome = "stale"
 	// Conflict means that the digest is not that of the current configuration. Read it again, and retry.
 	Conflict Outcome = "conflict"
@@ -123,6 +127,9 @@ func Judge(answer metav1.Object, r Request) Result {
 	annotations, keys := answer.GetAnnotations(), r.keys()
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}
+	}
+	if r.UID != "" && answer.GetUID() != r.UID {
+		return Result{Outcome: Stale}
 	}
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
 	proven := err == nil && r.provenBy(last)

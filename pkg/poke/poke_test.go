@@ -72,6 +72,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// The generation of a workload that was deleted and created again begins with 1, so that it can be that of the request.
+func TestAnswerOfAnotherUIDIsStale(t *testing.T) {
+	t.Parallel()
+	answer := &metav1.ObjectMeta{UID: "new", Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: digest, Generation: 4, UID: "old"}).Outcome)
+	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: digest, Generation: 4, UID: "new"}).Outcome)
+}
+
 func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
 	t.Parallel()
 	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -51,6 +52,7 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 		Name:             s.key.Name,
 		Digest:           proof,
 		Generation:       s.object.Generation(),
+		UID:              types.UID(s.object.UID()),
 		Keys:             a.annotations,
 	}
 	var result poke.Result

@@ -28,6 +28,9 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if err != nil {
 		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
 	}
+	if o.UID() != s.object.UID() {
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")})
+	}
 	view, _ := a.gather.opts.Reader.Read(o)
 	states, err := a.gather.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
 	if err != nil {

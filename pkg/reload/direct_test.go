@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -57,6 +59,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 // what is written.
 type stored struct {
 	client.Client
+	uid         types.UID
 	annotations map[string]string
 	webhook     func(lastReload string) string
 }
@@ -65,6 +68,7 @@ func (c *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object
 	u := object.(*unstructured.Unstructured)
 	u.SetNamespace("shop")
 	u.SetName("web")
+	u.SetUID(c.uid)
 	u.SetAnnotations(c.annotations)
 	return unstructured.SetNestedMap(u.Object, map[string]any{}, "spec", "template", "spec")
 }
@@ -99,18 +103,21 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before, other := reloadAt(now.Add(-time.Hour), "before").String(), reloadAt(now, "other")
 	for name, tc := range map[string]struct {
+		uid     types.UID
 		webhook func(string) string
 		again   bool
 		note    string
 	}{
-		"no webhook":                 {func(written string) string { return written }, false, "stamped: configmap/app deleted"},
-		"a webhook undoes it":        {func(string) string { return before }, true, ""},
-		"a webhook stamps by itself": {func(string) string { return other.String() }, false, "stamped: configmap/app modified"},
+		"no webhook":                 {"", func(written string) string { return written }, false, "stamped: configmap/app deleted"},
+		"a webhook undoes it":        {"", func(string) string { return before }, true, ""},
+		"a webhook stamps by itself": {"", func(string) string { return other.String() }, false, "stamped: configmap/app modified"},
+		"another workload by now":    {"new", nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			view := stampedView(t, ring)
-			c, out := &stored{webhook: tc.webhook, annotations: map[string]string{
+			web := webOf(t).with(reloadAt(now.Add(-time.Hour), "before"))
+			c, out := &stored{webhook: tc.webhook, uid: cmp.Or(tc.uid, types.UID(web.object.UID())), annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
 				annotation.DefaultPrefix + "config-record": view.Managed[stamp.Record],
 			}}, &sent{}
@@ -118,7 +125,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
 			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
 			l.leads.Begin(now.Add(-time.Minute))
-			result := l.actions.stamp(t.Context(), webOf(t).with(reloadAt(now.Add(-time.Hour), "before")), policy.Verdict{})
+			result := l.actions.stamp(t.Context(), web, policy.Verdict{})
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
 				assert.Empty(t, out.messages, "there is no reload to report")
