@@ -36,6 +36,9 @@ LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/sequence ./e2e/bench
 PKG ?= $(LONGEST) $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
 # The packages whose tests run on a control plane.
 ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
+# Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
+# doubles the processor time that they take from the control plane.
+SUITES := /e2e/(suite|demo|bench|cmd/cluster)
 
 ##@ Everyday
 
@@ -68,19 +71,21 @@ test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
-	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
+	@raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); driving=$$(go list $(PKG) | grep -E '$(SUITES)' || true); status=0; \
+	if [ -n "$$raced" ]; then go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
+	if [ -n "$$driving" ]; then go test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$driving || status=1; fi; \
+	exit $$status
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
 	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
 
-# Not out of the cache: go test does not see that a TestMain has asked for the version.
-# Without the race detector: it looks at the Go code of the tests, which is the same on every Kubernetes, and
-# `make test` has run it there.
+# Not out of the cache: go test does not see that a TestMain has asked for the version. Without the race detector and
+# without the benchmark, which do not depend on the version: `make test` runs both.
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
-	go test -count 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(LONGEST) $$(go list ./e2e/... | grep -E '$(ON_CONTROL_PLANE)')
+	go test -count 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -v /e2e/bench)
 
 .PHONY: bench
 bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded
