@@ -28,13 +28,13 @@ const (
 	acceptList   = acceptObject + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// key names one config object.
-type key struct {
+// objectKey identifies one config object.
+type objectKey struct {
 	namespace string
 	ref       reference.Ref
 }
 
-// client speaks to the API server. It knows no state but its counters.
+// client sends requests to the API server. Its only state are counters.
 type client struct {
 	rest     rest.Interface
 	metadata counter
@@ -97,7 +97,7 @@ func (c *client) request(kind reference.Kind, namespace, accept string) *rest.Re
 }
 
 // stream opens a response. A connection that was lost before there was an answer is tried once more, as client-go does
-// with its own reads; a server that restarts costs nobody an error that way.
+// with its own reads; a server that restarts causes no error that way.
 func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 	body, err := request.Stream(ctx)
 	if err != nil && ctx.Err() == nil && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
@@ -107,7 +107,7 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 }
 
 // meta reads the metadata of one object; false when there is none.
-func (c *client) meta(ctx context.Context, k key) (meta wire.Meta, found bool, err error) {
+func (c *client) meta(ctx context.Context, k objectKey) (meta wire.Meta, found bool, err error) {
 	c.metadata.add(k.ref.Kind)
 	found, err = c.get(ctx, k, acceptMeta, "", func(message []byte) error {
 		meta, err = wire.MetaOf(message, wire.Keep{})
@@ -119,7 +119,7 @@ func (c *client) meta(ctx context.Context, k key) (meta wire.Meta, found bool, e
 // content reads one object and computes its Entries; false when there is no such object. Nothing else of it remains. With
 // a resourceVersion the answer may come out of the API server's cache once that has this version or a later one; without,
 // it is what is stored.
-func (c *client) content(ctx context.Context, k key, ring digest.Ring, atLeast string) (state digest.State, found bool, err error) {
+func (c *client) content(ctx context.Context, k objectKey, ring digest.Ring, atLeast string) (state digest.State, found bool, err error) {
 	c.payload.add(k.ref.Kind)
 	found, err = c.get(ctx, k, acceptObject, atLeast, func(message []byte) error {
 		content, meta, err := contentOf(k.ref.Kind, message)
@@ -148,7 +148,7 @@ func contentOf(kind reference.Kind, message []byte) (digest.Content, wire.Meta, 
 
 // get reads one object and lets use understand it; then the bytes are overwritten.
 func (c *client) get(
-	ctx context.Context, k key, accept, atLeast string, use func(message []byte) error,
+	ctx context.Context, k objectKey, accept, atLeast string, use func(message []byte) error,
 ) (found bool, err error) {
 	request := c.request(k.ref.Kind, k.namespace, accept).Name(k.ref.Name)
 	if atLeast != "" {

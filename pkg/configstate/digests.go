@@ -14,7 +14,7 @@ const maxDigests = 50_000
 // during I/O.
 type digests struct {
 	mu      sync.Mutex
-	entries map[key]*kept
+	entries map[objectKey]*kept
 	// oldest and newest are the ends of the list of all that are kept.
 	oldest, newest *kept
 	limit          int
@@ -22,7 +22,7 @@ type digests struct {
 
 // kept is the last state that was read of an object. All but its place in the list is immutable.
 type kept struct {
-	key                  key
+	key                  objectKey
 	uid, resourceVersion string
 	// entries is a list and not a map, which takes several times the memory: a ring has one key or two.
 	entries      []entry
@@ -36,11 +36,11 @@ type entry struct {
 }
 
 func newDigests(limit int) *digests {
-	return &digests{entries: make(map[key]*kept), limit: limit}
+	return &digests{entries: make(map[objectKey]*kept), limit: limit}
 }
 
 // put keeps a state in place of what was there, and drops the oldest where there are too many.
-func (d *digests) put(k key, state digest.State) {
+func (d *digests) put(k objectKey, state digest.State) {
 	n := &kept{key: k, uid: state.UID, resourceVersion: state.ResourceVersion, entries: make([]entry, 0, len(state.Entries))}
 	for id, value := range state.Entries {
 		n.entries = append(n.entries, entry{id, value})
@@ -61,13 +61,13 @@ func (d *digests) put(k key, state digest.State) {
 }
 
 // drop forgets an object.
-func (d *digests) drop(k key) {
+func (d *digests) drop(k objectKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dropLocked(k)
 }
 
-func (d *digests) dropLocked(k key) {
+func (d *digests) dropLocked(k objectKey) {
 	n, ok := d.entries[k]
 	if !ok {
 		return
@@ -86,7 +86,7 @@ func (d *digests) dropLocked(k key) {
 }
 
 // get returns the state that was last read of an object, if it has an Entry under every key of the ring.
-func (d *digests) get(k key, ring []digest.Key) (digest.State, bool) {
+func (d *digests) get(k objectKey, ring []digest.Key) (digest.State, bool) {
 	d.mu.Lock()
 	n, ok := d.entries[k]
 	d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *digests) get(k key, ring []digest.Key) (digest.State, bool) {
 }
 
 // at is get for one version of the object.
-func (d *digests) at(k key, uid, resourceVersion string, ring []digest.Key) (digest.State, bool) {
+func (d *digests) at(k objectKey, uid, resourceVersion string, ring []digest.Key) (digest.State, bool) {
 	d.mu.Lock()
 	n, ok := d.entries[k]
 	d.mu.Unlock()

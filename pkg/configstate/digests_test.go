@@ -12,8 +12,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-func numbered(n int) key {
-	return key{"shop", reference.Ref{Kind: reference.ConfigMap, Name: fmt.Sprint(n)}}
+func numbered(n int) objectKey {
+	return objectKey{"shop", reference.Ref{Kind: reference.ConfigMap, Name: fmt.Sprint(n)}}
 }
 
 func version(v string, keys ...digest.KeyID) digest.State {

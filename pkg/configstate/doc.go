@@ -1,18 +1,18 @@
-// Package configstate knows the current state of config objects: which ConfigMaps and Secrets there are, and the
-// Entries of those that somebody asked about. The webhook and the loop stand on it; it stands on the API server.
+// Package configstate caches the current state of config objects: which ConfigMaps and Secrets exist, and the
+// Entries of those that were asked for. The webhook and the loop read it; it reads the API server.
 //
 // It has three parts, from cheap to exact. The metadata cache follows all ConfigMaps and Secrets in scope by watches
 // that transfer metadata only, and answers Observe without a request. The digest cache keeps the Entries of objects
 // that were read, by UID and resourceVersion, so that nothing is read twice. Live and Read ask the API server, and
-// share a request among callers only where it began after each of them asked. How many of these requests are in flight is
+// share a request among callers only if it began after each of them asked. How many of these requests are in flight is
 // bounded, and shared fairly between namespaces, and between webhook and loop: see limit.go.
 //
 // # What stays in memory
 //
 // Of a config object: namespace, name, UID, resourceVersion, the annotations that [Options].OwnAnnotations names, and
 // 32 bytes an Entry. Of its payload, and of the annotation in which `kubectl apply` repeats it, nothing: events and
-// objects are read out of a buffer that is overwritten at once, annotations that nobody asked for never become a Go
-// value, and a Secret's values are hashed where they were received. If Options.HTTPClient is nil, the connections clear
+// objects are read out of a buffer that is overwritten at once, annotations that are not in that list never become a Go
+// value, and a Secret's values are hashed in the receive buffer. If Options.HTTPClient is nil, the connections clear
 // their buffers too, before they wait for more bytes; that costs HTTP/2.
 //
 // What is not promised: while a response is being read it is in memory, of course. A client that is passed in keeps the

@@ -28,13 +28,13 @@ const (
 )
 
 // lanes are the live reads of one part of the program.
-type lanes = share.Group[key, digest.State]
+type lanes = share.Group[objectKey, digest.State]
 
 // newLanes returns lanes whose reads a Limit admits. One read is up to two requests, one after the other.
 func newLanes(limit *fairlimit.Limit) *lanes {
 	return &lanes{
 		Limit: readLimit,
-		Admit: func(ctx context.Context, k key) (func(), error) { return limit.Acquire(ctx, k.namespace, 1) },
+		Admit: func(ctx context.Context, k objectKey) (func(), error) { return limit.Acquire(ctx, k.namespace, 1) },
 	}
 }
 

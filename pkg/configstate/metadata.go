@@ -9,20 +9,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// giveUpSync is how long a watch that fails holds up Synced.
+// giveUpSync is how long a failing watch delays Synced.
 const giveUpSync = time.Minute
 
-// anytime is for what a watch delivers: it is taken in whatever was delivered before.
+// anytime accepts what a watch delivers, whatever was delivered before.
 func anytime(uint64) bool { return true }
 
-// put takes in an object, if fresh says so of what its watch has delivered so far.
+// put stores an object, if fresh accepts what its watch has delivered so far.
 func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(delivered uint64) bool) {
 	s.mu.Lock()
 	if !fresh(s.delivered[w]) {
 		s.mu.Unlock()
 		return
 	}
-	at := space{w.kind, meta.Namespace}
+	at := scopeKey{w.kind, meta.Namespace}
 	objects := s.objects[at]
 	if objects == nil {
 		objects = make(map[string]object)
@@ -38,7 +38,7 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(d
 	}
 }
 
-// difference tells what an object's metadata is to those that were known.
+// difference returns how the metadata of an object differ from the known ones.
 func difference(known map[string]object, meta *metav1.PartialObjectMetadata) (kind EventType, changed bool) {
 	old, ok := known[meta.Name]
 	if !ok {
@@ -55,14 +55,14 @@ func objectOf(meta *metav1.PartialObjectMetadata) object {
 	return o
 }
 
-// remove takes in that an object is gone, if fresh says so of what its watch has delivered so far.
+// remove deletes an object, if fresh accepts what its watch has delivered so far.
 func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(delivered uint64) bool) {
 	s.mu.Lock()
 	if !fresh(s.delivered[w]) {
 		s.mu.Unlock()
 		return
 	}
-	at := space{w.kind, meta.Namespace}
+	at := scopeKey{w.kind, meta.Namespace}
 	_, known := s.objects[at][meta.Name]
 	delete(s.objects[at], meta.Name)
 	if len(s.objects[at]) == 0 {
@@ -71,17 +71,17 @@ func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, fresh fun
 	s.delivered[w]++
 	initial := !s.syncedLocked()
 	s.mu.Unlock()
-	s.digests.drop(key{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
+	s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
 	if known {
 		s.tell(s.event(w, meta.Namespace, meta.Name, Deleted, initial))
 	}
 }
 
-// replace takes in a listing in place of all that the watch had delivered before.
+// replace stores a listing in place of all that the watch delivered before.
 func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
-	fresh := make(map[space]map[string]object)
+	fresh := make(map[scopeKey]map[string]object)
 	for _, meta := range metas {
-		at := space{w.kind, meta.Namespace}
+		at := scopeKey{w.kind, meta.Namespace}
 		if fresh[at] == nil {
 			fresh[at] = make(map[string]object)
 		}
@@ -92,7 +92,7 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 	initial := !s.syncedLocked()
 	var events []Event
 	for _, meta := range metas {
-		if kind, changed := difference(s.objects[space{w.kind, meta.Namespace}], meta); changed {
+		if kind, changed := difference(s.objects[scopeKey{w.kind, meta.Namespace}], meta); changed {
 			events = append(events, s.event(w, meta.Namespace, meta.Name, kind, initial))
 		}
 	}
@@ -106,23 +106,23 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 
 	for _, event := range events {
 		if event.Type == Deleted {
-			s.digests.drop(key{event.Namespace, event.Ref})
+			s.digests.drop(objectKey{event.Namespace, event.Ref})
 		}
 		s.tell(event)
 	}
-	s.announce()
+	s.closeSynced()
 }
 
-// takeOutLocked forgets all that a watch had delivered, and returns what is not in the fresh listing.
-func (s *Store) takeOutLocked(w *watcher, fresh map[space]map[string]object) []key {
-	var gone []key
+// takeOutLocked removes all that a watch delivered, and returns what is not in the new listing.
+func (s *Store) takeOutLocked(w *watcher, fresh map[scopeKey]map[string]object) []objectKey {
+	var gone []objectKey
 	for at, objects := range s.objects {
 		if at.kind != w.kind || w.namespace != "" && at.namespace != w.namespace {
 			continue
 		}
 		for name := range objects {
 			if _, ok := fresh[at][name]; !ok {
-				gone = append(gone, key{at.namespace, reference.Ref{Kind: at.kind, Name: name}})
+				gone = append(gone, objectKey{at.namespace, reference.Ref{Kind: at.kind, Name: name}})
 			}
 		}
 		delete(s.objects, at)
@@ -130,8 +130,8 @@ func (s *Store) takeOutLocked(w *watcher, fresh map[space]map[string]object) []k
 	return gone
 }
 
-// attempted takes in that a watch could not list its objects. One that fails for long counts as refused, so that the rest
-// goes on: what it does not know is read where it is needed.
+// attempted records that a watch could not list its objects. A watch that fails for long counts as refused, so that it does
+// not delay the others: what it has not delivered is read when it is needed.
 func (s *Store) attempted(w *watcher, refused bool) {
 	s.mu.Lock()
 	if p := s.status[w]; !p.synced {
@@ -143,10 +143,10 @@ func (s *Store) attempted(w *watcher, refused bool) {
 		s.status[w] = p
 	}
 	s.mu.Unlock()
-	s.announce()
+	s.closeSynced()
 }
 
-// syncedLocked tells whether the Store is synced, or about to announce it.
+// syncedLocked reports whether the Store is synced, or about to close the channel.
 func (s *Store) syncedLocked() bool {
 	select {
 	case <-s.synced:
@@ -161,8 +161,8 @@ func (s *Store) syncedLocked() bool {
 	return true
 }
 
-// announce closes the channel that Synced looks at, once the events of every listing have been told.
-func (s *Store) announce() {
+// closeSynced closes the channel that Synced reads, after the events of every listing were delivered.
+func (s *Store) closeSynced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.Synced() && s.syncedLocked() {

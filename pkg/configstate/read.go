@@ -67,7 +67,7 @@ func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref
 func (s *Store) liveBy(
 	ctx context.Context, by *lanes, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
-	return s.each(ctx, namespace, refs, func(ctx context.Context, k key) (digest.State, error) {
+	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
 		return by.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return s.readLive(ctx, k) })
 	})
 }
@@ -90,12 +90,12 @@ func (a Admission) Live(
 // change. However many ask at the same time, one version of an object is read once. Errors are as with Live.
 func (s *Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	known := s.Observe(namespace, refs)
-	return s.each(ctx, namespace, refs, func(ctx context.Context, k key) (digest.State, error) {
+	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
 		if state, ok := known[k.ref]; ok && complete(state) {
 			return state, nil
 		}
 		return s.fills.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
-			// Somebody may have read it while this call was waiting.
+			// Another call may have read it while this one was waiting.
 			if state, ok := s.Observe(k.namespace, []reference.Ref{k.ref})[k.ref]; ok && complete(state) {
 				return state, nil
 			}
@@ -110,13 +110,13 @@ func complete(state digest.State) bool {
 
 // each reads all refs in parallel and sorts out states and errors.
 func (s *Store) each(
-	ctx context.Context, namespace string, refs []reference.Ref, read func(context.Context, key) (digest.State, error),
+	ctx context.Context, namespace string, refs []reference.Ref, read func(context.Context, objectKey) (digest.State, error),
 ) (map[reference.Ref]digest.State, error) {
 	var mu sync.Mutex
 	states := make(map[reference.Ref]digest.State, len(refs))
 	var failed []*ReadError
 	one := func(ref reference.Ref) {
-		state, err := read(ctx, key{namespace, ref})
+		state, err := read(ctx, objectKey{namespace, ref})
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -141,8 +141,8 @@ func (s *Store) each(
 	return states, join(failed)
 }
 
-// join joins errors in the order of their Refs, so that the same failures have the same text whichever came first: it is
-// by the text that a user is told once.
+// join joins errors in the order of their Refs, so that the same failures have the same text whichever came first: a
+// failure is reported again only if its text differs.
 func join(failed []*ReadError) error {
 	slices.SortFunc(failed, func(a, b *ReadError) int { return a.Ref.Compare(b.Ref) })
 	errs := make([]error, 0, len(failed))
@@ -152,8 +152,8 @@ func join(failed []*ReadError) error {
 	return errors.Join(errs...)
 }
 
-// readLive finds out an object's state with as few requests as possible.
-func (s *Store) readLive(ctx context.Context, k key) (digest.State, error) {
+// readLive reads the state of an object with as few requests as possible.
+func (s *Store) readLive(ctx context.Context, k objectKey) (digest.State, error) {
 	ring := s.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
@@ -171,7 +171,7 @@ func (s *Store) readLive(ctx context.Context, k key) (digest.State, error) {
 		s.digests.drop(k)
 		return digest.State{Absent: true}, nil
 	}
-	// Look again: somebody may have read the object while this request was under way.
+	// Look again: another call may have read the object during this request.
 	if state, ok := s.digests.at(k, meta.UID, meta.ResourceVersion, keys); ok {
 		s.hits.Add(1)
 		return state, nil
@@ -180,9 +180,9 @@ func (s *Store) readLive(ctx context.Context, k key) (digest.State, error) {
 }
 
 // readSeen reads the object itself, as it was when the watch saw it last or later.
-func (s *Store) readSeen(ctx context.Context, k key) (digest.State, error) {
+func (s *Store) readSeen(ctx context.Context, k objectKey) (digest.State, error) {
 	s.mu.RLock()
-	seen := s.objects[space{k.ref.Kind, k.namespace}][k.ref.Name].resourceVersion
+	seen := s.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name].resourceVersion
 	s.mu.RUnlock()
 	state, err := s.readContentAt(ctx, k, seen)
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
@@ -192,21 +192,21 @@ func (s *Store) readSeen(ctx context.Context, k key) (digest.State, error) {
 	return state, err
 }
 
-// outdated tells whether the metadata cache has another version of an object than the one whose digest is known.
-func (s *Store) outdated(k key, known digest.State) bool {
+// outdated reports whether the metadata cache has another version of an object than the digest cache.
+func (s *Store) outdated(k objectKey, known digest.State) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	o, ok := s.objects[space{k.ref.Kind, k.namespace}][k.ref.Name]
+	o, ok := s.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
 	return ok && (o.uid != known.UID || o.resourceVersion != known.ResourceVersion)
 }
 
 // readContent reads the object itself, as it is now.
-func (s *Store) readContent(ctx context.Context, k key) (digest.State, error) {
+func (s *Store) readContent(ctx context.Context, k objectKey) (digest.State, error) {
 	return s.readContentAt(ctx, k, "")
 }
 
 // readContentAt reads the object itself: as it is now, or not older than a resourceVersion.
-func (s *Store) readContentAt(ctx context.Context, k key, atLeast string) (digest.State, error) {
+func (s *Store) readContentAt(ctx context.Context, k objectKey, atLeast string) (digest.State, error) {
 	ring := s.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey

@@ -13,13 +13,13 @@ import (
 // version than the one that is known, the handlers of OnEvent are called. It is for the time in which the watch fails. What
 // the watch delivers while the read is under way may be newer, and stays.
 func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
-	k := key{namespace, ref}
+	k := objectKey{namespace, ref}
 	w := s.watcherOf(k)
 	if w == nil {
 		return nil // out of scope
 	}
 	s.mu.RLock()
-	before, known := s.delivered[w], s.objects[space{ref.Kind, namespace}][ref.Name]
+	before, known := s.delivered[w], s.objects[scopeKey{ref.Kind, namespace}][ref.Name]
 	s.mu.RUnlock()
 	fresh := func(delivered uint64) bool { return delivered == before }
 	ctx, cancel := context.WithTimeout(ctx, readLimit)

@@ -57,7 +57,7 @@ type watching struct {
 	closed              chan struct{}
 }
 
-// matches tells whether a watch is of these objects.
+// matches reports whether a watch is of these objects.
 func (w *watching) matches(resource, namespace string) bool {
 	return w.resource == resource && (w.namespace == "" || w.namespace == namespace)
 }

@@ -30,9 +30,9 @@ type Options struct {
 	Namespaces []string
 	// Ring returns the current digest keys. It is called for every read and must be cheap.
 	Ring func() digest.Ring
-	// OwnAnnotations tells which annotations of config objects to keep, by key. nil keeps none.
+	// OwnAnnotations reports whether to keep an annotation of a config object, by key. nil keeps none.
 	OwnAnnotations func(key string) bool
-	// OwnLabels tells which of their labels to keep, by key. nil keeps none.
+	// OwnLabels reports whether to keep a label, by key. nil keeps none.
 	OwnLabels func(key string) bool
 	// Now is the clock of Event.Received; nil is time.Now.
 	Now func() time.Time
@@ -62,8 +62,8 @@ type Event struct {
 	Initial bool
 }
 
-// space is one kind in one namespace; as the name of a watch, the empty namespace is all of them.
-type space struct {
+// scopeKey is one kind in one namespace; in the key of a watch, the empty namespace means all of them.
+type scopeKey struct {
 	kind      reference.Kind
 	namespace string
 }
@@ -92,17 +92,17 @@ type Store struct {
 	started  atomic.Bool
 	synced   chan struct{} // closed once
 
-	watchers map[space]*watcher // fixed after New
+	watchers map[scopeKey]*watcher // fixed after New
 
 	mu      sync.RWMutex
-	objects map[space]map[string]object
-	// status has the watches that have got somewhere.
+	objects map[scopeKey]map[string]object
+	// status has the watches that have listed or failed.
 	status map[*watcher]progress
 	// delivered counts what each watch has delivered.
 	delivered map[*watcher]uint64
 }
 
-// progress is how far a watch has come.
+// progress is how much a watch has delivered.
 type progress struct {
 	synced, refused bool
 	// failing is when it failed first.
@@ -135,8 +135,8 @@ func New(o Options) (*Store, error) {
 		fills:    newLanes(loop),
 		limits:   [2]*fairlimit.Limit{webhook, loop},
 		synced:   make(chan struct{}),
-		watchers: make(map[space]*watcher),
-		objects:  make(map[space]map[string]object),
+		watchers: make(map[scopeKey]*watcher),
+		objects:  make(map[scopeKey]map[string]object),
 		status:   make(map[*watcher]progress),
 
 		delivered: make(map[*watcher]uint64),
@@ -151,7 +151,7 @@ func New(o Options) (*Store, error) {
 			if namespace != "" {
 				log = log.WithValues("namespace", namespace)
 			}
-			s.watchers[space{kind, namespace}] = &watcher{
+			s.watchers[scopeKey{kind, namespace}] = &watcher{
 				kind: kind, namespace: namespace, client: c, store: s, log: log,
 				keep: wire.Keep{Annotation: o.OwnAnnotations, Label: o.OwnLabels},
 			}
@@ -167,7 +167,7 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 }
 
 // OnEvent registers a handler, before Start. It is called from the goroutine of a watch, in the order of that watch, and
-// holds it up: it must only enqueue. Objects whose resourceVersion did not change are not told of.
+// holds it up: it must only enqueue. Objects whose resourceVersion did not change are not reported.
 func (s *Store) OnEvent(handler func(Event)) {
 	s.handlers = append(s.handlers, handler)
 }
@@ -185,8 +185,8 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// Synced tells whether every watch has listed its objects once, or was refused to: a namespace that may not be read
-// holds up no other. Once true it stays true.
+// Synced reports whether every watch has listed its objects once, or is not allowed to: a namespace that may not be read
+// delays no other. Once true it remains true.
 func (s *Store) Synced() bool {
 	select {
 	case <-s.synced:
@@ -216,19 +216,19 @@ func (s *Store) Observe(namespace string, refs []reference.Ref) map[reference.Re
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, ref := range refs {
-		if state, ok := s.observeLocked(key{namespace, ref}, keys); ok {
+		if state, ok := s.observeLocked(objectKey{namespace, ref}, keys); ok {
 			states[ref] = state
 		}
 	}
 	return states
 }
 
-func (s *Store) observeLocked(k key, keys []digest.Key) (digest.State, bool) {
+func (s *Store) observeLocked(k objectKey, keys []digest.Key) (digest.State, bool) {
 	w := s.watcherOf(k)
 	if w == nil || !s.status[w].synced {
 		return digest.State{}, false
 	}
-	o, ok := s.objects[space{k.ref.Kind, k.namespace}][k.ref.Name]
+	o, ok := s.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
 	if !ok {
 		return digest.State{Absent: true}, true
 	}
@@ -239,11 +239,11 @@ func (s *Store) observeLocked(k key, keys []digest.Key) (digest.State, bool) {
 	return digest.State{UID: o.uid, ResourceVersion: o.resourceVersion}, true
 }
 
-func (s *Store) watcherOf(k key) *watcher {
-	if w, ok := s.watchers[space{k.ref.Kind, k.namespace}]; ok {
+func (s *Store) watcherOf(k objectKey) *watcher {
+	if w, ok := s.watchers[scopeKey{k.ref.Kind, k.namespace}]; ok {
 		return w
 	}
-	return s.watchers[space{kind: k.ref.Kind}]
+	return s.watchers[scopeKey{kind: k.ref.Kind}]
 }
 
 // Names returns the sorted names of a namespace's config objects of one kind, from the metadata cache: what a pattern
@@ -251,7 +251,7 @@ func (s *Store) watcherOf(k key) *watcher {
 func (s *Store) Names(namespace string, kind reference.Kind) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	objects := s.objects[space{kind, namespace}]
+	objects := s.objects[scopeKey{kind, namespace}]
 	names := make([]string, 0, len(objects))
 	for name := range objects {
 		names = append(names, name)
@@ -265,7 +265,7 @@ func (s *Store) Names(namespace string, kind reference.Kind) []string {
 func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if o := s.objects[space{ref.Kind, namespace}][ref.Name].own; o != nil {
+	if o := s.objects[scopeKey{ref.Kind, namespace}][ref.Name].own; o != nil {
 		return o.annotations
 	}
 	return nil
@@ -275,19 +275,19 @@ func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]stri
 func (s *Store) Labels(namespace string, ref reference.Ref) map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if o := s.objects[space{ref.Kind, namespace}][ref.Name].own; o != nil {
+	if o := s.objects[scopeKey{ref.Kind, namespace}][ref.Name].own; o != nil {
 		return o.labels
 	}
 	return nil
 }
 
-// Listed tells whether the config objects of a namespace have been listed once, or may not be: before that, one that is not
-// known may exist. A namespace that is out of scope is never listed.
+// Listed reports whether the config objects of a namespace have been listed once, or may not be: before that, an unknown
+// object may exist. A namespace that is out of scope is never listed.
 func (s *Store) Listed(namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret} {
-		w := s.watcherOf(key{namespace, reference.Ref{Kind: kind}})
+		w := s.watcherOf(objectKey{namespace, reference.Ref{Kind: kind}})
 		if p := s.status[w]; w == nil || !p.synced && !p.refused {
 			return false
 		}
@@ -295,11 +295,11 @@ func (s *Store) Listed(namespace string) bool {
 	return true
 }
 
-// Exists tells whether the metadata cache has a config object.
+// Exists reports whether the metadata cache has a config object.
 func (s *Store) Exists(namespace string, ref reference.Ref) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, ok := s.objects[space{ref.Kind, namespace}][ref.Name]
+	_, ok := s.objects[scopeKey{ref.Kind, namespace}][ref.Name]
 	return ok
 }
 

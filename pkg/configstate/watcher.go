@@ -24,7 +24,7 @@ type watcher struct {
 	log       logr.Logger
 }
 
-// run watches until the context ends. A refusal or an outage is logged once and tried again for ever.
+// run watches until the context ends. A refusal or an outage is logged once and retried until then.
 func (w *watcher) run(ctx context.Context) {
 	loop := listwatch.Loop[*metav1.PartialObjectMetadata]{
 		Name: "configstate", Kind: w.kind.Resource(), What: "config objects", Log: w.log,

@@ -1,9 +1,9 @@
 // Package keyring keeps the ring of digest keys that all replicas of an installation share in one Secret.
 //
-// It is shell: it reads the API server and hands the pure digest.Ring to configstate, the webhook and the loop. The
-// first replica that starts creates the Secret; all watch it. What it protects is the rule that a lost key restarts
-// nothing: content that makes no ring leaves the last good one in force, and a Secret that is deleted by accident is
-// created again with the very keys that are still in memory.
+// It reads the API server and passes the pure digest.Ring to configstate, the webhook and the loop. The
+// first replica that starts creates the Secret; all watch it. A lost key must restart
+// nothing: where the content of the Secret is invalid the last valid ring is used on, and a Secret that is deleted by
+// accident is created again with the keys that are still in memory.
 package keyring
 
 import (
@@ -44,7 +44,7 @@ type Options struct {
 	HTTPClient *http.Client
 	// Namespace and Name are the Secret's.
 	Namespace, Name string
-	// Log gets a line for every change of the ring, and for what is in the way of one.
+	// Log gets a line for every change of the ring, and for every problem with the Secret.
 	Log logr.Logger
 	// Random is where a new key comes from; nil is crypto/rand.Reader.
 	Random io.Reader
@@ -117,8 +117,8 @@ func (k *Keyring) OnChange(changed func()) {
 	k.changed = append(k.changed, changed)
 }
 
-// Start reads the Secret, or creates it where there is none, and follows it until the context ends. What fails is tried
-// again for ever.
+// Start reads the Secret, or creates it where there is none, and follows it until the context ends. Failures are retried
+// until then.
 func (k *Keyring) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { k.follow(ctx) })
@@ -133,7 +133,7 @@ func (k *Keyring) Start(ctx context.Context) error {
 	}
 }
 
-// retry does something until it succeeds or the context ends.
+// retry repeats an attempt until it succeeds or the context ends.
 func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
@@ -144,8 +144,7 @@ func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	})
 }
 
-// ensure takes over the Secret that is there, and creates it if there is none. When another replica is faster, its key
-// is the one.
+// ensure reads the Secret, and creates it if there is none. If another replica is faster, its key is used.
 func (k *Keyring) ensure(ctx context.Context) error {
 	err := k.read(ctx)
 	if !absence.Certain(err) {
@@ -199,7 +198,7 @@ func (k *Keyring) Refresh(ctx context.Context) error {
 	return err
 }
 
-// read takes over the Secret as it is now. NotFound comes back as it is.
+// read reads the Secret and takes its keys. A NotFound error is returned as it is.
 func (k *Keyring) read(ctx context.Context) error {
 	seen := k.delivered()
 	secret, err := k.secrets.get(ctx)
@@ -217,8 +216,8 @@ func (k *Keyring) delivered() uint64 {
 	return k.seen
 }
 
-// take makes the Secret's content the ring, if it is one, unless the watch has delivered more than what was seen when the
-// Secret was asked for: that may be newer, and the watch will deliver what follows.
+// take makes the Secret's content the ring, if it is valid, unless the watch has delivered something since the request for
+// the Secret began: that may be newer, and the watch delivers what follows.
 func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {

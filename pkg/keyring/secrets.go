@@ -16,7 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
 
-// secrets reaches one Secret, with a scheme that holds nothing else: client-go's own knows, and keeps in memory, all.
+// secrets reads and writes one Secret, with a scheme for Secrets alone: that of client-go keeps all types in memory.
 type secrets struct {
 	rest            rest.Interface
 	namespace, name string
@@ -54,18 +54,18 @@ func newSecrets(o Options) (secrets, error) {
 	return secrets{rest: client, namespace: o.Namespace, name: o.Name}, nil
 }
 
-// patience bounds one request: a connection can be dead without an error.
-const patience = 10 * time.Second
+// requestTimeout bounds one request: a connection can be dead without an error.
+const requestTimeout = 10 * time.Second
 
 func (s secrets) get(ctx context.Context) (*corev1.Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}
 	return secret, s.rest.Get().Namespace(s.namespace).Resource("secrets").Name(s.name).Do(ctx).Into(secret)
 }
 
 func (s secrets) create(ctx context.Context, data map[string][]byte) (*corev1.Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	created := &corev1.Secret{}
 	wanted := &corev1.Secret{ObjectMeta: metaOf(s.namespace, s.name), Type: corev1.SecretTypeOpaque, Data: data}
@@ -73,16 +73,16 @@ func (s secrets) create(ctx context.Context, data map[string][]byte) (*corev1.Se
 }
 
 func (s secrets) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return s.these(options).Do(ctx).Get()
+	return s.selected(options).Do(ctx).Get()
 }
 
 func (s secrets) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return s.these(options).Watch(ctx)
+	return s.selected(options).Watch(ctx)
 }
 
-// these is a request for a list of this one Secret, as the RBAC rule with its name admits it.
-func (s secrets) these(options metav1.ListOptions) *rest.Request {
+// selected is a request for a list of this one Secret, as the RBAC rule with its name permits it.
+func (s secrets) selected(options metav1.ListOptions) *rest.Request {
 	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()
 	return s.rest.Get().Namespace(s.namespace).Resource("secrets").VersionedParams(&options, metav1.ParameterCodec)
 }
@@ -98,13 +98,13 @@ func (k *Keyring) follow(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// sink takes what the watch delivers into the Keyring.
+// sink passes what the watch delivers to the Keyring.
 type sink struct{ keyring *Keyring }
 
 // Put takes the Secret.
 func (s sink) Put(secret *corev1.Secret) { s.keyring.take(secret, s.count()) }
 
-// count makes requests that began earlier give way to what the watch has delivered.
+// count lets the watch win over requests that began earlier.
 func (s sink) count() uint64 {
 	s.keyring.mu.Lock()
 	defer s.keyring.mu.Unlock()
@@ -112,7 +112,7 @@ func (s sink) count() uint64 {
 	return s.keyring.seen
 }
 
-// Remove has the Secret created again.
+// Remove causes the Secret to be created again.
 func (s sink) Remove(*corev1.Secret) {
 	s.count()
 	select {

@@ -8,5 +8,5 @@
 // namespaces. Nothing of an object but its workload.Kept outlives the decoder: an informer of unstructured objects takes six
 // times the memory and decodes each object as a whole.
 //
-// A kind that is not served, or that may not be read, holds up no other: it is tried again until the context ends.
+// A kind that is not served, or that may not be read, delays no other: it is retried until the context ends.
 package workloadstate

@@ -22,7 +22,7 @@ type follower struct {
 	log       logr.Logger
 }
 
-// run watches until the context ends. A refusal or an outage is logged once and tried again for ever.
+// run watches until the context ends. A refusal or an outage is logged once and retried until then.
 func (f *follower) run(ctx context.Context) {
 	loop := listwatch.Loop[*item]{
 		Name: "workloadstate", Kind: f.of.kind.ID(), What: "this workload kind", Log: f.log,

@@ -14,8 +14,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// Changed is told of each change of a workload: it comes (before has no Kept), differs, or goes (after has no Kept). It is
-// called after Get shows the change, and holds up the watch.
+// Changed is called for each change of a workload: created (before has no Kept), changed, or deleted (after has no Kept). It is
+// called after Get shows the change, and must return soon: the watch waits for it.
 type Changed func(before, after workload.Summary)
 
 // Watch follows the workloads of one kind. Its methods are safe for concurrent use.
@@ -88,7 +88,7 @@ func (w *Watch) resolve(ctx context.Context) (target, bool) {
 	}
 }
 
-// put takes in a workload as a watch delivers it.
+// put stores a workload as a watch delivers it.
 func (w *Watch) put(kept *workload.Kept) {
 	after := workload.Summary{Kind: w.kind, Kept: kept}
 	w.mu.Lock()
@@ -101,7 +101,7 @@ func (w *Watch) put(kept *workload.Kept) {
 	w.changed(before, after)
 }
 
-// remove takes in that a workload is gone.
+// remove deletes a workload.
 func (w *Watch) remove(namespace, name string) {
 	w.mu.Lock()
 	kept, ok := w.byName[namespace][name]
@@ -115,7 +115,7 @@ func (w *Watch) remove(namespace, name string) {
 	}
 }
 
-// replace takes in a listing of a namespace, or of all, in place of what was known of it.
+// replace stores a listing of a namespace, or of all, in place of the workloads known before.
 func (w *Watch) replace(namespace string, listed []*workload.Kept) {
 	fresh := map[string]map[string]*workload.Kept{}
 	all := make([]workload.Summary, 0, len(listed))
@@ -134,7 +134,7 @@ func (w *Watch) replace(namespace string, listed []*workload.Kept) {
 	}
 }
 
-// without returns what is known of a namespace, or of all, and not in a listing.
+// without returns the known workloads of a namespace, or of all, that are not in a listing.
 func (w *Watch) without(namespace string, fresh map[string]map[string]*workload.Kept) []workload.Summary {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -152,7 +152,7 @@ func (w *Watch) without(namespace string, fresh map[string]map[string]*workload.
 	return gone
 }
 
-// sorted puts workloads into an order that depends on nothing else.
+// sorted returns workloads in a deterministic order.
 func sorted(all []workload.Summary) []workload.Summary {
 	slices.SortFunc(all, func(a, b workload.Summary) int {
 		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))

@@ -1,6 +1,6 @@
 // Package quiet makes an HTTP client whose connections do not remember what came through them.
 //
-// It stands under configstate: whoever reads Secrets through net/http leaves their plain text in buffers that live as
+// configstate uses it: reading Secrets through net/http leaves their plain text in buffers that live as
 // long as the connection. There are three below the body of a response: the record buffer of crypto/tls, in which
 // records are decrypted in place; the buffered reader of net/http; and with HTTP/2 the frame buffer and up to 4 MiB of
 // flow-control window for each stream. This client speaks HTTP/1.1, which has no third, and it clears the other two:
@@ -40,7 +40,7 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 		return rest.HTTPClientFor(config)
 	}
 	settings, err := settingsOf(config)
-	if err != nil { // told now, not at the first connection
+	if err != nil { // reported now, not at the first connection
 		return nil, err
 	}
 	d := dialer{config: config, dial: config.Dial}

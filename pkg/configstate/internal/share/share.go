@@ -1,7 +1,7 @@
-// Package share lets callers who want the same thing at the same time wait for one read of it, without ever handing
-// somebody a result that is older than the question.
+// Package share lets callers that read the same object at the same time share one read, without ever returning a result
+// that is older than the call.
 //
-// It stands under the live reads of configstate: callers at the same time share a read only if it began after they asked.
+// The live reads of configstate use it: callers at the same time share a read only if it began after their calls.
 // golang.org/x/sync/singleflight would join a read that is under way, whose answer may be from before the call.
 package share
 
@@ -57,7 +57,7 @@ func (g *Group[K, V]) Joined() uint64 {
 // Do returns what a read of key returns that began after Do was called. If a read of that key is under way, the
 // caller waits for it to end and shares the following one with all who wait with it. The read goes on as long as
 // a caller waits for it: a caller whose context ends leaves, and the read's context ends with the last one. All reads
-// of a key must be alike, whoever passes them.
+// of a key must be alike, whichever caller passes them.
 func (g *Group[K, V]) Do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	var none V
 	if err := ctx.Err(); err != nil {
@@ -157,7 +157,7 @@ func (g *Group[K, V]) admit(ctx context.Context, key K) (release func(), err err
 	return g.Admit(ctx, key)
 }
 
-// leave takes one waiter away, and tells whether the read has begun; with the last one the read is called off.
+// leave removes one waiter, and reports whether the read has begun; with the last one the read is canceled.
 func (g *Group[K, V]) leave(key K, c *call[V]) (begun bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package wire reads just enough of the API server's protobuf to know which config object changed, and what it contains.
 //
-// It stands between configstate and the bytes of a response. The general decoders of client-go turn every annotation
+// configstate reads responses with it. The general decoders of client-go turn every annotation
 // into a string and copy every frame two or three times; `kubectl apply` puts the plain text of a Secret into an
-// annotation, so that those copies are Secrets all over the heap. Here annotations that nobody asked for are stepped
-// over where they lie, a Secret's values stay where they were received, and every buffer is cleared after use.
+// annotation, so that those copies are Secrets all over the heap. Here annotations that are not kept are skipped
+// in the buffer, a Secret's values are not copied, and every buffer is cleared after use.
 //
 // The shapes are those of k8s.io/apimachinery's and k8s.io/api's generated.proto, whose field numbers are stable; tests
 // compare with the generated code.
@@ -31,7 +31,7 @@ type Meta struct {
 	InitialEnd bool
 }
 
-// Keep tells which annotations and labels to read, by key. A nil function reads none.
+// Keep says which annotations and labels to read, by key. A nil function reads none.
 type Keep struct {
 	Annotation, Label func(key string) bool
 }
@@ -40,7 +40,7 @@ type Keep struct {
 var errTruncated = errors.New("malformed protobuf")
 
 // fields calls visit for every length-delimited field of a message, in the order of the wire; value aliases message.
-// Other fields are stepped over: none that is needed here is a number.
+// Other fields are skipped: no needed one is a number.
 func fields(message []byte, visit func(number int, value []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

@@ -19,7 +19,7 @@ const (
 	retained = 32 << 10
 )
 
-// Buffer receives one message after another. Whoever filled it clears it as soon as the message is understood.
+// Buffer receives one message after another. The caller of Fill clears it as soon as the message is decoded.
 type Buffer struct {
 	bytes []byte
 }
