@@ -51,6 +51,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Selection:           f.selection(&p),
 		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p),
+		ReloadStrategy:      f.completeStrategy(&p),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
 	if err := reference.ValidName(f.digestKeySecret); err != nil {

@@ -38,6 +38,7 @@ type Flags struct {
 	workers                                     int
 	stakater                                    annotation.Stakater
 	withoutResources, resourceLabels            []string
+	strategy                                    string
 	zap                                         crzap.Options
 }
 

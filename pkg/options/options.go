@@ -32,6 +32,8 @@ type Options struct {
 	// Pod is the one that the program runs in, as far as the environment says.
 	Pod    Pod
 	Reload Reload
+	// ReloadStrategy is what a reload writes on a pod template besides the hash.
+	ReloadStrategy annotation.ReloadStrategy
 	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.
 	ShutdownGracePeriod time.Duration
 	Logging             Logging

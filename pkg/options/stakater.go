@@ -21,6 +21,8 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.BoolVar(&s.ReloadOnDelete, "reload-on-delete", false, "reload also when an object is deleted, even one that pods cannot start without")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
+	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
+		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; default: env-vars, as in Reloader's chart")
 	for _, key := range f.stakaterKeys() {
 		set.StringVar(key.value, key.flag, *key.value, "`annotation` "+key.usage)
 	}
@@ -78,6 +80,15 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 		}
 	}
 	return s
+}
+
+// completeStrategy returns the strategy. "default" is a value of Reloader's chart; it is the default of Reloader, not ours.
+func (f *Flags) completeStrategy(p *problems) annotation.ReloadStrategy {
+	if f.strategy == "default" {
+		return annotation.EnvVars
+	}
+	p.oneOf("reload-strategy", f.strategy, string(annotation.ConfigHash), string(annotation.Annotations), string(annotation.EnvVars))
+	return annotation.ReloadStrategy(f.strategy)
 }
 
 // standardSelector joins the terms of a label selector, and translates the forms that Reloader takes besides: k:v, k:* and

@@ -60,3 +60,18 @@ func TestStakaterFlags(t *testing.T) {
 	require.ErrorContains(t, err, `--resource-label-selector: "a=b=c" is not a label selector`)
 	require.ErrorContains(t, err, `--resources-to-ignore: "pods": want configmaps or secrets`)
 }
+
+func TestReloadStrategy(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, annotation.ConfigHash, complete(t).ReloadStrategy)
+	for value, want := range map[string]annotation.ReloadStrategy{
+		"config-hash": annotation.ConfigHash, "annotations": annotation.Annotations, "env-vars": annotation.EnvVars,
+		"default": annotation.EnvVars,
+	} {
+		assert.Equal(t, want, complete(t, "--reload-strategy="+value).ReloadStrategy, value)
+	}
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--reload-strategy=env"}))
+	_, err := flags.Complete(in("tools"))
+	require.ErrorContains(t, err, `--reload-strategy: "env": want config-hash or annotations or env-vars`)
+}
