@@ -59,6 +59,7 @@ func (s Stakater) Parse(src Source) (Intent, []Problem) {
 	}
 	r.misplaced()
 	r.misspelt()
+	r.unsupported()
 	r.intent.Dynamic = len(r.intent.Selections) > 0
 	return r.intent, r.problems
 }

@@ -14,6 +14,8 @@ type StakaterKeys struct {
 	Match, Ignore string
 	// ConfigMap and Secret are on workloads, for one kind of config objects.
 	ConfigMap, Secret StakaterKindKeys
+	// PausePeriod and PausedAt are on Deployments.
+	PausePeriod, PausedAt string
 }
 
 // StakaterKindKeys are the names of the annotations for one kind of config objects.
@@ -28,10 +30,11 @@ const stakaterDomain = "reloader.stakater.com"
 func NewStakaterKeys() StakaterKeys {
 	const domain = stakaterDomain + "/"
 	return StakaterKeys{
-		Auto:   domain + "auto",
-		Search: domain + "search",
-		Match:  domain + "match",
-		Ignore: domain + "ignore",
+		Auto:        domain + "auto",
+		Search:      domain + "search",
+		Match:       domain + "match",
+		Ignore:      domain + "ignore",
+		PausePeriod: "deployment." + domain + "pause-period", PausedAt: "deployment." + domain + "paused-at",
 		ConfigMap: StakaterKindKeys{
 			Reload: "configmap." + domain + "reload", Auto: "configmap." + domain + "auto", Exclude: "configmaps.exclude." + domain + "reload",
 		},
@@ -45,7 +48,7 @@ func NewStakaterKeys() StakaterKeys {
 // keys these are all of Reloader's domain, since a misspelt one is reported.
 func (k StakaterKeys) Has(key string) bool {
 	return strings.Contains(key, stakaterDomain+"/") || key == k.Auto || key == k.Search || key == k.Match || key == k.Ignore ||
-		k.ConfigMap.has(key) || k.Secret.has(key)
+		key == k.PausePeriod || key == k.PausedAt || k.ConfigMap.has(key) || k.Secret.has(key)
 }
 
 // in reports whether one of some annotations belongs to the dialect.

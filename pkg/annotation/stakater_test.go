@@ -287,3 +287,20 @@ func series(size int, format string) string {
 	}
 	return list.String()
 }
+
+// SecretProviderClasses are not handled; their annotations are reported, and the others work.
+func TestAnnotationsForSecretProviderClassesAreReported(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{
+		"secretproviderclass.reloader.stakater.com/auto", "secretproviderclass.reloader.stakater.com/reload",
+		"secretproviderclasses.exclude.reloader.stakater.com/reload",
+	} {
+		dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+		want := []annotation.Problem{{Message: fmt.Sprintf("annotation %q has no effect: SecretProviderClasses are not supported", key)}}
+		intent, problems := dialect.Parse(annotation.Source{Workload: map[string]string{key: "vault", sAutoKey: "true"}, References: used()})
+		assert.Equal(t, want, problems)
+		assert.Len(t, intent.Selections, 1)
+		_, problems = dialect.Parse(annotation.Source{Template: map[string]string{key: "vault"}})
+		assert.Equal(t, want, problems, "on the pod template")
+	}
+}

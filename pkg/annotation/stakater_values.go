@@ -120,6 +120,19 @@ func (r *stakaterReading) misspelt() {
 	}
 }
 
+// unsupported reports annotations for a kind of config objects that is not handled.
+func (r *stakaterReading) unsupported() {
+	const class = "secretproviderclass"
+	for _, key := range [...]string{
+		class + "." + stakaterDomain + "/auto", class + "." + stakaterDomain + "/reload", class + "es.exclude." + stakaterDomain + "/reload",
+	} {
+		_, onWorkload := r.source.Workload[key]
+		if _, onTemplate := r.source.Template[key]; onWorkload || onTemplate {
+			r.report("annotation %q has no effect: SecretProviderClasses are not supported", key)
+		}
+	}
+}
+
 // foldedKey returns what the likely misspellings of a key have in common, in each label of its prefix and in its name.
 func foldedKey(key string) string {
 	prefix, name, _ := strings.Cut(key, "/")

@@ -43,7 +43,7 @@ func keep(selection options.Selection) workload.Keep {
 	prefix, _, _ := strings.Cut(selection.Keys.ConfigHash, "/")
 	return workload.Keep{
 		Annotation: func(key string) bool {
-			return strings.HasPrefix(key, prefix+"/") || selection.Stakater.Keys.Has(key)
+			return strings.HasPrefix(key, prefix+"/") || selection.HasStakater(key)
 		},
 		Label: func(key string) bool {
 			return key == selection.Keys.IgnoredLabel || key == selection.Keys.DisabledLabel || selection.Scope.LooksAt(key)

@@ -53,11 +53,18 @@ func (o observed) register(registry prometheus.Registerer) {
 
 // metricsHandler serves a registry together with that of controller-runtime.
 func metricsHandler(gatherer prometheus.Gatherer) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{
+	return promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{
 		// A compressor keeps almost a megabyte, which is more than the text has.
 		DisableCompression: true,
-	}))
+	})
+}
+
+// metricsMux serves metrics at /metrics. All other paths are those of the probes: the manifests of Reloader probe the port of
+// the metrics.
+func metricsMux(metrics, probes http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", metrics)
+	mux.Handle("/", probes)
 	return mux
 }
 

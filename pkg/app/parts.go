@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -27,7 +26,7 @@ const loopStop = 10 * time.Second
 func (b *builder) reader() stamp.Reader {
 	keys := b.options.Selection.Keys
 	return stamp.Reader{
-		Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, b.options.Selection.Stakater}, Objects: b.objectsOf,
+		Keys: keys, Dialects: b.options.Selection.Dialects(), Objects: b.objectsOf,
 	}
 }
 
@@ -51,7 +50,7 @@ func (b *builder) buildState() (err error) {
 		HTTPClient:     client,
 		Namespaces:     b.options.Selection.Scope.Namespaces,
 		Ring:           b.keys.Ring,
-		OwnAnnotations: b.options.Selection.Stakater.Keys.Has,
+		OwnAnnotations: b.options.Selection.HasStakater,
 		OwnLabels:      b.options.Selection.Stakater.LooksAt,
 		Now:            b.host.Now,
 		Log:            b.log.WithName("configstate"),
@@ -103,6 +102,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		Revision:              o.Reload.Revision,
 		Webhook:               o.Webhook.Enabled,
 		Workers:               o.Reload.Workers,
+		CountByNamespace:      o.Reload.CountByNamespace,
 		Now:                   b.host.Now,
 	})
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *builder) buildServers(mgr manager.Manager, p *probes) error {
 	if b.options.Servers.MetricsAddress == "0" {
 		return nil
 	}
-	s, err := b.buildMetrics(mgr.GetHTTPClient())
+	s, err := b.buildMetrics(mgr.GetHTTPClient(), p.handler())
 	if err != nil {
 		return err
 	}
@@ -160,14 +160,14 @@ func (b *builder) buildServers(mgr manager.Manager, p *probes) error {
 	return nil
 }
 
-func (b *builder) buildMetrics(client *http.Client) (*manager.Server, error) {
+func (b *builder) buildMetrics(client *http.Client, probes http.Handler) (*manager.Server, error) {
 	observed{
 		version: b.version, synced: b.store.Synced, waiting: b.store.Waiting, certificate: b.certificate,
 	}.register(b.registry)
 	handler := metricsHandler(b.gatherer)
 	o := b.options
 	if !o.Servers.MetricsSecure {
-		return b.listen("metrics", o.Servers.MetricsAddress, handler, nil)
+		return b.listen("metrics", o.Servers.MetricsAddress, metricsMux(handler, probes), nil)
 	}
 	handler, err := protect(handler, b.config, client, b.log)
 	if err != nil {
@@ -181,5 +181,5 @@ func (b *builder) buildMetrics(client *http.Client) (*manager.Server, error) {
 	}
 	secure := &tls.Config{MinVersion: o.Webhook.MinTLSVersion}
 	secured(o.Webhook, get)(secure)
-	return b.listen("metrics", o.Servers.MetricsAddress, handler, secure)
+	return b.listen("metrics", o.Servers.MetricsAddress, metricsMux(handler, probes), secure)
 }

@@ -19,7 +19,7 @@ type condition struct {
 	check func() error
 }
 
-// probes answer /healthz and /readyz. Alive is a process that answers. Ready is one that can stamp: it has a digest key
+// probes answer /healthz, /live (its name in Reloader) and /readyz. Alive is a process that answers. Ready is one that can stamp: it has a digest key
 // and a valid certificate, and is not about to stop. Caches are no part of it, the webhook reads live.
 type probes struct {
 	stopping   atomic.Bool
@@ -34,7 +34,9 @@ var errStopping = errors.New("the program is stopping")
 
 func (p *probes) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	for _, path := range []string{"/healthz", "/live"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	}
 	mux.HandleFunc("/readyz", p.readyz)
 	return mux
 }

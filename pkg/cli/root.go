@@ -92,5 +92,9 @@ func printHelp(w io.Writer, root *cobra.Command, flags *options.Flags) {
 	for _, g := range flags.Groups() {
 		fmt.Fprintf(w, "\n%s:\n%s", g.Title, strings.TrimRight(g.Set.FlagUsagesWrapped(110), "\n")+"\n")
 	}
+	fmt.Fprint(w, "\nEnvironment variables:\n")
+	for _, v := range options.Variables() {
+		fmt.Fprintf(w, "  %-28s %s\n", v.Name, v.Usage)
+	}
 	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" explains a command.\n")
 }

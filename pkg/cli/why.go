@@ -30,12 +30,14 @@ type whyFlags struct {
 	keyNamespace, key string
 	// manager are the flags of the manager, of which the command has those that say what is looked after.
 	manager *options.Flags
+	// environment is that of the process: in a pod of the installation, the same as the manager's.
+	environment options.Environment
 }
 
 // newWhy returns the sub-command that explains one workload. It needs the rights to read the workload and its
 // configuration, the digest key for comparing contents, and the workload's Events.
 func newWhy(p Process) *cobra.Command {
-	f := &whyFlags{manager: options.NewFlags()}
+	f := &whyFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Explain why a workload was restarted, or why it was not",
@@ -61,7 +63,8 @@ installation that select workloads and objects.`,
 	f.output.register(cmd)
 	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "namespace of the installation, where its digest key is")
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
-	f.manager.Share(flags, "namespaces", "namespace-selector", "object-selector", "workload-kinds", "config", "annotation-prefix", "missing-required")
+	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds",
+		"ignored-workload-types", "is-Argo-Rollouts", "config", "annotation-prefix", "missing-required")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -77,7 +80,7 @@ type question struct {
 func (f *whyFlags) parse(args []string) (question, error) {
 	var q question
 	var argErr, sharedErr error
-	q.selection, q.reload, sharedErr = f.manager.CompleteShared()
+	q.selection, q.reload, sharedErr = f.manager.CompleteShared(f.environment)
 	if q.target, argErr = newTarget(args); argErr == nil && q.selection.Configuration.IsZero() {
 		_, argErr = q.target.in(q.selection.Kinds)
 	}
@@ -121,7 +124,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		ReloadMissingRequired: q.reload.ReloadMissingRequired,
 	}
 	reader := stamp.Reader{
-		Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, q.selection.Stakater},
+		Keys: keys, Dialects: q.selection.Dialects(),
 		Objects: func(namespace string) (annotation.Objects, error) {
 			return listObjects(ctx, c, namespace, q.selection.Stakater)
 		},

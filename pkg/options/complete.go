@@ -14,28 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/scope"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
-
-// Environment is what defaults depend on besides the flags.
-type Environment struct {
-	// Getenv is os.Getenv.
-	Getenv func(string) string
-	// ServiceAccountNamespace is the path of the file with the namespace of the pod's service account.
-	ServiceAccountNamespace string
-}
-
-// OSEnvironment is the environment of a process in a cluster or outside.
-func OSEnvironment() Environment {
-	return Environment{
-		Getenv:                  os.Getenv,
-		ServiceAccountNamespace: "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
-	}
-}
 
 // Complete validates the flags and returns the settings. The error joins everything that is wrong; each part names its
 // flag.
@@ -46,18 +26,18 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Namespace:           f.ownNamespace(&p, env),
 		Installation:        f.installationName(&p, env),
 		DigestKeySecret:     f.digestKeySecret,
-		Servers:             f.servers(&p),
+		Servers:             f.servers(&p, env),
 		Webhook:             f.completeWebhook(&p),
-		Selection:           f.selection(&p),
+		Selection:           f.selection(&p, env),
 		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
-		Reload:              f.reload(&p),
+		Reload:              f.reload(&p, env),
 		ReloadStrategy:      f.completeStrategy(&p),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
 	if err := reference.ValidName(f.digestKeySecret); err != nil {
 		p.add("digest-key-secret", err)
 	}
-	o.Election = Election{Enabled: f.elect, Namespace: f.electionNamespace}
+	o.Election = Election{Enabled: f.elect || f.enableHA, Namespace: f.electionNamespace}
 	if o.Election.Namespace == "" {
 		o.Election.Namespace = o.Namespace
 	} else {
@@ -68,10 +48,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 }
 
 func (f *Flags) ownNamespace(p *problems, env Environment) string {
-	namespace := f.namespace
-	if namespace == "" {
-		namespace = env.Getenv("POD_NAMESPACE")
-	}
+	namespace := cmp.Or(f.namespace, env.Getenv("POD_NAMESPACE"), env.Getenv(reloaderNamespace))
 	if namespace == "" {
 		content, err := os.ReadFile(env.ServiceAccountNamespace)
 		if err != nil {
@@ -86,7 +63,7 @@ func (f *Flags) ownNamespace(p *problems, env Environment) string {
 
 // installationName returns the name that distinguishes installations in one namespace.
 func (f *Flags) installationName(p *problems, env Environment) string {
-	name := cmp.Or(f.installation, deploymentOf(env.Getenv("POD_NAME")), "pod-reloader")
+	name := cmp.Or(f.installation, env.Getenv(reloaderDeployment), deploymentOf(env.Getenv("POD_NAME")), "pod-reloader")
 	if err := reference.ValidName(name); err != nil {
 		p.add("installation-name", err)
 	}
@@ -105,7 +82,10 @@ func deploymentOf(pod string) string {
 	return strings.Join(parts[:len(parts)-2], "-")
 }
 
-func (f *Flags) servers(p *problems) Servers {
+func (f *Flags) servers(p *problems, env Environment) Servers {
+	if env.Getenv(reloaderDeployment) != "" && !f.all.Changed("metrics-bind-address") {
+		f.metricsAddress = reloaderMetrics
+	}
 	s := Servers{
 		MetricsAddress: p.optionalAddress("metrics-bind-address", f.metricsAddress),
 		MetricsSecure:  f.metricsSecure,
@@ -134,36 +114,13 @@ func (f *Flags) completeWebhook(p *problems) Webhook {
 	return w
 }
 
-func (f *Flags) selection(p *problems) Selection {
-	keys, err := annotation.NewKeys(f.annotationPrefix)
-	p.add("annotation-prefix", err)
-	kinds := workload.Builtin()
-	for _, text := range f.kinds {
-		kind, err := workload.ParseKind(strings.TrimSpace(text))
-		p.add("workload-kinds", err)
-		kinds = append(kinds, kind)
-	}
-	s := scope.Scope{
-		NamespaceSelector: p.selector("namespace-selector", f.namespaceSelector),
-		ObjectSelector:    p.selector("object-selector", f.objectSelector),
-	}
-	for _, namespace := range f.namespaces {
-		if namespace = strings.TrimSpace(namespace); namespace != "" {
-			p.namespace("namespaces", namespace)
-			s.Namespaces = append(s.Namespaces, namespace)
-		}
-	}
-	location, err := configuration.ParseLocation(f.configuration)
-	p.add("config", err)
-	return Selection{Keys: keys, Stakater: f.completeStakater(p), Kinds: workload.NewKinds(kinds...), Scope: s, Configuration: location}
-}
-
-func (f *Flags) reload(p *problems) Reload {
+func (f *Flags) reload(p *problems, env Environment) Reload {
 	r := Reload{
-		Settle:     p.duration("settle", f.settle),
-		SettleMax:  p.duration("settle-max", f.settleMax),
-		Refractory: p.duration("refractory", f.refractory),
-		Workers:    f.workers,
+		Settle:           p.duration("settle", f.settle),
+		SettleMax:        p.duration("settle-max", f.settleMax),
+		Refractory:       p.duration("refractory", f.refractory),
+		Workers:          f.workers,
+		CountByNamespace: countByNamespace(p, env),
 	}
 	if f.settle > f.settleMax {
 		p.add("settle", fmt.Errorf("%s is longer than --settle-max %s", f.settle, f.settleMax))
@@ -187,6 +144,11 @@ func (p *problems) add(flag string, err error) {
 	}
 }
 
+// variable reports what is wrong with an environment variable.
+func (p *problems) variable(name string, err error) {
+	*p = append(*p, fmt.Errorf("environment variable %s: %w", name, err))
+}
+
 func (p *problems) oneOf(flag, value string, allowed ...string) bool {
 	for _, a := range allowed {
 		if value == a {
@@ -204,10 +166,19 @@ func (p *problems) duration(flag string, d time.Duration) time.Duration {
 	return d
 }
 
-func (p *problems) namespace(flag, name string) {
-	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
-		p.add(flag, fmt.Errorf("%s is not a valid namespace name: %s", reference.Quote(name), strings.Join(faults, ", ")))
+func (p *problems) namespace(flag, name string) { p.add(flag, checkNamespace(name)) }
+
+func (p *problems) namespaceOf(variable, name string) {
+	if err := checkNamespace(name); err != nil {
+		p.variable(variable, err)
 	}
+}
+
+func checkNamespace(name string) error {
+	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
+		return fmt.Errorf("%s is not a valid namespace name: %s", reference.Quote(name), strings.Join(faults, ", "))
+	}
+	return nil
 }
 
 func (p *problems) selector(flag, text string) labels.Selector {

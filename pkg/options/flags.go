@@ -23,23 +23,26 @@ type Flags struct {
 	groups []Group
 	all    *pflag.FlagSet
 
-	kubeconfig, namespace, digestKeySecret      string
-	installation                                string
-	metricsAddress, probeAddress, pprofAddress  string
-	webhookAddress, webhookDirectory, minTLS    string
-	electionNamespace                           string
-	annotationPrefix                            string
-	namespaceSelector, objectSelector           string
-	missingRequired, hash, configuration        string
-	logFormat, logLevel                         string
-	kinds, namespaces                           []string
-	metricsSecure, pprof, webhook, http2, elect bool
-	settle, settleMax, refractory, grace        time.Duration
-	workers                                     int
-	stakater                                    annotation.Stakater
-	withoutResources, resourceLabels            []string
-	strategy                                    string
-	zap                                         crzap.Options
+	kubeconfig, namespace, digestKeySecret     string
+	installation                               string
+	metricsAddress, probeAddress, pprofAddress string
+	webhookAddress, webhookDirectory, minTLS   string
+	electionNamespace                          string
+	annotationPrefix                           string
+	objectSelector                             string
+	missingRequired, hash, configuration       string
+	logFormat, logLevel                        string
+	kinds, namespaces, namespaceSelector       []string
+	withoutNamespaces, withoutKinds            []string
+	argoRollouts, csi, stakaterAnnotations     bool
+	metricsSecure, pprof, webhook, http2       bool
+	elect, enableHA, syncAfterRestart          bool
+	settle, settleMax, refractory, grace       time.Duration
+	workers                                    int
+	stakater                                   annotation.Stakater
+	withoutResources, resourceLabels           []string
+	strategy                                   string
+	zap                                        crzap.Options
 }
 
 // NewFlags returns the flags with their defaults.
@@ -48,6 +51,7 @@ func NewFlags() *Flags {
 	f.group("Workloads", f.addSelection)
 	f.group("When to reload", f.addReload)
 	f.group("Annotations of Stakater's Reloader", f.addStakater)
+	f.group("Names of Reloader's annotations", f.addStakaterKeys)
 	f.group("Admission webhook", f.addWebhook)
 	f.group("Digests", f.addDigest)
 	f.group("Process", f.addProcess)
@@ -73,10 +77,14 @@ func (f *Flags) group(title string, add func(*pflag.FlagSet)) {
 func (f *Flags) addSelection(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.namespaces, "namespaces", nil,
 		"only these `namespaces`, comma-separated or repeated; needs rights in these only (default: all but kube-system)")
-	set.StringVar(&f.namespaceSelector, "namespace-selector", "", "only namespaces with these labels, as `selector` (e.g. pod-reloader=enabled)")
+	set.StringSliceVar(&f.withoutNamespaces, "namespaces-to-ignore", nil, "not these `namespaces`, comma-separated or repeated")
+	set.StringSliceVar(&f.namespaceSelector, "namespace-selector", nil,
+		"only namespaces with these labels, as `selector` (e.g. pod-reloader=enabled); also key:value and key=*")
 	set.StringVar(&f.objectSelector, "object-selector", "", "only workloads with these labels, as `selector`")
 	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
+	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "not these workloads, and no rights to them are needed: `jobs,cronjobs`")
+	set.BoolVar(&f.argoRollouts, "is-Argo-Rollouts", false, "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; it is watched, and a valid change is applied without a restart")
 	set.StringVar(&f.annotationPrefix, "annotation-prefix", annotation.DefaultPrefix, "`prefix` of the annotations and labels")
@@ -109,11 +117,13 @@ func (f *Flags) addProcess(set *pflag.FlagSet) {
 	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, or the service account's)")
 	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: what $POD_NAME begins with, or pod-reloader)")
 	set.BoolVar(&f.elect, "leader-elect", false, "elect a leader for the loop; needed with more than one replica")
+	set.BoolVar(&f.enableHA, "enable-ha", false, "the same as --leader-elect, by the name that Reloader has for it")
 	set.StringVar(&f.electionNamespace, "leader-election-namespace", "", "`namespace` of the lease (default: --namespace)")
 }
 
 func (f *Flags) addServers(set *pflag.FlagSet) {
-	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "`address` of /metrics; 0: off")
+	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080",
+		"`address` of /metrics, /live and /readyz; 0: off (default in a pod of Reloader's chart: :9090, which it probes)")
 	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, only to users who may get the non-resource URL /metrics")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0: off")
 	set.BoolVar(&f.pprof, "enable-pprof", false, "serve profiles at --pprof-addr")
@@ -122,7 +132,7 @@ func (f *Flags) addServers(set *pflag.FlagSet) {
 
 func (f *Flags) addLogs(set *pflag.FlagSet) {
 	set.StringVar(&f.logFormat, "log-format", "json", "`json|text`")
-	set.StringVar(&f.logLevel, "log-level", "info", "`debug|info|error`, or a number: the higher, the more")
+	set.StringVar(&f.logLevel, "log-level", "info", "`level`: trace, debug, info, warning, error, fatal, panic, or a number: the higher, the more")
 	legacy := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(legacy)
 	legacy.VisitAll(func(fl *flag.Flag) { fl.Usage = zapUsage[fl.Name] })

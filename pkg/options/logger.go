@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -17,6 +18,9 @@ type Logging struct {
 	level, stacktrace zapcore.LevelEnabler
 	encoder           zapcore.Encoder
 }
+
+// Enabled reports whether lines of a level are written.
+func (l Logging) Enabled(level zapcore.Level) bool { return l.level.Enabled(level) }
 
 // Logger returns a logger that writes every line it is given: unlike zap's usual one it does not drop lines that come
 // often, since each is about another workload.
@@ -41,7 +45,9 @@ func (f *Flags) logging(p *problems) Logging {
 		p.add("log-level", err)
 		l.level = level
 	}
-	p.oneOf("log-format", f.logFormat, "json", "text")
+	if f.logFormat != "" { // the default of Reloader's chart
+		p.oneOf("log-format", f.logFormat, "json", "text")
+	}
 	l.encoder = f.encoder()
 	return l
 }
@@ -72,18 +78,27 @@ func choose(development bool, yes, no zapcore.Level) zapcore.LevelEnabler {
 	return no
 }
 
-// parseLevel reads a level as zap's flag does: debug logs more, and higher numbers still more.
+// parseLevel reads a level as zap's flag does: debug logs more, and higher numbers still more. The other names are those of
+// Reloader. This program logs at trace, debug, info and error.
 func parseLevel(s string) (zapcore.LevelEnabler, error) {
-	switch s {
+	switch strings.ToLower(s) {
+	case "trace":
+		return zapcore.Level(-2), nil
 	case "debug":
 		return zap.DebugLevel, nil
 	case "info":
 		return zap.InfoLevel, nil
+	case "warn", "warning":
+		return zap.WarnLevel, nil
 	case "error":
 		return zap.ErrorLevel, nil
+	case "fatal":
+		return zap.FatalLevel, nil
+	case "panic":
+		return zap.PanicLevel, nil
 	}
 	if n, err := strconv.ParseInt(s, 10, 8); err == nil && n > 0 {
 		return zapcore.Level(-n), nil
 	}
-	return nil, fmt.Errorf("%q: want debug, info, error or a number above 0", s)
+	return nil, fmt.Errorf("%q: want trace, debug, info, warning, error, fatal, panic or a number above 0", s)
 }

@@ -77,6 +77,8 @@ type Selection struct {
 	Keys annotation.Keys
 	// Stakater is the dialect of Stakater's Reloader.
 	Stakater annotation.Stakater
+	// WithoutStakater says that its annotations are not read.
+	WithoutStakater bool
 	// Kinds are the built-in ones and those of the flags.
 	Kinds workload.Kinds
 	Scope scope.Scope
@@ -95,4 +97,6 @@ type Reload struct {
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
 	Workers  int
+	// CountByNamespace counts reloads by namespace, which is a label without a bound.
+	CountByNamespace bool
 }

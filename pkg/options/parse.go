@@ -41,19 +41,32 @@ func (f *Flags) parseOne(arg string, rest []string) ([]string, error) {
 		}
 		return rest, f.unknown(name)
 	}
-	switch {
-	case hasValue:
-	case flag.NoOptDefVal != "":
-		value = flag.NoOptDefVal
-	case len(rest) == 0:
-		return rest, fmt.Errorf("--%s: a value is missing", name)
-	default:
-		value, rest = rest[0], rest[1:]
+	if !hasValue {
+		var err error
+		if value, rest, err = valueOf(flag, rest); err != nil {
+			return rest, err
+		}
 	}
 	if err := f.set(flag, value); err != nil {
 		return rest, fmt.Errorf("--%s: %w", name, err)
 	}
 	return rest, nil
+}
+
+// valueOf returns the value of a flag that has none in its own argument, and the arguments that remain.
+func valueOf(flag *pflag.Flag, rest []string) (string, []string, error) {
+	isBool := flag.Value.Type() == "bool"
+	switch {
+	case isBool && len(rest) > 0 && (rest[0] == "true" || rest[0] == "false"):
+		// Some are texts in Reloader, and are written as two arguments. No other argument can follow a flag.
+		return rest[0], rest[1:], nil
+	case isBool:
+		return flag.NoOptDefVal, rest, nil
+	case len(rest) == 0:
+		return "", rest, fmt.Errorf("--%s: a value is missing", flag.Name)
+	default:
+		return rest[0], rest[1:], nil
+	}
 }
 
 // cutFlag splits --name=value, with one dash or two. The name is empty if the argument is no flag.
@@ -92,6 +105,9 @@ func (f *Flags) set(flag *pflag.Flag, value string) error {
 
 // unknown names the flag that was probably meant.
 func (f *Flags) unknown(name string) error {
+	if hint := instead(name); hint != "" {
+		return fmt.Errorf("--%s: not supported: %s", name, hint)
+	}
 	best, distance := "", 3
 	f.all.VisitAll(func(known *pflag.Flag) {
 		if d := editDistance(name, known.Name); d < distance {

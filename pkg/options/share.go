@@ -16,8 +16,8 @@ func (f *Flags) Share(set *pflag.FlagSet, names ...string) {
 
 // CompleteShared validates those flags that tools share: what is looked after, and when it is reloaded. The error joins
 // everything that is wrong; each part names its flag.
-func (f *Flags) CompleteShared() (Selection, Reload, error) {
+func (f *Flags) CompleteShared(env Environment) (Selection, Reload, error) {
 	var p problems
-	selection, reload := f.selection(&p), f.reload(&p)
+	selection, reload := f.selection(&p, env), f.reload(&p, env)
 	return selection, reload, errors.Join(p...)
 }

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,6 @@ import (
 // addStakater adds the flags of Stakater's Reloader, with its names and defaults.
 func (f *Flags) addStakater(set *pflag.FlagSet) {
 	s := &f.stakater
-	s.Keys = annotation.NewStakaterKeys()
 	set.BoolVar(&s.AutoReloadAll, "auto-reload-all", false, "reload workloads without annotations when what they reference changes")
 	set.BoolVar(&s.ReloadOnCreate, "reload-on-create", false, "reload also when an object is created")
 	set.BoolVar(&s.ReloadOnDelete, "reload-on-delete", false, "reload also when an object is deleted, even one that pods cannot start without")
@@ -23,6 +23,14 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
 		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; default: env-vars, as in Reloader's chart")
+	set.BoolVar(&f.csi, "enable-csi-integration", false, "not supported: SecretProviderClasses do not trigger reloads")
+	set.BoolVar(&f.syncAfterRestart, "sync-after-restart", false, "no effect: changes during a downtime are always found")
+	set.BoolVar(&f.stakaterAnnotations, "stakater-annotations", true, "false: Reloader's annotations are not read")
+}
+
+// addStakaterKeys adds the flags that name annotations.
+func (f *Flags) addStakaterKeys(set *pflag.FlagSet) {
+	f.stakater.Keys = annotation.NewStakaterKeys()
 	for _, key := range f.stakaterKeys() {
 		set.StringVar(key.value, key.flag, *key.value, "`annotation` "+key.usage)
 	}
@@ -30,7 +38,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 
 // ShareStakater adds the flags of the second dialect to those of a tool, as Share does.
 func (f *Flags) ShareStakater(set *pflag.FlagSet) {
-	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore", "resource-label-selector")
+	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore", "resource-label-selector", "stakater-annotations")
 	for _, key := range f.stakaterKeys() {
 		f.Share(set, key.flag)
 	}
@@ -54,6 +62,10 @@ func (f *Flags) stakaterKeys() []stakaterKey {
 		{"auto-search-annotation", &keys.Search, "that reloads for referenced objects with a mark"},
 		{"search-match-annotation", &keys.Match, "that marks a ConfigMap or a Secret"},
 		{"ignore-annotation", &keys.Ignore, "of a ConfigMap or a Secret that triggers nothing"},
+		{"configmap-exclude-annotation", &keys.ConfigMap.Exclude, "that lists ConfigMaps that never trigger"},
+		{"secret-exclude-annotation", &keys.Secret.Exclude, "that lists Secrets that never trigger"},
+		{"pause-deployment-annotation", &keys.PausePeriod, "with the time that a Deployment is paused after a reload"},
+		{"pause-deployment-time-annotation", &keys.PausedAt, "with the time at which a Deployment was paused"},
 	}
 }
 
@@ -63,6 +75,12 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 		if faults := validation.IsQualifiedName(*key.value); len(faults) > 0 {
 			p.add(key.flag, fmt.Errorf("%s is no name of an annotation: %s", reference.Quote(*key.value), strings.Join(faults, ", ")))
 		}
+	}
+	if f.csi {
+		p.add("enable-csi-integration", errors.New("SecretProviderClasses are not supported yet: remove the flag"))
+	}
+	if f.stakater.AutoReloadAll && !f.stakaterAnnotations {
+		p.add("auto-reload-all", errors.New("has no effect with --stakater-annotations=false: remove one of the two"))
 	}
 	s := f.stakater
 	s.Patterns = &pattern.Cache{}
@@ -89,25 +107,4 @@ func (f *Flags) completeStrategy(p *problems) annotation.ReloadStrategy {
 	}
 	p.oneOf("reload-strategy", f.strategy, string(annotation.ConfigHash), string(annotation.Annotations), string(annotation.EnvVars))
 	return annotation.ReloadStrategy(f.strategy)
-}
-
-// standardSelector joins the terms of a label selector, and translates the forms that Reloader takes besides: k:v, k:* and
-// k=*.
-func standardSelector(terms []string) string {
-	standard := make([]string, len(terms))
-	for i, term := range terms {
-		key, value, legacy := strings.Cut(term, ":")
-		if !legacy {
-			key, value, legacy = strings.Cut(term, "=")
-			legacy = legacy && value == "*"
-		}
-		switch {
-		case legacy && value == "*":
-			term = key
-		case legacy:
-			term = key + "=" + value
-		}
-		standard[i] = term
-	}
-	return strings.Join(standard, ",")
 }

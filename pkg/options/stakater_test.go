@@ -22,11 +22,13 @@ func TestStakaterFlags(t *testing.T) {
 	s = complete(t, "--auto-reload-all=true", "--reload-on-create=true", "--reload-on-delete", "--resources-to-ignore=configMaps",
 		"--resources-to-ignore", "secrets", "--auto-annotation", "x/auto", "--configmap-auto-annotation=x/cma", "--secret-auto-annotation=x/sa",
 		"--configmap-annotation=x/cm", "--secret-annotation=x/s", "--auto-search-annotation=x/search", "--search-match-annotation=x/match",
-		"--ignore-annotation=x/ignore").Selection.Stakater
+		"--ignore-annotation=x/ignore", "--configmap-exclude-annotation=x/cme", "--secret-exclude-annotation=x/se",
+		"--pause-deployment-annotation", "x/pause", "--pause-deployment-time-annotation=x/paused").Selection.Stakater
 	s.Patterns = nil
 	keys := annotation.NewStakaterKeys()
 	keys.Auto, keys.Search, keys.Match, keys.Ignore = "x/auto", "x/search", "x/match", "x/ignore"
 	keys.ConfigMap.Auto, keys.ConfigMap.Reload, keys.Secret.Auto, keys.Secret.Reload = "x/cma", "x/cm", "x/sa", "x/s"
+	keys.ConfigMap.Exclude, keys.Secret.Exclude, keys.PausePeriod, keys.PausedAt = "x/cme", "x/se", "x/pause", "x/paused"
 	assert.Equal(t, annotation.Stakater{
 		Keys: keys, AutoReloadAll: true, ReloadOnCreate: true, ReloadOnDelete: true,
 		Without: []reference.Kind{reference.ConfigMap, reference.Secret},
@@ -42,6 +44,8 @@ func TestStakaterFlags(t *testing.T) {
 		{[]string{"--resource-label-selector", "env in (a,b),!old"}, labels.Set{"env": "b"}, labels.Set{"env": "b", "old": ""}},
 		{[]string{"--resource-label-selector=env:test", "--resource-label-selector=team:*"}, labels.Set{"env": "test", "team": "x"}, labels.Set{"env": "test"}},
 		{[]string{"--resource-label-selector=team=*"}, labels.Set{"team": "x"}, labels.Set{}},
+		{[]string{`--resource-label-selector="env:test,team:*"`}, labels.Set{"env": "test", "team": "x"}, labels.Set{"env": "test"}},
+		{[]string{`--resource-label-selector="env in (a,b), team:*"`}, labels.Set{"env": "b", "team": "x"}, labels.Set{"env": "c", "team": "x"}},
 	} {
 		selector := complete(t, tc.arguments...).Selection.Stakater
 		require.NotNil(t, selector.Selector, tc.arguments)

@@ -76,6 +76,9 @@ func newLoop(with cluster, opts Options) *loop {
 	l.pacing = pacing{gates{opts.Settle, opts.SettleMax, opts.Refractory}, l.state, l.now}
 	l.writer = newWriter(with.client, l.queue, l.backoff)
 	metrics := newMetrics(with.Metrics, &l.state.due, l.now)
+	if opts.CountByNamespace {
+		metrics.countByNamespace(with.Metrics)
+	}
 	l.events = &reporter{
 		out: with.events, instance: with.instance, catchUp: &catchUp{}, leads: l.leads, state: l.state, metrics: metrics, now: l.now, log: with.log,
 	}

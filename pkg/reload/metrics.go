@@ -15,8 +15,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names.
+// metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names, but for byNamespace.
 type metrics struct {
+	// byNamespace is nil unless reloads are counted by namespace.
+	byNamespace                                                      *prometheus.CounterVec
 	reloads, verdicts, pokes, direct, adoptions, failures, unwritten *prometheus.CounterVec
 	latencies                                                        *prometheus.HistogramVec
 }
@@ -57,6 +59,13 @@ func newMetrics(reg prometheus.Registerer, due *dueReloads, now func() time.Time
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 7.5, 10, 30, 60, 300},
 		}, []string{"kind"})),
 	}
+}
+
+// countByNamespace adds the counter that Reloader has as well, where it is asked for.
+func (m *metrics) countByNamespace(reg prometheus.Registerer) {
+	m.byNamespace = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "pod_reloader_namespace_reloads_total", Help: "Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.",
+	}, []string{"namespace"}))
 }
 
 // register registers a collector, or returns the one that is registered already (two loops in one process: tests).
@@ -103,8 +112,11 @@ func watchOutbox(reg prometheus.Registerer, waiting func() int) {
 	}, func() float64 { return float64(waiting()) }))
 }
 
-func (m *metrics) reloaded(kind workload.Kind, last record.LastReload) {
+func (m *metrics) reloaded(namespace string, kind workload.Kind, last record.LastReload) {
 	m.reloads.WithLabelValues(kind.Kind, causeKinds(last)).Inc()
+	if m.byNamespace != nil {
+		m.byNamespace.WithLabelValues(namespace).Inc()
+	}
 }
 
 func (m *metrics) latency(kind workload.Kind, d time.Duration) {

@@ -38,6 +38,8 @@ type Options struct {
 	// Workers is the number of workloads treated at the same time besides those whose write is in flight; 0 means 16. The
 	// more there are, the more of them share the reads of an object that they depend on.
 	Workers int
+	// CountByNamespace counts reloads by namespace, too: a label whose values have no bound.
+	CountByNamespace bool
 }
 
 // Store gives the state of config objects; configstate.Store is one.

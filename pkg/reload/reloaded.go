@@ -103,7 +103,7 @@ func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	if reload.Time.Before(m.Time) {
 		m.Time = reload.Time
 	}
-	count := &count{reload: reload, fresh: e.fresh, once: func() { r.metrics.reloaded(s.object.Kind, reload) }}
+	count := &count{reload: reload, fresh: e.fresh, once: func() { r.metrics.reloaded(s.key.Namespace, s.object.Kind, reload) }}
 	r.out.Put(outbox.Message{
 		Event:   m.Event(name),
 		Subject: s.key.String(),

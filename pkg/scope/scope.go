@@ -1,5 +1,5 @@
-// Package scope says which workloads an installation looks after: the flags --namespaces, --namespace-selector and
-// --object-selector as one pure predicate, so that the webhook and the loop mean the same.
+// Package scope says which workloads an installation looks after: the flags --namespaces, --namespaces-to-ignore,
+// --namespace-selector and --object-selector as one pure predicate, so that the webhook and the loop mean the same.
 //
 // The labels by which a single workload is taken out (annotation.Keys, IgnoredLabel and DisabledLabel) are not part of
 // it: a workload that bears one is still ours, and its stale marks are cleaned up.
@@ -19,6 +19,8 @@ const System = "kube-system"
 type Scope struct {
 	// Namespaces are the only ones looked after; empty means all.
 	Namespaces []string
+	// Ignored are namespaces that are not looked after, whatever else selects them.
+	Ignored []string
 	// NamespaceSelector selects namespaces by their labels; nil selects all.
 	NamespaceSelector labels.Selector
 	// ObjectSelector selects workloads by their labels; nil selects all.
@@ -39,6 +41,8 @@ func (s Scope) Namespace(name string, namespaceLabels map[string]string) bool {
 // Outside says in a sentence fragment why a workload is out of scope; it is empty for one that is in.
 func (s Scope) Outside(namespace string, namespaceLabels, objectLabels map[string]string) string {
 	switch {
+	case slices.Contains(s.Ignored, namespace):
+		return "--namespaces-to-ignore names " + namespace
 	case !s.named(namespace) && len(s.Namespaces) == 0:
 		return namespace + " is left out unless --namespaces names it"
 	case !s.named(namespace):
@@ -67,6 +71,9 @@ func (s Scope) LooksAt(objectLabel string) bool {
 }
 
 func (s Scope) named(namespace string) bool {
+	if slices.Contains(s.Ignored, namespace) {
+		return false
+	}
 	if len(s.Namespaces) == 0 {
 		return namespace != System
 	}

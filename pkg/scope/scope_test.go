@@ -118,3 +118,14 @@ func TestLooksAt(t *testing.T) {
 	assert.False(t, s.LooksAt("app"))
 	assert.False(t, scope.Scope{}.LooksAt("tier"), "there is no selector")
 }
+
+func TestIgnoredNamespacesAreOutOfScope(t *testing.T) {
+	t.Parallel()
+	for _, s := range []scope.Scope{{Ignored: []string{"dev"}}, {Ignored: []string{"dev"}, Namespaces: []string{"dev", "shop"}}} {
+		assert.False(t, s.Object("dev", nil))
+		assert.False(t, s.Namespace("dev", nil))
+		assert.Equal(t, "--namespaces-to-ignore names dev", s.Outside("dev", nil, nil))
+		assert.True(t, s.Object("shop", nil))
+		assert.Empty(t, s.Outside("shop", nil, nil))
+	}
+}

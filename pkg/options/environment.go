@@ -1,0 +1,60 @@
+package options
+
+import (
+	"errors"
+	"os"
+)
+
+// Environment is what defaults depend on besides the flags.
+type Environment struct {
+	// Getenv is os.Getenv.
+	Getenv func(string) string
+	// ServiceAccountNamespace is the path of the file with the namespace of the pod's service account.
+	ServiceAccountNamespace string
+}
+
+// OSEnvironment is the environment of a process in a cluster or outside.
+func OSEnvironment() Environment {
+	return Environment{
+		Getenv:                  os.Getenv,
+		ServiceAccountNamespace: "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+	}
+}
+
+// The variables that Reloader's chart sets.
+const (
+	kubernetesNamespace     = "KUBERNETES_NAMESPACE"
+	reloaderNamespace       = "RELOADER_NAMESPACE"
+	reloaderDeployment      = "RELOADER_DEPLOYMENT_NAME"
+	metricsCountByNamespace = "METRICS_COUNT_BY_NAMESPACE"
+)
+
+// reloaderMetrics is where Reloader serves metrics, and where its chart probes /live and /metrics.
+const reloaderMetrics = ":9090"
+
+// Variable is an environment variable that the program reads.
+type Variable struct{ Name, Usage string }
+
+// Variables are those that stand for settings, in the order of the help text.
+func Variables() []Variable {
+	return []Variable{
+		{"POD_NAMESPACE", "namespace of this installation; else " + reloaderNamespace},
+		{"POD_NAME, POD_UID", "the pod that the program runs in"},
+		{kubernetesNamespace, "the only namespace to handle, unless --namespaces is set"},
+		{reloaderDeployment, "name of this installation's Deployment, unless --installation-name is set"},
+		{metricsCountByNamespace, "enabled: count reloads by namespace, too"},
+	}
+}
+
+// countByNamespace reports whether reloads are counted for each namespace.
+func countByNamespace(p *problems, env Environment) bool {
+	switch env.Getenv(metricsCountByNamespace) {
+	case "enabled":
+		return true
+	case "", "disabled":
+		return false
+	default:
+		p.variable(metricsCountByNamespace, errors.New("want enabled or disabled"))
+		return false
+	}
+}

@@ -1,0 +1,29 @@
+package options
+
+import "strings"
+
+// instead returns what to write for a flag that a version of Reloader has and this program does not; empty for other names.
+func instead(flag string) string {
+	switch flag {
+	case "is-openshift":
+		return "write --workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template"
+	case "leader-election-id":
+		return "write --installation-name, which is also the name of the lease"
+	case "leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period", "leader-election-release-on-cancel":
+		return "the lease lasts 15 s and is given away when the program stops; remove the flag"
+	case "metrics-addr":
+		return "write --metrics-bind-address"
+	case "health-addr":
+		return "write --health-probe-bind-address"
+	case "alert-on-reload", "alert-sink", "alert-webhook-url", "alert-additional-info":
+		return "set the environment variable " + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	case "alert-proxy":
+		return "set the environment variable ALERT_WEBHOOK_PROXY"
+	case "alert-structured":
+		return "the payload of ALERT_SINK=webhook is always JSON; remove the flag"
+	case "secretproviderclass-annotation", "secretproviderclass-auto-annotation", "secretproviderclass-exclude-annotation":
+		return "SecretProviderClasses are not supported yet; remove the flag"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,188 @@
+package options_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+)
+
+// with is an environment with these variables.
+func with(variables map[string]string) options.Environment {
+	return options.Environment{Getenv: func(key string) string { return variables[key] }, ServiceAccountNamespace: "testdata/none"}
+}
+
+// completeIn completes flags in an environment.
+func completeIn(t *testing.T, variables map[string]string, args ...string) (options.Options, error) {
+	t.Helper()
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse(args))
+	return flags.Complete(with(variables))
+}
+
+// The arguments and variables are those that Reloader's chart renders, as it writes them.
+func TestArgumentsOfReloadersChart(t *testing.T) {
+	t.Parallel()
+	o, err := completeIn(t, map[string]string{
+		"GOMAXPROCS": "1", "RELOADER_NAMESPACE": "tools", "RELOADER_DEPLOYMENT_NAME": "reloader-reloader",
+		"METRICS_COUNT_BY_NAMESPACE": "enabled", "POD_NAME": "other-7d9f8b6c5d-x2x4z",
+	},
+		"--log-format=json", "--log-level=warning", "--resources-to-ignore=secrets", "--ignored-workload-types=jobs,cronjobs",
+		"--namespaces-to-ignore=default,tools", `--namespace-selector="env=test"`, `--resource-label-selector="app=x,team:*"`,
+		"--auto-annotation", "x.org/auto", "--pause-deployment-annotation", "x.org/pause", "--is-Argo-Rollouts=true",
+		"--reload-on-create=true", "--reload-on-delete", "true", "--sync-after-restart=true", "--reload-strategy=annotations",
+		"--enable-ha=true", "--auto-reload-all=true", "--enable-pprof", "--pprof-addr", ":6061", "--enable-csi-integration=false")
+	require.NoError(t, err)
+	assert.Equal(t, "tools", o.Namespace)
+	assert.Equal(t, "reloader-reloader", o.Installation)
+	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")
+	assert.Equal(t, ":6061", o.Servers.PprofAddress)
+	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools"}, o.Election)
+	assert.True(t, o.Reload.CountByNamespace)
+	assert.Equal(t, annotation.Annotations, o.ReloadStrategy)
+	s := o.Selection
+	assert.True(t, s.Stakater.ReloadOnCreate)
+	assert.True(t, s.Stakater.ReloadOnDelete)
+	assert.Equal(t, "x.org/auto", s.Stakater.Keys.Auto)
+	assert.Equal(t, []string{
+		"apps/v1/DaemonSet=spec.template", "apps/v1/Deployment=spec.template", "apps/v1/StatefulSet=spec.template",
+		"argoproj.io/v1alpha1/Rollout=spec.template",
+	}, kindsOf(o))
+	assert.True(t, s.Scope.Namespace("shop", map[string]string{"env": "test"}))
+	assert.False(t, s.Scope.Namespace("shop", nil))
+	assert.False(t, s.Scope.Namespace("tools", map[string]string{"env": "test"}))
+}
+
+func kindsOf(o options.Options) []string {
+	var kinds []string
+	for _, kind := range o.Selection.Kinds.All() {
+		kinds = append(kinds, kind.String())
+	}
+	return kinds
+}
+
+func TestKubernetesNamespaceIsTheOnlyOne(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason   string
+		variable string
+		args     []string
+		want     scope.Scope
+		problem  string
+	}{
+		"all":       {"without it", "", nil, scope.Scope{}, ""},
+		"one":       {"Reloader's watchGlobally=false; it may be the installation's own", "tools", nil, scope.Scope{Namespaces: []string{"tools"}}, ""},
+		"flag":      {"as in Reloader", "tools", []string{"--namespaces=shop"}, scope.Scope{Namespaces: []string{"shop"}}, ""},
+		"invalid":   {"no namespace has that name", "A", nil, scope.Scope{}, `environment variable KUBERNETES_NAMESPACE: "A" is not a valid namespace name`},
+		"ignored":   {"an empty list would mean all", "tools", []string{"--namespaces-to-ignore=tools"}, scope.Scope{}, "--namespaces-to-ignore: no namespace is left"},
+		"partly":    {"the others are left", "", []string{"--namespaces=a,b", "--namespaces-to-ignore= b"}, scope.Scope{Namespaces: []string{"a"}, Ignored: []string{"b"}}, ""},
+		"not valid": {"it is a mistake", "", []string{"--namespaces-to-ignore=B"}, scope.Scope{}, `--namespaces-to-ignore: "B" is not a valid`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "KUBERNETES_NAMESPACE": tt.variable}, tt.args...)
+			if tt.problem != "" {
+				require.ErrorContains(t, err, tt.problem, tt.reason)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, o.Selection.Scope, tt.reason)
+		})
+	}
+}
+
+// A flag of Reloader that cannot be honoured is refused with what to do instead.
+func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"--is-openshift=true":                       "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template",
+		"--leader-election-id=x":                    "--installation-name",
+		"--leader-election-lease-duration=1m":       "remove the flag",
+		"--metrics-addr=:9090":                      "--metrics-bind-address",
+		"--health-addr=:9091":                       "--health-probe-bind-address",
+		"--alert-sink=slack":                        "ALERT_SINK",
+		"--alert-proxy=http://proxy":                "ALERT_WEBHOOK_PROXY",
+		"--alert-structured=true":                   "remove the flag",
+		"--secretproviderclass-annotation=x.org/me": "SecretProviderClasses are not supported",
+	}
+	for arg, want := range tests {
+		t.Run(arg, func(t *testing.T) {
+			t.Parallel()
+			err := options.NewFlags().Parse([]string{arg})
+			require.ErrorContains(t, err, "not supported: ")
+			require.ErrorContains(t, err, want)
+		})
+	}
+	completed := map[string]string{
+		"--enable-csi-integration":       "--enable-csi-integration: SecretProviderClasses are not supported yet: remove the flag",
+		"--ignored-workload-types=pods":  `--ignored-workload-types: "pods": want jobs or cronjobs`,
+		"--namespace-selector=a=b=c":     `--namespace-selector: "a=b=c" is not a label selector`,
+		"--namespace-selector=env:a,b=*": "",
+	}
+	for arg, want := range completed {
+		_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, arg)
+		if want == "" {
+			require.NoError(t, err, arg)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestStakaterAnnotationsOff(t *testing.T) {
+	t.Parallel()
+	key := annotation.NewStakaterKeys().Auto
+	on, off := complete(t).Selection, complete(t, "--stakater-annotations=false").Selection
+	assert.Len(t, on.Dialects(), 2)
+	assert.True(t, on.HasStakater(key))
+	assert.Len(t, off.Dialects(), 1)
+	assert.False(t, off.HasStakater(key))
+	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--stakater-annotations=false", "--auto-reload-all")
+	require.ErrorContains(t, err, "--auto-reload-all: has no effect with --stakater-annotations=false")
+}
+
+func TestLogLevelsOfReloader(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]zapcore.Level{
+		"trace": -2, "debug": zapcore.DebugLevel, "Info": zapcore.InfoLevel, "warning": zapcore.WarnLevel,
+		"error": zapcore.ErrorLevel, "fatal": zapcore.FatalLevel, "panic": zapcore.PanicLevel,
+	} {
+		sink := complete(t, "--log-level", level, "--log-format=").Logging
+		assert.True(t, sink.Enabled(want), level)
+		assert.False(t, sink.Enabled(want-1), level)
+	}
+}
+
+func TestMetricsByNamespaceIsASwitch(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{"": false, "enabled": true, "disabled": false} {
+		o, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "METRICS_COUNT_BY_NAMESPACE": value})
+		require.NoError(t, err)
+		assert.Equal(t, want, o.Reload.CountByNamespace, value)
+		assert.Equal(t, ":8080", o.Servers.MetricsAddress, "not in a pod of Reloader's chart")
+	}
+	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "METRICS_COUNT_BY_NAMESPACE": "yes"})
+	require.ErrorContains(t, err, "environment variable METRICS_COUNT_BY_NAMESPACE: want enabled or disabled")
+}
+
+// Reloader takes these as texts, so that they may be written as two arguments.
+func TestBooleanAsASecondArgument(t *testing.T) {
+	t.Parallel()
+	s := complete(t, "--reload-on-create", "true", "--reload-on-delete", "false", "--auto-reload-all", "--enable-ha").Selection.Stakater
+	assert.True(t, s.ReloadOnCreate)
+	assert.False(t, s.ReloadOnDelete)
+	assert.True(t, s.AutoReloadAll)
+}
+
+func TestVariablesAreExplained(t *testing.T) {
+	t.Parallel()
+	for _, v := range options.Variables() {
+		assert.NotEmpty(t, v.Usage, v.Name)
+	}
+}

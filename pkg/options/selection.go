@@ -1,0 +1,108 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// argoRollouts is the kind that --is-Argo-Rollouts adds.
+const argoRollouts = "argoproj.io/v1alpha1/Rollout=spec.template"
+
+func (f *Flags) selection(p *problems, env Environment) Selection {
+	keys, err := annotation.NewKeys(f.annotationPrefix)
+	p.add("annotation-prefix", err)
+	location, err := configuration.ParseLocation(f.configuration)
+	p.add("config", err)
+	return Selection{
+		Keys: keys, Stakater: f.completeStakater(p), WithoutStakater: !f.stakaterAnnotations,
+		Kinds: f.completeKinds(p), Scope: f.scope(p, env), Configuration: location,
+	}
+}
+
+func (f *Flags) scope(p *problems, env Environment) scope.Scope {
+	s := scope.Scope{
+		Namespaces:        f.namespaceList(p, "namespaces", f.namespaces),
+		Ignored:           f.namespaceList(p, "namespaces-to-ignore", f.withoutNamespaces),
+		NamespaceSelector: p.selector("namespace-selector", standardSelector(f.namespaceSelector)),
+		ObjectSelector:    p.selector("object-selector", f.objectSelector),
+	}
+	// Reloader's chart sets the variable where it is to watch its own namespace only. Its own --namespaces takes precedence, too.
+	if only := env.Getenv(kubernetesNamespace); only != "" && len(f.namespaces) == 0 {
+		p.namespaceOf(kubernetesNamespace, only)
+		s.Namespaces = []string{only}
+	}
+	if len(s.Namespaces) == 0 {
+		return s
+	}
+	s.Namespaces = slices.DeleteFunc(s.Namespaces, func(name string) bool { return slices.Contains(s.Ignored, name) })
+	if len(s.Namespaces) == 0 {
+		p.add("namespaces-to-ignore", errors.New("no namespace is left: it has all those of --namespaces, or the one of $"+kubernetesNamespace))
+	}
+	return s
+}
+
+// namespaceList returns the names in a list without the empty ones.
+func (f *Flags) namespaceList(p *problems, flag string, items []string) []string {
+	var names []string
+	for _, name := range items {
+		if name = strings.TrimSpace(name); name != "" {
+			p.namespace(flag, name)
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (f *Flags) completeKinds(p *problems) workload.Kinds {
+	ignored := f.ignoredKinds(p)
+	kinds := slices.DeleteFunc(workload.Builtin(), func(k workload.Kind) bool { return slices.Contains(ignored, k.Kind) })
+	further := f.kinds
+	if f.argoRollouts {
+		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
+	}
+	for _, text := range further {
+		kind, err := workload.ParseKind(strings.TrimSpace(text))
+		p.add("workload-kinds", err)
+		kinds = append(kinds, kind)
+	}
+	return workload.NewKinds(kinds...)
+}
+
+// ignoredKinds returns the built-in kinds that --ignored-workload-types names.
+func (f *Flags) ignoredKinds(p *problems) []string {
+	var kinds []string
+	for _, name := range f.withoutKinds {
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "jobs":
+			kinds = append(kinds, "Job")
+		case "cronjobs":
+			kinds = append(kinds, "CronJob")
+		case "":
+		default:
+			p.add("ignored-workload-types", fmt.Errorf("%s: want jobs or cronjobs", reference.Quote(name)))
+		}
+	}
+	return kinds
+}
+
+// Dialects are the annotations that are read.
+func (s Selection) Dialects() []annotation.Dialect {
+	dialects := []annotation.Dialect{annotation.SAP{Keys: s.Keys}}
+	if !s.WithoutStakater {
+		dialects = append(dialects, s.Stakater)
+	}
+	return dialects
+}
+
+// HasStakater reports whether an annotation belongs to the second dialect, and that is read.
+func (s Selection) HasStakater(key string) bool {
+	return !s.WithoutStakater && s.Stakater.Keys.Has(key)
+}
