@@ -24,19 +24,40 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - apiGroups: [apps]
   resources: [deployments, statefulsets, daemonsets]
   verbs: [get, list, watch, patch]
+{{- if not .Values.reloader.ignoreCronJobs }}
 - apiGroups: [batch]
   resources: [cronjobs]
   verbs: [get, list, watch, patch]
+{{- end }}
 # To report what was done and why; list is for a new leader, which writes the Events that are missing, and for `why`.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, list, patch]
+{{- if .Values.reloader.isArgoRollouts }}
+# As for Deployments.
+- apiGroups: [argoproj.io]
+  resources: [rollouts]
+  verbs: [get, list, watch, patch]
+{{- end }}
 {{- range .Values.workloadKinds }}
 # As for Deployments.
 - apiGroups: [{{ include "pod-reloader.group" . }}]
   resources: [{{ .resource }}]
   verbs: [get, list, watch, patch]
 {{- end }}
+{{- end }}
+
+{{/* The prefix of the annotations, with the slash that the flag may leave out. */}}
+{{- define "pod-reloader.prefix" -}}
+{{- trimSuffix "/" .Values.annotationPrefix -}}/
+{{- end }}
+
+{{/* The built-in kinds that are left alone, as the flag names them. */}}
+{{- define "pod-reloader.ignoredTypes" -}}
+{{- $types := list -}}
+{{- if .Values.reloader.ignoreJobs }}{{ $types = append $types "jobs" }}{{ end -}}
+{{- if .Values.reloader.ignoreCronJobs }}{{ $types = append $types "cronjobs" }}{{ end -}}
+{{- join "," $types -}}
 {{- end }}
 
 {{/* The group and the version of an item of workloadKinds, which must have both. */}}

@@ -232,7 +232,7 @@ func register(t *testing.T, api client.Client, rendered objects) *requests {
 	webhook["timeoutSeconds"] = int64(30)
 	require.NoError(t, api.Create(t.Context(), configuration))
 	require.Eventually(t, func() bool {
-		probe := workload{annotations: map[string]string{ours: "probe"}}.object("Deployment", "default", "probe")
+		probe := workload{annotations: map[string]string{ours: "probe", "example.org/probe": "another prefix"}}.object("Deployment", "default", "probe")
 		return api.Create(t.Context(), probe, client.DryRunAll) == nil && seen.any()
 	}, 2*time.Minute, 50*time.Millisecond, "the API server does not call the webhook")
 	return seen

@@ -36,6 +36,26 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t"},
 			want:   "workloadKinds[0].resource is missing",
 		},
+		"NamespacesAndIgnored": {
+			reason: "one of them is redundant",
+			values: []string{"namespaces={a}", "namespacesToIgnore={b}"},
+			want:   "take the ignored ones out of namespaces",
+		},
+		"AutoReloadAllWithoutReloader": {
+			reason: "nothing would read what it adds",
+			values: []string{"reloader.autoReloadAll=true", "reloader.enabled=false"},
+			want:   "reloader.autoReloadAll needs reloader.enabled=true",
+		},
+		"FlagThatTheWebhookDependsOn": {
+			reason: "the webhook would not be called for them",
+			values: []string{"args={--settle=2s,--auto-reload-all}"},
+			want:   "args has --auto-reload-all; set the value reloader.autoReloadAll",
+		},
+		"FlagOfAnAnnotation": {
+			reason: "the webhook would not be called for those",
+			values: []string{"args={--auto-annotation=example.org/auto}"},
+			want:   "args has --auto-annotation; set the value reloader.annotations",
+		},
 		"KindWithoutVersion": {
 			reason: "rights need the group, rules both",
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
@@ -96,4 +116,22 @@ func TestChartTakesFurtherKinds(t *testing.T) {
 		"map[apiGroups:[] resourceNames:[pod-reloader] resources:[configmaps] verbs:[get list watch]]")
 	assert.Contains(t, fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
 		"map[apiGroups:[argoproj.io] apiVersions:[v1alpha1] operations:[CREATE UPDATE] resources:[rollouts] scope:Namespaced]")
+}
+
+// Other kinds and namespaces: flags, rights and the webhook agree.
+func TestChartFollowsWhatIsIgnored(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "reloader.ignoreJobs=true", "reloader.ignoreCronJobs=true",
+		"namespacesToIgnore={dev,test}", "reloader.reloadStrategy=annotations", "env[0].name=ALERT_SINK", "env[0].value=slack",
+		"envFrom[0].secretRef.name=alerts")
+	deployment := fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"])
+	assert.Contains(t, deployment, "--ignored-workload-types=jobs,cronjobs")
+	assert.Contains(t, deployment, "--namespaces-to-ignore=dev,test")
+	assert.Contains(t, deployment, "--reload-strategy=annotations")
+	assert.Contains(t, deployment, "map[name:ALERT_SINK value:slack]")
+	assert.Contains(t, deployment, "envFrom:[map[secretRef:map[name:alerts]]]")
+	webhooks := fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"]))
+	assert.NotContains(t, webhooks, "jobs]")
+	assert.Contains(t, webhooks, "operator:NotIn values:[kube-system dev test]")
+	assert.NotContains(t, fmt.Sprint(rendered["ClusterRole /pod-reloader"]), "jobs]")
 }

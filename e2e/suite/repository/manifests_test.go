@@ -65,6 +65,16 @@ var variants = map[string]struct {
 		components: []string{"auto-reload-all", "without-webhook"},
 		values:     []string{"reloader.autoReloadAll=true", "webhook.enabled=false"},
 	},
+	"ArgoRollouts": {
+		reason:     "a flag, a rule and rights",
+		components: []string{"argo-rollouts"},
+		values:     []string{"reloader.isArgoRollouts=true"},
+	},
+	"WithoutStakaterAnnotations": {
+		reason:     "an excluded dialect costs no call",
+		components: []string{"without-stakater-annotations"},
+		values:     []string{"reloader.enabled=false"},
+	},
 	"SecureMetrics": {
 		reason:     "only who may get /metrics gets them",
 		components: []string{"secure-metrics"},
