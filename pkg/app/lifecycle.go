@@ -53,8 +53,9 @@ func (l *lifecycle) run(ctx context.Context) error {
 	}
 	l.stop(serving, ended)
 	stopLoop()
+	stopped := ignoreCanceled(<-loop) // it uses what serves, up to its end
 	stopServing()
-	return errors.Join(ended, group.Wait(), ignoreCanceled(<-loop))
+	return errors.Join(ended, group.Wait(), stopped)
 }
 
 // stop makes the replica unready and waits for the endpoint to drain. A second signal does not get here: it ends the

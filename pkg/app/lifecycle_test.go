@@ -63,6 +63,29 @@ func TestSignal(t *testing.T) {
 	})
 }
 
+// tardy is a loop that needs a while to end.
+type tardy struct{ *part }
+
+func (l tardy) Start(ctx context.Context) error {
+	<-ctx.Done()
+	<-time.After(3 * time.Second)
+	return l.part.Start(ctx)
+}
+
+// What the loop uses, such as the delivery of alerts, ends after it.
+func TestLoopEndsFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		loop, server := newPart(), newPart()
+		l := newLifecycle(tardy{loop}, server)
+		l.grace = 0
+		ctx, signal := context.WithCancel(t.Context())
+		signal()
+		require.NoError(t, l.run(ctx))
+		assert.False(t, (<-server.ended).Before(<-loop.ended))
+	})
+}
+
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")

@@ -90,7 +90,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
 		Store: b.store, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
-		Patterns: b.patterns,
+		Patterns: b.patterns, Alerts: b.alerts(),
 	}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),

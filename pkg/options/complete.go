@@ -32,6 +32,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p, env),
 		ReloadStrategy:      f.completeStrategy(&p),
+		Alerts:              completeAlerts(&p, env),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
 	if err := reference.ValidName(f.digestKeySecret); err != nil {

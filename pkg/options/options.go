@@ -8,6 +8,7 @@ package options
 import (
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
@@ -34,6 +35,8 @@ type Options struct {
 	Reload Reload
 	// ReloadStrategy is what a reload writes on a pod template besides the hash.
 	ReloadStrategy annotation.ReloadStrategy
+	// Alerts says where an alert about each reload goes; nil where none is wanted.
+	Alerts *alert.Config
 	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.
 	ShutdownGracePeriod time.Duration
 	Logging             Logging

@@ -58,6 +58,9 @@ func newLoop(with cluster, opts Options) *loop {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if with.Alerts == nil {
+		with.Alerts = noAlerts{}
+	}
 	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state{}, backoff: newBackoff(), leads: &leadership{}}
 	l.queue = newQueue(l.leads, l.now)
 	blindness := blindness{with.Watches, with.mapper}
@@ -80,7 +83,7 @@ func newLoop(with cluster, opts Options) *loop {
 		metrics.countByNamespace(with.Metrics)
 	}
 	l.events = &reporter{
-		out: with.events, instance: with.instance, catchUp: &catchUp{}, leads: l.leads, state: l.state, metrics: metrics, now: l.now, log: with.log,
+		out: with.events, alerts: with.Alerts, instance: with.instance, catchUp: &catchUp{}, leads: l.leads, state: l.state, metrics: metrics, now: l.now, log: with.log,
 	}
 	l.problems = problems{l.events, with.Store, l.state, metrics, l.now}
 	l.closing = closing{l.events, l.state, l.backoff, l.queue, metrics, l.now}

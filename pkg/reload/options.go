@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -68,6 +69,11 @@ type Workloads interface {
 	Get(namespace, name string) (workload.Summary, bool)
 }
 
+// Alerts takes each reload that is reported; alert.Notifier is one. Offer does not block.
+type Alerts interface {
+	Offer(r alert.Reload)
+}
+
 // Dependencies are the parts that the loop works with, besides those of the manager.
 type Dependencies struct {
 	Store Store
@@ -75,6 +81,8 @@ type Dependencies struct {
 	// Watches is nil where all watches work, as in tests.
 	Watches Watches
 	Metrics prometheus.Registerer
+	// Alerts is nil where nothing takes them.
+	Alerts Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
 	Patterns *pattern.Index[Key]
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the

@@ -88,7 +88,8 @@ type emission struct {
 	fresh, last bool
 }
 
-// emit sends the Event of a reload, once. The process that creates the Event counts the reload.
+// emit sends the Event of a reload, once. The process that creates the Event counts the reload and offers the alert, so that
+// two leaders do not both do that.
 func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	name := eventName(s, reload)
 	if !r.state.reports.Report(s.key, name) {
@@ -103,7 +104,10 @@ func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	if reload.Time.Before(m.Time) {
 		m.Time = reload.Time
 	}
-	count := &count{reload: reload, fresh: e.fresh, once: func() { r.metrics.reloaded(s.key.Namespace, s.object.Kind, reload) }}
+	count := &count{reload: reload, fresh: e.fresh, once: func() {
+		r.metrics.reloaded(s.key.Namespace, s.object.Kind, reload)
+		r.alerts.Offer(alertAbout(s, reload, pending))
+	}}
 	r.out.Put(outbox.Message{
 		Event:   m.Event(name),
 		Subject: s.key.String(),

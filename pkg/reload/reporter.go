@@ -38,7 +38,8 @@ type sender interface {
 
 // reporter emits the Events about workloads. It is safe for concurrent use.
 type reporter struct {
-	out sender
+	out    sender
+	alerts Alerts
 	// instance names this process.
 	instance string
 	catchUp  *catchUp

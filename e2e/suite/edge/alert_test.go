@@ -1,0 +1,107 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// receiver keeps the alerts about workloads of one namespace, as a receiver of ALERT_SINK=webhook sees them.
+type receiver struct {
+	mu     sync.Mutex
+	alerts map[string][]receivedAlert
+	texts  []string
+}
+
+type receivedAlert struct {
+	Text     string                           `json:"text"`
+	Workload struct{ Namespace, Name string } `json:"workload"`
+	Changes  []struct{ Kind, Name, Type string }
+	Info     string `json:"additionalInfo"`
+}
+
+func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
+	var raw json.RawMessage
+	var a receivedAlert
+	err := json.NewDecoder(request.Body).Decode(&raw)
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.texts = append(r.texts, string(raw))
+	if err != nil {
+		r.texts = append(r.texts, err.Error())
+		return
+	}
+	r.alerts[a.Workload.Namespace] = append(r.alerts[a.Workload.Namespace], a)
+}
+
+func (r *receiver) in(namespace string) []receivedAlert {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.alerts[namespace]
+}
+
+// With two replicas each reload is posted once, also when the leader changes, and with names only.
+func TestReloadIsPostedOnce(t *testing.T) {
+	t.Parallel()
+	sink := &receiver{alerts: map[string][]receivedAlert{}}
+	server := httptest.NewServer(sink)
+	t.Cleanup(server.Close)
+	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
+		Env:  []string{"ALERT_ON_RELOAD=true", "ALERT_SINK=webhook", "ALERT_WEBHOOK_URL=" + server.URL + "/t0ken", "ALERT_ADDITIONAL_INFO=test cluster"},
+	})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"key": "cl3ar-text"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
+	s.AwaitKnown(w)
+	awaitAlerts := func(n int) {
+		s.Await(fmt.Sprintf("%d alerts", n), func() error {
+			if got := sink.in(s.Namespace); len(got) != n {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		})
+	}
+
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "its configuration has changed")
+	awaitAlerts(1)
+	leader, err := in.Leader(s.Patiently())
+	require.NoError(t, err)
+	leader.Kill()
+	s.SetSecret("db", "key", "cl3ar-text-2")
+	s.AwaitChanges(w, 2, "its configuration has changed")
+	awaitAlerts(2)
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 3, "its configuration has changed")
+	awaitAlerts(3)
+
+	texts := []string{"configmap/app modified", "secret/db modified", "configmap/app modified"}
+	for n, a := range sink.in(s.Namespace) {
+		assert.Equal(t, "web", a.Workload.Name)
+		assert.Equal(t, "test cluster", a.Info)
+		assert.Equal(t, fmt.Sprintf("test cluster : reloaded Deployment %s/web: %s", s.Namespace, texts[n]), a.Text)
+		assert.Len(t, a.Changes, 1)
+	}
+	for _, text := range sink.texts {
+		assert.NotContains(t, text, "cl3ar-text", "no content of a Secret leaves the process")
+	}
+	metrics, err := in.Metrics(s.Patiently())
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, metrics.Sum("pod_reloader_alerts_total", "outcome", "delivered"), 2.0)
+	assert.Zero(t, metrics.Sum("pod_reloader_alerts_total", "outcome", "failed"))
+}

@@ -1,0 +1,145 @@
+package alert
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// queueSize is how many alerts may wait. A change that reloads more workloads than that at once overflows it if the sink is
+	// slower than the reloads.
+	queueSize = 1024
+	// senders is how many alerts are delivered at the same time.
+	senders = 4
+	// stopGrace is how long the rest of the queue is delivered when the program stops.
+	stopGrace = 5 * time.Second
+	// logEvery is how often a failure is logged; the metric counts each one.
+	logEvery = time.Minute
+)
+
+// outcome is what became of an alert, as a label of the metric.
+type outcome string
+
+const (
+	delivered outcome = "delivered"
+	// overflow: the queue was full, or the program had stopped.
+	overflow outcome = "overflow"
+	// refused: the sink answered that it does not want it. failed: no attempt was answered in time, or by an error of the sink.
+	refused outcome = "refused"
+	failed  outcome = "failed"
+)
+
+// Notifier delivers alerts. It is safe for concurrent use.
+type Notifier struct {
+	config Config
+	client poster
+	queue  chan Reload
+	counts *prometheus.CounterVec
+	log    logr.Logger
+	logged atomic.Int64
+
+	// closed is set once nothing reads the queue any more; mu orders that and Offer.
+	mu     sync.RWMutex
+	closed bool
+}
+
+// New returns a Notifier that registers its metrics. It accepts alerts at once and delivers them once it is started.
+func New(config Config, registry prometheus.Registerer, log logr.Logger) *Notifier {
+	n := &Notifier{
+		config: config, client: newPoster(config), queue: make(chan Reload, queueSize), log: log,
+		counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pod_reloader_alerts_total",
+			Help: "Alerts about reloads, by outcome: delivered, or dropped since the queue was full (overflow), the sink refused it (refused) or did not answer (failed).",
+		}, []string{"outcome"}),
+	}
+	registry.MustRegister(n.counts)
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_pending_alerts", Help: "Alerts that wait to be delivered.",
+	}, func() float64 { return float64(len(n.queue)) }))
+	for _, o := range []outcome{delivered, overflow, refused, failed} {
+		n.counts.WithLabelValues(string(o))
+	}
+	return n
+}
+
+// Offer queues an alert. It never blocks: if the queue is full, the alert is dropped.
+func (n *Notifier) Offer(r Reload) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if !n.closed {
+		select {
+		case n.queue <- r:
+			return
+		default:
+		}
+	}
+	n.count(overflow)
+	n.report("the queue is full")
+}
+
+// Start delivers alerts until the context ends, and then those that are queued, as far as that is done in stopGrace.
+func (n *Notifier) Start(ctx context.Context) error {
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var group sync.WaitGroup
+	for range senders {
+		group.Go(func() { n.deliverAll(requests) })
+	}
+	<-ctx.Done()
+	stop := time.AfterFunc(stopGrace, cancel)
+	defer stop.Stop()
+	n.close()
+	group.Wait()
+	return nil
+}
+
+func (n *Notifier) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.closed = true
+		close(n.queue)
+	}
+}
+
+// deliverAll delivers what is in the queue until that is closed and empty.
+func (n *Notifier) deliverAll(ctx context.Context) {
+	for r := range n.queue {
+		if ctx.Err() != nil {
+			n.count(overflow)
+			continue
+		}
+		n.deliver(ctx, r)
+	}
+}
+
+func (n *Notifier) deliver(ctx context.Context, r Reload) {
+	body, err := n.config.payload(r)
+	if err != nil {
+		n.count(failed)
+		n.report(err.Error())
+		return
+	}
+	o, err := n.client.post(ctx, body)
+	n.count(o)
+	if err != nil {
+		n.report(err.Error())
+	}
+}
+
+func (n *Notifier) count(o outcome) { n.counts.WithLabelValues(string(o)).Inc() }
+
+// report logs a dropped alert, at most one a minute.
+func (n *Notifier) report(reason string) {
+	now := time.Now().UnixNano()
+	last := n.logged.Load()
+	if last != 0 && now-last < int64(logEvery) || !n.logged.CompareAndSwap(last, now) {
+		return
+	}
+	n.log.Info("Cannot deliver an alert; dropped", "sink", string(n.config.Sink), "reason", reason)
+}

@@ -1,0 +1,255 @@
+package alert
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// token is the part of the URLs that must be nowhere else.
+const token = "T0KEN-in-the-path"
+
+// journal gathers log lines.
+type journal struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (j *journal) logger() logr.Logger {
+	return funcr.New(func(_, args string) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.lines.WriteString(args + "\n")
+	}, funcr.Options{})
+}
+
+func (j *journal) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lines.String()
+}
+
+// running is a Notifier that delivers to a URL until the test ends.
+type running struct {
+	*Notifier
+	log    *journal
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func start(t *testing.T, target string) running {
+	t.Helper()
+	return startWith(t, Config{Sink: Webhook, URL: parse(t, target)})
+}
+
+func startWith(t *testing.T, config Config) running {
+	t.Helper()
+	r := running{log: &journal{}, ended: make(chan struct{})}
+	r.Notifier = New(config, prometheus.NewRegistry(), r.log.logger())
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cancel = cancel
+	go func() {
+		defer close(r.ended)
+		_ = r.Start(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-r.ended })
+	return r
+}
+
+func parse(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	require.NoError(t, err)
+	return u
+}
+
+func (r running) has(o outcome) float64 {
+	return testutil.ToFloat64(r.counts.WithLabelValues(string(o)))
+}
+
+func (r running) await(t *testing.T, o outcome, n float64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.has(o) == n }, 20*time.Second, 5*time.Millisecond, "%s: %v, log %s", o, r.has(o), r.log.text())
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestAlertIsPosted(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan string, 2)
+	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		assert.Equal(t, http.MethodPost, r.Method)
+		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		assert.Equal(t, "/"+token, r.URL.Path)
+		bodies <- string(body)
+	})
+	n := start(t, server.URL+"/"+token)
+	n.Offer(cart())
+	n.await(t, delivered, 1)
+	want, err := Config{Sink: Webhook}.payload(cart())
+	require.NoError(t, err)
+	assert.Equal(t, string(want), <-bodies)
+	assert.Empty(t, bodies, "once")
+	assert.Empty(t, n.log.text())
+}
+
+// A sink that fails for a while gets the alert later.
+func TestFailingSinkIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]int{"unavailable": http.StatusServiceUnavailable, "rate limit": http.StatusTooManyRequests} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers := make(chan int, 2)
+			answers <- status
+			answers <- http.StatusOK
+			server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(<-answers)
+			})
+			n := start(t, server.URL)
+			n.Offer(cart())
+			n.await(t, delivered, 1)
+			assert.Empty(t, answers)
+			assert.Zero(t, n.has(failed))
+		})
+	}
+}
+
+// What the sink does not want is not tried again. A redirect is not followed.
+func TestRefusedAlertIsDropped(t *testing.T) {
+	t.Parallel()
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
+	for name, status := range map[string]int{"gone": http.StatusGone, "unknown": http.StatusNotFound, "redirect": http.StatusTemporaryRedirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requests := make(chan struct{}, attempts)
+			server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				requests <- struct{}{}
+				w.Header().Set("Location", elsewhere.URL)
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, token)
+			})
+			n := start(t, server.URL+"/"+token)
+			n.Offer(cart())
+			n.await(t, refused, 1)
+			assert.Len(t, requests, 1)
+			assert.Contains(t, n.log.text(), http.StatusText(status))
+			assert.NotContains(t, n.log.text(), token)
+		})
+	}
+}
+
+// Nothing of the URL is in an error, whatever goes wrong.
+func TestErrorsDoNotHaveTheURL(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	hangs := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
+		<-r.Context().Done()
+	})
+	closes := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if assert.NoError(t, err) {
+			_ = connection.Close()
+		}
+	})
+	for name, c := range map[string]Config{
+		"gone":           {URL: parse(t, gone.URL+"/"+token)},
+		"slow":           {URL: parse(t, hangs.URL+"/"+token)},
+		"closes":         {URL: parse(t, closes.URL+"/"+token)},
+		"no TLS":         {URL: parse(t, strings.Replace(closes.URL, "http:", "https:", 1)+"/"+token)},
+		"proxy is gone":  {URL: parse(t, "http://chat.example/"+token), Proxy: parse(t, "http://user:"+token+"@"+gone.Listener.Addr().String())},
+		"unknown scheme": {URL: parse(t, "gopher://chat.example/"+token)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPoster(c)
+			p.client.Timeout = 200 * time.Millisecond
+			status, _, err := p.attempt(t.Context(), []byte("{}"))
+			require.Error(t, err)
+			assert.Zero(t, status)
+			assert.NotContains(t, err.Error(), token)
+		})
+	}
+}
+
+func TestAlertGoesThroughTheProxy(t *testing.T) {
+	t.Parallel()
+	urls := make(chan string, 1)
+	proxy := serve(t, func(_ http.ResponseWriter, r *http.Request) { urls <- r.URL.String() })
+	n := startWith(t, Config{Sink: Slack, URL: parse(t, "http://chat.example/"+token), Proxy: parse(t, proxy.URL)})
+	n.Offer(cart())
+	n.await(t, delivered, 1)
+	assert.Equal(t, "http://chat.example/"+token, <-urls)
+}
+
+// A sink that does not answer holds up no caller. What the queue does not hold is dropped and counted.
+func TestOfferNeverBlocks(t *testing.T) {
+	t.Parallel()
+	var listener net.ListenConfig
+	silent, err := listener.Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts in the backlog, and never answers
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	n := start(t, "http://"+silent.Addr().String()+"/"+token)
+	began := time.Now()
+	for range queueSize + senders + 100 {
+		n.Offer(cart())
+	}
+	assert.Less(t, time.Since(began), attemptLimit/2)
+	assert.GreaterOrEqual(t, n.has(overflow), 100.0)
+	assert.LessOrEqual(t, n.has(overflow), 100.0+senders)
+	assert.Equal(t, 1, strings.Count(n.log.text(), "\n"), "a failure is logged once in a while")
+	n.cancel()
+	<-n.ended
+	assert.Less(t, time.Since(began), 2*stopGrace, "the end does not wait for the sink")
+	assert.InDelta(t, queueSize+senders+100, n.has(overflow)+n.has(failed), 0, "each one is counted")
+	assert.NotContains(t, n.log.text(), token)
+}
+
+// What is queued when the program stops is delivered; what comes later is counted.
+func TestStopDeliversTheQueue(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	server := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
+	n := start(t, server.URL)
+	for range 20 {
+		n.Offer(cart())
+	}
+	n.cancel()
+	require.Eventually(t, func() bool {
+		n.mu.RLock()
+		defer n.mu.RUnlock()
+		return n.closed
+	}, 10*time.Second, time.Millisecond)
+	n.Offer(cart())
+	close(release)
+	<-n.ended
+	assert.InDelta(t, 20, n.has(delivered), 0)
+	assert.InDelta(t, 1, n.has(overflow), 0)
+}
+
+func TestConfigIsPrintedWithoutTheURL(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "slack", Config{Sink: Slack, URL: parse(t, "https://chat.example/"+token)}.String())
+}

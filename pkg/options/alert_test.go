@@ -1,0 +1,44 @@
+package options_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/alert"
+)
+
+func TestAlertsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	o, err := completeIn(t, map[string]string{
+		"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": "true", "ALERT_SINK": "Teams", "ALERT_WEBHOOK_URL": " https://chat.example/hook ",
+		"ALERT_WEBHOOK_PROXY": "http://user:secret@proxy:3128", "ALERT_ADDITIONAL_INFO": "prod",
+	})
+	require.NoError(t, err)
+	require.NotNil(t, o.Alerts)
+	assert.Equal(t, alert.Teams, o.Alerts.Sink)
+	assert.Equal(t, "https://chat.example/hook", o.Alerts.URL.String())
+	assert.Equal(t, "proxy:3128", o.Alerts.Proxy.Host)
+	assert.Equal(t, "prod", o.Alerts.Info)
+
+	for _, off := range []string{"", "false"} {
+		o, err = completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": off, "ALERT_SINK": "pager"})
+		require.NoError(t, err)
+		assert.Nil(t, o.Alerts, "they are off")
+	}
+}
+
+// What is wrong is reported at once, and nothing of a URL with it.
+func TestAlertProblems(t *testing.T) {
+	t.Parallel()
+	_, err := completeIn(t, map[string]string{
+		"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": "true", "ALERT_SINK": "pager", "ALERT_WEBHOOK_URL": "ftp://t0ken", "ALERT_WEBHOOK_PROXY": "http://%t0ken",
+	})
+	require.ErrorContains(t, err, `environment variable ALERT_SINK: "pager": want slack, teams, gchat or webhook`)
+	require.ErrorContains(t, err, "environment variable ALERT_WEBHOOK_URL: want an http or https URL")
+	require.ErrorContains(t, err, "environment variable ALERT_WEBHOOK_PROXY: want an http, https or socks5 URL")
+	assert.NotContains(t, err.Error(), "t0ken")
+	_, err = completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": "on"})
+	require.ErrorContains(t, err, "environment variable ALERT_ON_RELOAD: want true or false")
+}
