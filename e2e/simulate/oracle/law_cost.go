@@ -87,7 +87,7 @@ func (o *Oracle) requestCommitted(c world.Commit) {
 	}
 	for _, p := range o.probes.running {
 		if p.call == c.Call && p.workload == w && w != nil {
-			p.plain = c.Old != nil && c.Sent != nil && o.outsideTemplate(w, c.Old, c.Sent) && o.sizeOfOthers(annotationsOf(c.Old)) < roomy
+			p.plain = c.Old != nil && c.Sent != nil && o.outsideTemplate(w, c.Old, c.Sent)
 		}
 	}
 }
@@ -96,10 +96,11 @@ func (o *Oracle) requestCommitted(c world.Commit) {
 // next write makes it read everything again.
 const roomy = annotationLimit - 32<<10
 
-// outsideTemplate reports whether a user changed neither the pod template nor marks nor lists nor what decides about scope.
+// outsideTemplate reports whether a user changed neither the pod template nor marks nor lists nor what decides about scope,
+// of a workload on which the program can keep what it knows.
 func (o *Oracle) outsideTemplate(w *workload, before, sent world.Object) bool {
 	path := templatePath(w.id.plural)
-	return equal(section(before, path...), section(sent, path...)) && o.marksOfAll(before) == o.marksOfAll(sent) &&
+	return o.sizeOfOthers(annotationsOf(before)) < roomy && equal(section(before, path...), section(sent, path...)) && o.marksOfAll(before) == o.marksOfAll(sent) &&
 		equal(listsOf(before, o.options.Prefix), listsOf(sent, o.options.Prefix)) &&
 		equal(ownLabels(before, o.options.Prefix), ownLabels(sent, o.options.Prefix)) &&
 		o.scopeOf(before, w) == o.scopeOf(sent, w)
