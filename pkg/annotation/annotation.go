@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -85,6 +86,8 @@ type Intent struct {
 	Dynamic bool
 	// Selections are what else is tracked, as far as it depends on config objects: Resolve adds it to Tracked.
 	Selections []Selection
+	// PausePeriod is how long a Deployment is to be paused with each reload; 0 if no valid period is asked for.
+	PausePeriod time.Duration
 }
 
 // Refs returns the tracked Refs, sorted.
@@ -140,6 +143,7 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 		union.Dynamic = union.Dynamic || intent.Dynamic
 		union.Dropped += intent.Dropped
 		union.Selections = append(union.Selections, intent.Selections...)
+		union.PausePeriod = max(union.PausePeriod, intent.PausePeriod)
 		if union.Tracked == nil {
 			union.Tracked = maps.Clone(intent.Tracked)
 			continue

@@ -57,6 +57,7 @@ func (s Stakater) Parse(src Source) (Intent, []Problem) {
 	for _, kind := range stakaterKinds() {
 		r.read(kind)
 	}
+	r.intent.PausePeriod = r.pausePeriod()
 	r.misplaced()
 	r.misspelt()
 	r.unsupported()

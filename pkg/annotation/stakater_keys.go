@@ -67,7 +67,7 @@ func (k StakaterKindKeys) has(key string) bool {
 
 // onWorkload returns the keys that workloads have.
 func (k StakaterKeys) onWorkload() []string {
-	keys := []string{k.Auto, k.Search}
+	keys := []string{k.Auto, k.Search, k.PausePeriod, k.PausedAt}
 	for _, kind := range stakaterKinds() {
 		of := k.of(kind)
 		keys = append(keys, of.Reload, of.Auto, of.Exclude)

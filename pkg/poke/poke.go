@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -40,6 +41,8 @@ type Request struct {
 	UID types.UID
 	// Keys are the annotations of the installation; the zero value has the default prefix.
 	Keys annotation.Keys
+	// Further is what the same write changes besides, as a JSON merge patch; nil if nothing. The webhook does not look at it.
+	Further map[string]any
 }
 
 // Outcome is the result of a reload request.
@@ -99,10 +102,22 @@ func Do(ctx context.Context, c Patcher, r Request, opts ...client.PatchOption) (
 
 // patch returns the JSON merge patch that sets the dummy annotation.
 func (r Request) patch() []byte {
-	body, _ := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{r.keys().ConfigHash: Dummy(r.Digest, r.Generation)}},
-	})
+	dummy := map[string]any{r.keys().ConfigHash: Dummy(r.Digest, r.Generation)}
+	body, _ := json.Marshal(merged(map[string]any{"metadata": map[string]any{"annotations": dummy}}, r.Further))
 	return body
+}
+
+// merged returns a map with what another one has in addition, maps in it included.
+func merged(into, further map[string]any) map[string]any {
+	all := maps.Clone(into)
+	for key, value := range further {
+		inner, both := all[key].(map[string]any)
+		if object, ok := value.(map[string]any); ok && both {
+			value = merged(inner, object)
+		}
+		all[key] = value
+	}
+	return all
 }
 
 func (r Request) keys() annotation.Keys {

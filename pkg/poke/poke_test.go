@@ -142,6 +142,19 @@ func TestDoWritesTheDummyAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestDoWritesTheFurtherChangeInTheSamePatch(t *testing.T) {
+	t.Parallel()
+	c, r := &patcher{}, request()
+	r.Further = map[string]any{
+		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{"x": "y", "gone": nil}},
+		"spec":     map[string]any{"paused": true},
+	}
+	_, err := poke.Do(t.Context(), c, r)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"metadata":{"resourceVersion":"5","annotations":{
+		"pod-reloader.cs.sap.com/config-hash":"`+digest+`@7","x":"y","gone":null}},"spec":{"paused":true}}`, c.body)
+}
+
 func request() poke.Request {
 	return poke.Request{
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},

@@ -54,6 +54,10 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 		Generation:       s.object.Generation(),
 		UID:              types.UID(s.object.UID()),
 		Keys:             a.annotations,
+		Further:          a.pausing(s),
+	}
+	if request.Further != nil {
+		s.pausedFor = s.view.Intent.PausePeriod
 	}
 	var result poke.Result
 	err = a.writer.write(ctx, s, func(ctx context.Context) (err error) {

@@ -44,6 +44,8 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if len(ops) == 0 {
 		return a.closing.inOrder(s)
 	}
+	pausing := a.pausingDirectly(s, o, result)
+	ops, s.pausedFor = append(ops, pausing.operations...), pausing.period
 	body, err := json.Marshal(append(stamp.Guard(o, a.annotations), ops...))
 	if err != nil {
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})

@@ -26,6 +26,8 @@ type subject struct {
 	events arrivals
 	// stored is set if the API server has stored a write of this treatment that does not end it.
 	stored bool
+	// pausedFor is the period for which the reload of this treatment has paused the workload; 0 if it has not.
+	pausedFor time.Duration
 }
 
 // gatherer reads what decisions depend on.

@@ -30,26 +30,43 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	if !l.namespaces.inScope(ctx, s) {
 		return l.closing.inOrder(s), nil
 	}
+	left, result, wrote := l.actions.endPause(ctx, s)
+	if !wrote {
+		result = notLater(l.handle(ctx, s), left)
+	}
+	return result, nil
+}
+
+// notLater returns a result that looks at the workload again after some time at the latest; 0 sets no limit.
+func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
+	if limit <= 0 || result.RequeueAfter > 0 && result.RequeueAfter <= limit {
+		return result
+	}
+	return again(limit, priorityWorkload)
+}
+
+// handle compares a workload in scope with its configuration and does what is due.
+func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	if s.view.Excluded || !s.view.Intent.Asked {
 		l.problems.report(ctx, s, policy.Input{})
-		return l.actions.purge(ctx, s), nil
+		return l.actions.purge(ctx, s)
 	}
 	if l.gather.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
 		// workload would not help.
-		return reconcile.Result{}, nil
+		return reconcile.Result{}
 	}
 	if err := s.view.Unresolved; err != nil {
-		return l.closing.retry(ctx, s, unreadable(err)), nil
+		return l.closing.retry(ctx, s, unreadable(err))
 	}
-	if l.state.writes.Behind(key, s.object.Generation(), l.now()) {
+	if l.state.writes.Behind(s.key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
-		return again(time.Second, priorityWorkload), nil
+		return again(time.Second, priorityWorkload)
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.emitReloads(s)
 	l.problems.reportLostStamp(s)
-	return l.treat(ctx, s), nil
+	return l.treat(ctx, s)
 }
 
 func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {

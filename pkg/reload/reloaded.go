@@ -97,7 +97,7 @@ func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	}
 	pending := ""
 	if e.last {
-		pending = s.object.Pending()
+		pending = s.pending()
 	}
 	m := r.message(s, causesOf(reload))
 	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reasonReloaded, action, sentence(reload, pending)

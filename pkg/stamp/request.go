@@ -94,6 +94,10 @@ func (r Reader) judge(
 	kind workload.Kind, o source, references []reference.Reference, err error, stored ...Managed,
 ) (View, []annotation.Problem) {
 	view, problems := r.read(o, references, stored...)
+	if view.Intent.PausePeriod > 0 && !kind.Pausable() {
+		view.Intent.PausePeriod = 0
+		problems = append(problems, annotation.Problem{Message: "a pause period has no effect on a " + kind.Kind + ": only Deployments are paused"})
+	}
 	misplaced := o.Check()
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {

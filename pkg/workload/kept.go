@@ -28,8 +28,9 @@ type Kept struct {
 	// sizes are what all annotations take, those included that are not kept: of the workload and of its template.
 	sizes [2]int
 
-	hasTemplate, controlled bool
-	pending                 string
+	hasTemplate, controlled, paused bool
+
+	pending string
 	// unreadable and misplaced are the errors of Object.References and Object.Check.
 	unreadable, misplaced error
 }
@@ -52,6 +53,7 @@ func (o Object) Keep(keep Keep) *Kept {
 		sizes:           [2]int{onWorkload, onTemplate},
 		hasTemplate:     o.HasTemplate(),
 		controlled:      o.Controlled(),
+		paused:          o.Paused(),
 		pending:         o.Pending(),
 		unreadable:      unreadable,
 		misplaced:       o.Check(),

@@ -52,7 +52,7 @@ func sameReading(t *testing.T, o Object, s Summary) {
 		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending()})
 	assert.Equal(t, o.Generation(), s.Generation())
 	assert.Equal(t, o.Created(), s.Created())
-	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled()}, []bool{s.HasTemplate(), s.Controlled()})
+	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Paused()}, []bool{s.HasTemplate(), s.Controlled(), s.Paused()})
 	assert.Equal(t, o.Check(), s.Check())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := s.AnnotationSizes()

@@ -38,6 +38,9 @@ func ID(gvk schema.GroupVersionKind) string {
 	return strings.TrimPrefix(gvk.Group+"/"+gvk.Version+"/"+gvk.Kind, "/")
 }
 
+// Pausable reports whether reloads can pause workloads of the kind for a period: Deployments only, as in Reloader.
+func (k Kind) Pausable() bool { return k.Group == "apps" && k.Kind == "Deployment" }
+
 // Builtin returns the kinds that are served without configuration.
 func Builtin() []Kind {
 	kind := func(group, name string, template ...string) Kind {

@@ -148,12 +148,19 @@ func (o Object) References() ([]reference.Reference, error) {
 	return reference.FromPodSpec(&spec), nil
 }
 
+// Paused reports whether the controller of the workload leaves a new template alone for now (spec.paused).
+func (o Object) Paused() bool {
+	spec, _ := o.Raw["spec"].(map[string]any)
+	paused, _ := spec["paused"].(bool)
+	return paused
+}
+
 // Pending says why a new template does not replace the running pods now, e.g. "paused", or "" if it does.
 func (o Object) Pending() string {
-	spec, _ := o.Raw["spec"].(map[string]any)
-	if paused, _ := spec["paused"].(bool); paused {
+	if o.Paused() {
 		return "paused"
 	}
+	spec, _ := o.Raw["spec"].(map[string]any)
 	if o.Kind.Kind == "CronJob" || strings.Join(o.Kind.Template, ".") == "spec.jobTemplate.spec.template" {
 		return "next scheduled run"
 	}

@@ -70,6 +70,9 @@ func (s Summary) References() ([]reference.Reference, error) {
 	return k.references, k.unreadable
 }
 
+// Paused reports whether the controller of the workload leaves a new template alone for now.
+func (s Summary) Paused() bool { return s.kept().paused }
+
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 

@@ -1,0 +1,25 @@
+package kind_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// shared is the installation of the tests. The refractory gate is off, so that a reload too many shows.
+var shared *installation.Installation
+
+func TestMain(m *testing.M) {
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Args: []string{
+		"--refractory=0s", "--settle=300ms",
+	}}, func(i *installation.Installation) { shared = i }))
+}
+
+// The annotations of Stakater's Reloader.
+const (
+	auto        = "reloader.stakater.com/auto"
+	pausePeriod = "deployment.reloader.stakater.com/pause-period"
+	pausedAt    = "deployment.reloader.stakater.com/paused-at"
+)

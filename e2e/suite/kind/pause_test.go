@@ -1,0 +1,155 @@
+package kind_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// pausing creates a Deployment that depends on configmap/app and asks for a pause.
+func pausing(s *fixture.Fixture, name, period string) observe.Workload {
+	s.Helper()
+	w := s.Deployment(name, fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1, Annotations: map[string]string{
+		fixture.ConfigMaps: "", auto: "true", pausePeriod: period,
+	}})
+	s.AwaitAdopted(w, "configmap/app")
+	return w
+}
+
+func paused(o *unstructured.Unstructured) bool {
+	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	return paused
+}
+
+// awaitResumed waits until a Deployment is neither paused nor has the annotation of a pause.
+func awaitResumed(s *fixture.Fixture, w observe.Workload) {
+	s.Helper()
+	s.AwaitWorkload(w, "the end of the pause", func(o *unstructured.Unstructured) bool {
+		_, since := o.GetAnnotations()[pausedAt]
+		return !paused(o) && !since
+	})
+}
+
+// Two changes within the period are stamped twice and rolled out once, when it ends.
+func TestPauseCollectsReloads(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := pausing(s, "web", "6s")
+	s.Await("the first ReplicaSet", func() error { return replicaSets(s, w, 1) })
+
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "the template changes at once")
+	stored := s.Get(w)
+	require.True(t, paused(stored), "the reload pauses it in the same write")
+	since, err := time.Parse(time.RFC3339, stored.GetAnnotations()[pausedAt])
+	require.NoError(t, err)
+	s.AwaitEvent(w, "Reloaded", "configmap/app modified", "rollout pending (paused for 6s)")
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "within the period")
+	assert.Equal(t, stored.GetAnnotations()[pausedAt], s.Get(w).GetAnnotations()[pausedAt], "the period counts from the first reload")
+	require.NoError(t, replicaSets(s, w, 1), "nothing rolls out yet")
+
+	awaitResumed(s, w)
+	assert.GreaterOrEqual(t, time.Since(since), 6*time.Second, "not before the end of the period")
+	s.AwaitEvent(w, "Resumed", "rolls out")
+	s.Await("the second ReplicaSet", func() error { return replicaSets(s, w, 2) })
+	s.Settled()
+	s.RequireChanges(w, 2, "the end of a pause stamps nothing")
+	require.NoError(t, replicaSets(s, w, 2), "both changes are one rollout")
+}
+
+// replicaSets returns an error unless a Deployment has a number of ReplicaSets.
+func replicaSets(s *fixture.Fixture, w observe.Workload, want int) error {
+	if has := s.Watcher.ReplicaSets(w); has != want {
+		return fmt.Errorf("there are %d ReplicaSets, not %d", has, want)
+	}
+	return nil
+}
+
+// A Deployment that a user has paused is stamped, and stays paused, also beyond the period.
+func TestPauseOfUserStays(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	users, other := pausing(s, "users", "1s"), pausing(s, "other", "2s")
+	s.Merge(&appsv1.Deployment{}, "users", `{"spec":{"paused":true}}`)
+	s.Settled()
+
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(users, 1, "a paused Deployment is stamped all the same")
+	s.AwaitEvent(users, "Reloaded", "rollout pending (paused)")
+	s.AwaitChanges(other, 1, "it has no pause yet")
+	awaitResumed(s, other)
+	s.Settled()
+	stored := s.Get(users)
+	assert.True(t, paused(stored), "only its user resumes it")
+	assert.NotContains(t, stored.GetAnnotations(), pausedAt)
+}
+
+// A user may resume a Deployment early; a pause of the user that follows is the user's.
+func TestPauseThatUserEnds(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := pausing(s, "web", "1h")
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "its configuration has changed")
+	s.Merge(&appsv1.Deployment{}, "web", `{"spec":{"paused":false}}`)
+	awaitResumed(s, w)
+	s.Merge(&appsv1.Deployment{}, "web", `{"spec":{"paused":true}}`)
+	s.Merge(&appsv1.Deployment{}, "web", `{"metadata":{"annotations":{"`+pausePeriod+`":null}}}`)
+	s.Settled()
+	assert.True(t, paused(s.Get(w)), "the annotation is gone with the pause that it belonged to")
+
+	s.Merge(&appsv1.Deployment{}, "web", `{"spec":{"paused":false},"metadata":{"annotations":{"`+pausePeriod+`":"1h"}}}`)
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "its configuration has changed")
+	require.True(t, paused(s.Get(w)))
+	s.Merge(&appsv1.Deployment{}, "web", `{"metadata":{"annotations":{"`+pausePeriod+`":null}}}`)
+	awaitResumed(s, w)
+}
+
+// A period that is none is a Problem of that Deployment: it reloads without a pause, and so do the others.
+func TestPausePeriodThatIsNone(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	wrong, right := pausing(s, "wrong", "five minutes"), pausing(s, "right", "1s")
+	s.AwaitEvent(wrong, "InvalidAnnotation", pausePeriod, "five minutes")
+	set := s.Workload("StatefulSet", "set", fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{
+		fixture.ConfigMaps: "", auto: "true", pausePeriod: "1s",
+	}})
+	s.AwaitEvent(set, "InvalidAnnotation", "only Deployments are paused")
+
+	s.SetConfigMap("app", "key", "2")
+	for _, w := range []observe.Workload{wrong, right, set} {
+		s.AwaitChanges(w, 1, "its configuration has changed")
+	}
+	assert.False(t, paused(s.Get(wrong)))
+	awaitResumed(s, right)
+}
+
+// The pause is on the Deployment: replicas that were not running when it began end it. No other test runs while they are killed.
+func TestPauseSurvivesRestarts(t *testing.T) {
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := pausing(s, "web", "5s")
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "its configuration has changed")
+	require.True(t, paused(s.Get(w)))
+	for _, replica := range shared.Replicas() {
+		replica.Kill()
+	}
+	awaitResumed(s, w)
+	s.Settled()
+	s.RequireChanges(w, 1, "the end of a pause stamps nothing")
+}

@@ -1,0 +1,145 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/pause"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// The reasons of the Events about pauses.
+const (
+	reasonResumed      = "Resumed"
+	reasonResumeFailed = "ResumeFailed"
+)
+
+// pausable is one version of a workload.
+type pausable interface {
+	Annotations() map[string]string
+	Paused() bool
+}
+
+// pauseState returns what is known of the pause of a workload.
+func (g gatherer) pauseState(s subject, version pausable) pause.State {
+	if !s.object.Kind.Pausable() || g.opts.PausedAt == "" {
+		return pause.State{}
+	}
+	since, ours := version.Annotations()[g.opts.PausedAt]
+	return pause.State{Period: s.view.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
+}
+
+// endPause ends a pause of ours that is over, and reports whether it has written: the watch then brings the workload back.
+// Otherwise it returns how long to wait for the end; 0 if there is no pause of ours. The pause of a workload that a label excludes,
+// or that asks for nothing any more, ends as well.
+func (a *actions) endPause(ctx context.Context, s subject) (wait time.Duration, result reconcile.Result, wrote bool) {
+	state := a.gather.pauseState(s, s.object)
+	action, wait := state.Decide(a.now())
+	if action == pause.Leave {
+		return wait, reconcile.Result{}, false
+	}
+	if a.state.writes.Behind(s.key, s.object.Generation(), a.now()) {
+		return 0, again(time.Second, priorityWorkload), true // the cache has not seen our own write yet
+	}
+	if !a.writer.mayWrite(s, inflight.Urgent) {
+		return 0, reconcile.Result{}, true // queued again when it has a slot
+	}
+	if err := a.resume(ctx, s, action); err != nil {
+		return 0, a.closing.retry(ctx, s, failedWrite(reasonResumeFailed, err)), true
+	}
+	a.backoff.forget(s.key)
+	a.events.warn(s, reasonResumeFailed, "")
+	return 0, reconcile.Result{}, true
+}
+
+// resume removes the annotation of a pause, and the pause itself unless another writer has done so.
+func (a *actions) resume(ctx context.Context, s subject, action pause.Action) error {
+	change := map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{a.gather.opts.PausedAt: nil},
+	}}
+	if action == pause.Resume {
+		change["spec"] = map[string]any{"paused": nil}
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	if err != nil {
+		return err
+	}
+	a.state.writes.Wrote(s.key, answer.Generation, a.now())
+	if action == pause.Resume {
+		log.FromContext(ctx).Info("Resumed", "workload", s.key, "pausedAt", s.object.Annotations()[a.gather.opts.PausedAt])
+		a.events.emitResumed(s, s.object.Annotations()[a.gather.opts.PausedAt])
+	}
+	return nil
+}
+
+// pausing returns the change that a reload makes to pause the workload as well, or nil if it does not.
+func (a *actions) pausing(s subject) map[string]any {
+	if !a.gather.pauseState(s, s.object).Begins() {
+		return nil
+	}
+	return map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{a.gather.opts.PausedAt: a.pausedAt()},
+		},
+		"spec": map[string]any{"paused": true},
+	}
+}
+
+// pausing is a pause that a direct stamp begins.
+type pausing struct {
+	operations []jsonpatch.Operation
+	period     time.Duration
+}
+
+// pausingDirectly returns the pause that a direct stamp of the stored version begins, if it does.
+func (a *actions) pausingDirectly(s subject, version pausable, result stamp.Result) pausing {
+	state := a.gather.pauseState(s, version)
+	if !result.Stamped || !state.Begins() {
+		return pausing{}
+	}
+	annotation := strings.NewReplacer("~", "~0", "/", "~1").Replace(a.gather.opts.PausedAt)
+	return pausing{period: state.Period, operations: []jsonpatch.Operation{
+		jsonpatch.NewOperation("add", "/metadata/annotations/"+annotation, a.pausedAt()),
+		jsonpatch.NewOperation("add", "/spec/paused", true),
+	}}
+}
+
+func (a *actions) pausedAt() string { return a.now().UTC().Format(time.RFC3339) }
+
+// pending says why the new template of a workload does not replace its pods yet, after a reload.
+func (s subject) pending() string {
+	if s.pausedFor > 0 {
+		return fmt.Sprintf("paused for %s", s.pausedFor)
+	}
+	return s.object.Pending()
+}
+
+// emitResumed sends the Event about the end of a pause.
+func (r *reporter) emitResumed(s subject, since string) {
+	m := r.message(s, nil)
+	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonResumed, action
+	m.Note = "resumed: the pause period is over, and what was stamped since " + since + " rolls out"
+	r.out.Put(outbox.Message{
+		Event:   m.Event(event.Name(s.key.Name, s.object.UID(), reasonResumed, since)),
+		Subject: s.key.String(),
+		Life:    reportedFor,
+		Failed:  r.failed,
+	})
+}

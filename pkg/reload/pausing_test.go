@@ -1,0 +1,161 @@
+package reload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+const pausedAt = "deployment.reloader.stakater.com/paused-at"
+
+// pausedDeployment is one that asks for a pause, in a state.
+func pausedDeployment(t *testing.T, period time.Duration, paused bool, since string) subject {
+	t.Helper()
+	annotations := map[string]any{}
+	if since != "" {
+		annotations[pausedAt] = since
+	}
+	s := webOf(t)
+	s.object = summaryOf(workload.Builtin()[1], map[string]any{
+		"metadata": map[string]any{"uid": "u1", "resourceVersion": "5", "annotations": annotations},
+		"spec":     map[string]any{"paused": paused},
+	})
+	s.view.Intent.PausePeriod = period
+	return s
+}
+
+// patched keeps the bodies of the patches, and may refuse them.
+type patched struct {
+	client.Client
+	err    error
+	bodies []string
+}
+
+func (p *patched) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	p.bodies = append(p.bodies, string(body))
+	obj.SetGeneration(9)
+	return p.err
+}
+
+func TestPauseIsEndedInTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	begun := now.Add(-10 * time.Second).Format(time.RFC3339)
+	const clean = `"metadata":{"resourceVersion":"5","annotations":{"` + pausedAt + `":null}}`
+	for name, tc := range map[string]struct {
+		period time.Duration
+		paused bool
+		since  string
+		wait   time.Duration
+		body   string
+		note   string
+	}{
+		"no pause":        {period: time.Minute},
+		"a user's pause":  {period: time.Minute, paused: true},
+		"it lasts":        {period: time.Minute, paused: true, since: begun, wait: 50 * time.Second},
+		"it is over":      {period: time.Second, paused: true, since: begun, body: `{` + clean + `,"spec":{"paused":null}}`, note: "resumed: the pause period is over, and what was stamped since " + begun + " rolls out"},
+		"ended by a user": {period: time.Minute, since: begun, body: `{` + clean + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, out := &patched{}, &sent{}
+			l := newLoop(cluster{client: c, events: out}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
+			s := pausedDeployment(t, tc.period, tc.paused, tc.since)
+			wait, result, wrote := l.actions.endPause(t.Context(), s)
+			assert.Equal(t, tc.wait, wait)
+			assert.Equal(t, tc.body != "", wrote)
+			assert.Zero(t, result)
+			if tc.body != "" {
+				require.Len(t, c.bodies, 1)
+				assert.JSONEq(t, tc.body, c.bodies[0])
+				_, result, wrote = l.actions.endPause(t.Context(), s)
+				assert.Len(t, c.bodies, 1, "the cache has not shown the write yet")
+				assert.True(t, wrote)
+				assert.Positive(t, result.RequeueAfter)
+			}
+			if tc.note != "" {
+				assert.Equal(t, []string{tc.note}, out.notes())
+			}
+		})
+	}
+}
+
+func TestFailedEndOfPauseIsRetried(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)}
+	l := newLoop(cluster{client: c, events: &sent{}}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
+	_, result, wrote := l.actions.endPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
+	assert.True(t, wrote)
+	assert.Positive(t, result.RequeueAfter)
+}
+
+func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, reconcile.Result{}, notLater(reconcile.Result{}, 0))
+	assert.Equal(t, time.Minute, notLater(reconcile.Result{}, time.Minute).RequeueAfter)
+	assert.Equal(t, time.Second, notLater(again(time.Second, priorityRetry), time.Minute).RequeueAfter)
+	assert.Equal(t, time.Minute, notLater(again(time.Hour, priorityRetry), time.Minute).RequeueAfter)
+}
+
+// The direct stamp pauses in the same patch; the webhook's, in the request for it.
+func TestReloadPauses(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLoop(cluster{}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
+	s := pausedDeployment(t, time.Minute, false, "")
+	assert.Equal(t, map[string]any{
+		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{pausedAt: "2026-01-02T03:04:05Z"}},
+		"spec":     map[string]any{"paused": true},
+	}, l.actions.pausing(s))
+	operations := l.actions.pausingDirectly(s, s.object, stamp.Result{Stamped: true}).operations
+	assert.Empty(t, l.actions.pausingDirectly(s, s.object, stamp.Result{}), "nothing is reloaded")
+	require.Len(t, operations, 2)
+	assert.Equal(t, "/metadata/annotations/deployment.reloader.stakater.com~1paused-at", operations[0].Path)
+	assert.Equal(t, "2026-01-02T03:04:05Z", operations[0].Value)
+	assert.Equal(t, "/spec/paused", operations[1].Path)
+
+	for name, other := range map[string]subject{
+		"a user has paused it":    pausedDeployment(t, time.Minute, true, ""),
+		"a period has begun":      pausedDeployment(t, time.Minute, true, "2026-01-02T03:04:00Z"),
+		"no period was asked for": pausedDeployment(t, 0, false, ""),
+	} {
+		assert.Nil(t, l.actions.pausing(other), name)
+		assert.Empty(t, l.actions.pausingDirectly(other, other.object, stamp.Result{Stamped: true}), name)
+	}
+}
+
+func TestDirectStampPausesAndSaysSo(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ring := ringOf(t, "a")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	c, out := &stored{webhook: func(written string) string { return written }, annotations: map[string]string{
+		"pod-reloader.cs.sap.com/configmaps":    "app",
+		"pod-reloader.cs.sap.com/config-record": stampedView(t, ring).Managed["config-record"],
+	}}, &sent{}
+	l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
+		Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
+	}}, Options{Reader: sapReader(t), PausedAt: pausedAt, Now: func() time.Time { return now }})
+	l.leads.Begin(now.Add(-time.Minute))
+	s := pausedDeployment(t, time.Minute, false, "").with(reloadAt(now.Add(-time.Hour), "before"))
+	l.actions.stamp(t.Context(), s, policy.Verdict{})
+	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.notes())
+}
