@@ -67,6 +67,8 @@ type Trigger struct {
 	OnCreate, OnDelete bool
 	// OnMissing lets also the deletion of an object that the pods need trigger, which is held back otherwise.
 	OnMissing bool
+	// AtOnce lets a CronJob run at once besides getting a new template for its next run.
+	AtOnce bool
 }
 
 // Intent is what the annotations of a workload ask for, whatever the dialect.
@@ -210,5 +212,6 @@ func (i *Intent) track(ref reference.Ref, trigger Trigger) {
 		OnCreate:  old.OnCreate || trigger.OnCreate,
 		OnDelete:  old.OnDelete || trigger.OnDelete,
 		OnMissing: old.OnMissing || trigger.OnMissing,
+		AtOnce:    old.AtOnce || trigger.AtOnce,
 	}
 }

@@ -126,7 +126,7 @@ func (r *stakaterReading) add(s Selection) {
 }
 
 func (r *stakaterReading) trigger() Trigger {
-	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete}
+	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete, AtOnce: true}
 }
 
 // without reports a list of a kind that the flags exclude.

@@ -158,11 +158,11 @@ func TestStakater(t *testing.T) {
 func TestStakaterTriggers(t *testing.T) {
 	t.Parallel()
 	src := annotation.Source{Workload: map[string]string{cmReloadKey: "app", configMapsKey: "app,sap", autoKey: "true"}}
-	all := annotation.Trigger{OnCreate: true, OnDelete: true, OnMissing: true}
+	all := annotation.Trigger{OnCreate: true, OnDelete: true, OnMissing: true, AtOnce: true}
 	for _, tc := range []struct {
 		create, del bool
 		want        annotation.Trigger
-	}{{}, {create: true, want: annotation.Trigger{OnCreate: true}}, {create: true, del: true, want: all}} {
+	}{{want: annotation.Trigger{AtOnce: true}}, {create: true, want: annotation.Trigger{OnCreate: true, AtOnce: true}}, {create: true, del: true, want: all}} {
 		dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.create, ReloadOnDelete: tc.del}
 		intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: "app"}}, dialect)
 		intent, _ = annotation.Resolve(intent, shop(), recorded{}, nil)

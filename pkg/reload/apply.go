@@ -42,9 +42,12 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 	if !a.webhook {
 		return a.stamp(ctx, s, verdict)
 	}
-	proof, err := a.proof(ctx, s, in)
+	proof, err := a.proof(ctx, s, in, verdict)
 	if err != nil {
 		return a.closing.retry(ctx, s, unreadable(err))
+	}
+	if result, stopped := a.runAtOnce(ctx, &s, verdict, proof); stopped {
+		return result
 	}
 	request := poke.Request{
 		GroupVersionKind: s.object.Kind.GroupVersionKind,
@@ -92,13 +95,13 @@ func (s subject) reportedBefore(r poke.Request, answer record.LastReload) bool {
 	return err == nil && last.Time.Equal(answer.Time) && last.Hash == answer.Hash
 }
 
-// proof returns the digest to ask with.
-func (a *actions) proof(ctx context.Context, s subject, in policy.Input) (string, error) {
+// proof returns the digest to ask with. A run before the stamp is one with the content that the webhook then verifies.
+func (a *actions) proof(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) (string, error) {
 	newest, ok := in.Ring.Newest()
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if a.backoff.insists(s.key) || a.pacing.restless(s) {
+	if !runsAtOnce(s, verdict) && (a.backoff.insists(s.key) || a.pacing.restless(s)) {
 		return digest.Live, nil
 	}
 	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -44,6 +45,9 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if len(ops) == 0 {
 		return a.closing.inOrder(s)
 	}
+	if ended, stopped := a.runWith(ctx, &s, verdict, states, result); stopped {
+		return ended
+	}
 	pausing := a.pausingDirectly(s, o, result)
 	ops, s.pausedFor = append(ops, pausing.operations...), pausing.period
 	body, err := json.Marshal(append(stamp.Guard(o, a.annotations), ops...))
@@ -54,19 +58,31 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if err != nil {
 		return a.closing.retry(ctx, s, failedPin("ReloadFailed", err))
 	}
-	a.state.contests.Wrote(s.key, view.Managed[stamp.Record], a.now())
+	return a.stamped(ctx, s, verdict, directStamp{before: view.Managed, decided: result, answer: answer})
+}
+
+// directStamp is a write of the loop that the API server has stored.
+type directStamp struct {
+	before  stamp.Managed
+	decided stamp.Result
+	answer  *metav1.PartialObjectMetadata
+}
+
+// stamped closes the treatment after a direct stamp: what is stored counts, which a webhook that is back may have changed.
+func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict, d directStamp) reconcile.Result {
+	a.state.contests.Wrote(s.key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.object.Kind)
-	if !result.Stamped {
-		a.state.writes.Wrote(s.key, answer.Generation, a.now())
+	if !d.decided.Stamped {
+		a.state.writes.Wrote(s.key, d.answer.Generation, a.now())
 		return a.closing.inOrder(s)
 	}
-	stored := answer.Annotations[a.annotations.LastReload]
-	if stored == view.Managed[stamp.LastReload] && stored != result.Managed[stamp.LastReload] {
-		// The webhook is back, and could not read what the stamp was made from.
+	stored := d.answer.Annotations[a.annotations.LastReload]
+	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
+		// The webhook could not read what the stamp was made from.
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")})
 	}
 	last, _ := record.ParseLastReload(stored)
-	return a.closing.done(ctx, s, verdict, last, answer.Generation)
+	return a.closing.done(ctx, s, verdict, last, d.answer.Generation)
 }
 
 // played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let

@@ -28,6 +28,8 @@ type subject struct {
 	stored bool
 	// pausedFor is the period for which the reload of this treatment has paused the workload; 0 if it has not.
 	pausedFor time.Duration
+	// ran is the Job that this treatment has made; empty if none.
+	ran string
 }
 
 // gatherer reads what decisions depend on.

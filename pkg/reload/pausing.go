@@ -123,7 +123,19 @@ func (a *actions) pausingDirectly(s subject, version pausable, result stamp.Resu
 
 func (a *actions) pausedAt() string { return a.now().UTC().Format(time.RFC3339) }
 
-// pending says why the new template of a workload does not replace its pods yet, after a reload.
+// effect says what became of a new template besides its stamp, as the Event has it.
+func (s subject) effect() string {
+	switch {
+	case s.ran != "":
+		return ", and run at once as Job " + s.ran
+	case s.pending() != "":
+		return ", rollout pending (" + s.pending() + ")"
+	default:
+		return ""
+	}
+}
+
+// pending says why the pods do not restart yet; empty if they do.
 func (s subject) pending() string {
 	if s.pausedFor > 0 {
 		return fmt.Sprintf("paused for %s", s.pausedFor)

@@ -147,7 +147,7 @@ func TestDirectStampPausesAndSaysSo(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ring := ringOf(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	c, out := &stored{webhook: func(written string) string { return written }, annotations: map[string]string{
+	c, out := &stored{uid: "u1", webhook: func(written string) string { return written }, annotations: map[string]string{
 		"pod-reloader.cs.sap.com/configmaps":    "app",
 		"pod-reloader.cs.sap.com/config-record": stampedView(t, ring).Managed["config-record"],
 	}}, &sent{}

@@ -95,12 +95,12 @@ func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	if !r.state.reports.Report(s.key, name) {
 		return
 	}
-	pending := ""
+	effect, pending := "", ""
 	if e.last {
-		pending = s.pending()
+		effect, pending = s.effect(), s.pending()
 	}
 	m := r.message(s, causesOf(reload))
-	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reasonReloaded, action, sentence(reload, pending)
+	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reasonReloaded, action, sentence(reload, effect)
 	if reload.Time.Before(m.Time) {
 		m.Time = reload.Time
 	}
@@ -165,12 +165,9 @@ func causesOf(reload record.LastReload) []reference.Ref {
 }
 
 // sentence explains a reload in words.
-func sentence(last record.LastReload, pending string) string {
+func sentence(last record.LastReload, effect string) string {
 	var b strings.Builder
-	b.WriteString("stamped")
-	if pending != "" {
-		b.WriteString(", rollout pending (" + pending + ")")
-	}
+	b.WriteString("stamped" + effect)
 	switch causes := describe(last); {
 	case causes != "":
 		b.WriteString(": " + causes)

@@ -307,10 +307,10 @@ func TestSentence(t *testing.T) {
 	app := record.Change{Ref: "configmap/app", Type: record.Modified}
 	db := record.Change{Ref: "secret/db", Type: record.Created}
 	tests := map[string]struct {
-		last    record.LastReload
-		pending string
-		want    string
-		kinds   string
+		last   record.LastReload
+		effect string
+		want   string
+		kinds  string
 	}{
 		"one cause": {
 			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app}},
@@ -321,9 +321,9 @@ func TestSentence(t *testing.T) {
 			want: "stamped: configmap/app modified, secret/db created, 3 more", kinds: "several",
 		},
 		"the pods have to wait": {
-			last:    record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{db}},
-			pending: "paused",
-			want:    "stamped, rollout pending (paused): secret/db created", kinds: "secret",
+			last:   record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{db}},
+			effect: ", rollout pending (paused)",
+			want:   "stamped, rollout pending (paused): secret/db created", kinds: "secret",
 		},
 		"with a release": {
 			last: record.LastReload{Cause: record.CauseRelease, Changes: []record.Change{app}},
@@ -345,7 +345,7 @@ func TestSentence(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tc.want, sentence(tc.last, tc.pending))
+			assert.Equal(t, tc.want, sentence(tc.last, tc.effect))
 			assert.Equal(t, tc.kinds, causeKinds(tc.last), "the label of the metric")
 		})
 	}

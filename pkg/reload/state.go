@@ -13,12 +13,13 @@ type state struct {
 	warnings  warnings
 	reports   reports
 	contests  contests
+	runs      runs
 }
 
 // Forget drops all that is kept of a workload.
 func (s *state) Forget(key Key) {
 	for _, part := range []interface{ Forget(Key) }{
-		&s.changes, &s.due, &s.deferrals, &s.writes, &s.takeovers, &s.warnings, &s.reports, &s.contests,
+		&s.changes, &s.due, &s.deferrals, &s.writes, &s.takeovers, &s.warnings, &s.reports, &s.contests, &s.runs,
 	} {
 		part.Forget(key)
 	}

@@ -41,6 +41,9 @@ func ID(gvk schema.GroupVersionKind) string {
 // Pausable reports whether reloads can pause workloads of the kind for a period: Deployments only, as in Reloader.
 func (k Kind) Pausable() bool { return k.Group == "apps" && k.Kind == "Deployment" }
 
+// Schedules reports whether workloads of the kind make Jobs, which can be made at once as well.
+func (k Kind) Schedules() bool { return k.Group == "batch" && k.Kind == "CronJob" }
+
 // Builtin returns the kinds that are served without configuration.
 func Builtin() []Kind {
 	kind := func(group, name string, template ...string) Kind {

@@ -33,6 +33,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, list, patch]
+{{- if .Values.reloader.runCronJobs }}
+# create: the Job of a run at once. list: to honour concurrencyPolicy. delete: the active Jobs that a run replaces.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [create, list, delete]
+{{- end }}
 {{- if .Values.reloader.isArgoRollouts }}
 # As for Deployments.
 - apiGroups: [argoproj.io]

@@ -12,9 +12,9 @@ import (
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Args: []string{
-		"--refractory=0s", "--settle=300ms",
-	}}, func(i *installation.Installation) { shared = i }))
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{
+		KeepRunning: true, Components: []string{"run-cronjobs"}, Args: []string{"--refractory=0s", "--settle=300ms"},
+	}, func(i *installation.Installation) { shared = i }))
 }
 
 // The annotations of Stakater's Reloader.

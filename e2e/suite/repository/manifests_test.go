@@ -70,6 +70,11 @@ var variants = map[string]struct {
 		components: []string{"argo-rollouts"},
 		values:     []string{"reloader.isArgoRollouts=true"},
 	},
+	"RunCronJobs": {
+		reason:     "rights alone",
+		components: []string{"run-cronjobs"},
+		values:     []string{"reloader.runCronJobs=true"},
+	},
 	"WithoutStakaterAnnotations": {
 		reason:     "an excluded dialect costs no call",
 		components: []string{"without-stakater-annotations"},

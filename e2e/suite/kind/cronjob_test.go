@@ -1,0 +1,128 @@
+package kind_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// scheduled creates a CronJob that depends on configmap/app, with further fields in its spec.
+func scheduled(s *fixture.Fixture, name, annotation string, spec map[string]any) observe.Workload {
+	s.Helper()
+	annotations := map[string]string{annotation: "true"}
+	if annotation == auto {
+		annotations[fixture.ConfigMaps] = ""
+	}
+	manifest := s.Manifest("CronJob", name, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: annotations})
+	for field, value := range spec {
+		manifest.Object["spec"].(map[string]any)[field] = value
+	}
+	s.CreatePromptly(manifest)
+	w := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: name}
+	s.AwaitAdopted(w, "configmap/app")
+	return w
+}
+
+// jobs are those that a CronJob owns.
+func jobs(s *fixture.Fixture, of observe.Workload) []batchv1.Job {
+	s.Helper()
+	all := &batchv1.JobList{}
+	require.NoError(s, s.List(s.Context(), all, client.InNamespace(s.Namespace)))
+	var owned []batchv1.Job
+	for _, job := range all.Items {
+		if owner := metav1.GetControllerOf(&job); owner != nil && owner.Kind == "CronJob" && owner.Name == of.Name {
+			owned = append(owned, job)
+		}
+	}
+	return owned
+}
+
+func TestCronJobRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := scheduled(s, "backup", auto, map[string]any{"successfulJobsHistoryLimit": int64(9)})
+	sap := scheduled(s, "sap", "example.org/none", nil)
+	suspended := scheduled(s, "suspended", auto, map[string]any{"suspend": true})
+
+	for n, content := range []string{"2", "1", "2"} {
+		s.SetConfigMap("app", "key", content)
+		for _, each := range []observe.Workload{w, sap, suspended} {
+			s.AwaitChanges(each, n+1, "the template of the next run is stamped")
+		}
+		s.Settled()
+		made := jobs(s, w)
+		require.Len(t, made, n+1, "each reload is one run, also when a content comes back")
+		for _, job := range made {
+			assert.Equal(t, "manual", job.Annotations["cronjob.kubernetes.io/instantiate"])
+			s.AwaitEvent(w, "Reloaded", "configmap/app modified", "run at once as Job "+job.Name)
+		}
+	}
+	newest := fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
+	hashes := map[string]int{}
+	for _, job := range jobs(s, w) {
+		hashes[job.Spec.Template.Annotations[fixture.ConfigHash]]++
+	}
+	assert.Equal(t, 2, hashes[newest], "a run has the hash of its configuration: %v", hashes)
+	assert.Empty(t, jobs(s, sap), "SAP's annotations stamp the next run only")
+	assert.Empty(t, jobs(s, suspended), "a suspended CronJob makes no Job")
+	s.AwaitEvent(suspended, "Reloaded", "next scheduled run")
+}
+
+// active makes a Job of a CronJob that does not finish.
+func active(s *fixture.Fixture, of observe.Workload) types.UID {
+	s.Helper()
+	cron, job := s.Get(of), &batchv1.Job{}
+	suspend, controller := true, true
+	job.Namespace, job.Name, job.Spec.Suspend = s.Namespace, of.Name+"-active", &suspend
+	job.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "CronJob", Name: of.Name, UID: cron.GetUID(), Controller: &controller,
+	}}
+	job.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "example.com/app:1"}},
+	}
+	require.NoError(s, s.Create(s.Context(), job))
+	return job.UID
+}
+
+func TestCronJobHonoursItsConcurrencyPolicy(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	policy := func(name string) map[string]any { return map[string]any{"concurrencyPolicy": name} }
+	forbid, replace, allow := scheduled(s, "forbid", auto, policy("Forbid")), scheduled(s, "replace", auto, policy("Replace")), scheduled(s, "allow", auto, policy("Allow"))
+	uids := map[string]types.UID{}
+	for _, w := range []observe.Workload{forbid, replace, allow} {
+		uids[w.Name] = active(s, w)
+	}
+
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(replace, 1, "it is reloaded")
+	s.AwaitChanges(allow, 1, "it is reloaded")
+	s.AwaitEvent(forbid, "RunPostponed", "forbid-active")
+	assert.Len(t, jobs(s, forbid), 1, "not while another one is active")
+	assert.Len(t, jobs(s, allow), 2, "both may be active")
+	s.Await("the active Job to be replaced", func() error {
+		left := jobs(s, replace)
+		if len(left) != 1 || left[0].UID == uids["replace"] {
+			return fmt.Errorf("there are %d Jobs", len(left))
+		}
+		return nil
+	})
+	require.NoError(t, s.Delete(s.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "forbid-active"}},
+		client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	s.AwaitChanges(forbid, 1, "the reload is made when no Job is active")
+	s.Settled()
+	assert.Len(t, jobs(s, forbid), 1)
+	s.RequireChanges(forbid, 1, "it is one reload")
+}

@@ -1,0 +1,190 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// The reasons of the Events about runs.
+const (
+	reasonRunWaits   = "RunPostponed"
+	reasonRunRefused = "RunForbidden"
+	reasonRunFailed  = "RunFailed"
+)
+
+// runs has the last Job that was made for each CronJob.
+type runs struct{ perWorkload[run] }
+
+type run struct {
+	job string
+	at  time.Time
+}
+
+// Ran records that a Job was made.
+func (r *runs) Ran(key Key, job string, at time.Time) {
+	r.with(key, func(e *run) { *e = run{job, at} })
+}
+
+// Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
+func (r *runs) Wait(key Key, job string, now time.Time, distance time.Duration) time.Duration {
+	var wait time.Duration
+	r.find(key, func(e *run) {
+		if e.job != job {
+			wait = max(e.at.Add(distance).Sub(now), 0)
+		}
+	})
+	return wait
+}
+
+// runsAtOnce reports whether a reload runs a CronJob besides stamping the template of its next run.
+func runsAtOnce(s subject, verdict policy.Verdict) bool {
+	if !s.object.Kind.Schedules() {
+		return false
+	}
+	tracked := s.view.Intent.Tracked
+	return slices.ContainsFunc(verdict.Changes, func(c policy.Change) bool {
+		if c.Ref != policy.Any {
+			return tracked[c.Ref].AtOnce
+		}
+		for _, trigger := range tracked {
+			if trigger.AtOnce {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// runWith is runAtOnce with the states that a direct stamp is made from.
+func (a *actions) runWith(
+	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, stamped stamp.Result,
+) (result reconcile.Result, stopped bool) {
+	newest, ok := a.gather.keys.Ring().Newest()
+	if !ok || !stamped.Stamped || !runsAtOnce(*s, verdict) {
+		return reconcile.Result{}, false
+	}
+	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.view.Intent.Refs()))
+	if err != nil {
+		return a.closing.retry(ctx, *s, unreadable(err)), true
+	}
+	return a.runAtOnce(ctx, s, verdict, hash)
+}
+
+// runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
+// The digest is that of the content that the stamp is for. It reports whether the treatment ends here.
+func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) (result reconcile.Result, stopped bool) {
+	if !runsAtOnce(*s, verdict) {
+		return reconcile.Result{}, false
+	}
+	o, err := a.gather.stored(ctx, *s)
+	switch {
+	case absence.Certain(err):
+		return a.closing.inOrder(*s), true
+	case err != nil:
+		return a.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
+	case o.UID() != s.object.UID():
+		return again(time.Second, priorityRetry), true // it was created anew; the watch brings it
+	}
+	cron := cronrun.CronJob{Object: o}
+	name := cron.JobName(s.view.Managed[stamp.LastReload], hash)
+	if wait := a.state.runs.Wait(s.key, name, a.now(), a.pacing.gates.refractory); wait > 0 {
+		return again(wait, priorityRetry), true
+	}
+	switch err := a.makeJob(ctx, s, cron, cron.Job(name, a.annotations.ConfigHash, hash)); {
+	case err == nil:
+		a.events.warn(*s, reasonRunRefused, "")
+		return reconcile.Result{}, false
+	case unauthorized(err):
+		// The next run has the new configuration; a reload that waited for a right would delay that, too.
+		a.events.warn(*s, reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		return reconcile.Result{}, false
+	case errors.Is(err, errActive):
+		return a.closing.retry(ctx, *s, failure{reason: reasonRunWaits, err: err, refused: true}), true
+	default:
+		return a.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
+	}
+}
+
+// errActive says that the concurrency policy allows no run now.
+var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
+
+// makeJob makes a Job as far as the CronJob lets it.
+func (a *actions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob, job *unstructured.Unstructured) error {
+	active, err := a.activeJobs(ctx, s, cron)
+	if err != nil {
+		return err
+	}
+	name := job.GetName()
+	if slices.Contains(active, name) {
+		return nil // an earlier attempt has made it
+	}
+	switch cron.Decide(active) {
+	case cronrun.Skip:
+		return nil
+	case cronrun.Wait:
+		return fmt.Errorf("%w: %s", errActive, strings.Join(active[:min(len(active), mostMissing)], ", "))
+	case cronrun.Replace:
+		if err := a.deleteJobs(ctx, s, active); err != nil {
+			return err
+		}
+	case cronrun.Run:
+	}
+	err = a.writer.write(ctx, *s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create job %s: %w", name, err)
+	}
+	s.ran = name
+	a.state.runs.Ran(s.key, name, a.now())
+	log.FromContext(ctx).Info("Made a Job", "workload", s.key, "job", name, "existed", err != nil)
+	return nil
+}
+
+// activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
+func (a *actions) activeJobs(ctx context.Context, s *subject, cron cronrun.CronJob) ([]string, error) {
+	if !cron.Exclusive() {
+		return nil, nil
+	}
+	jobs := &unstructured.UnstructuredList{}
+	jobs.SetAPIVersion("batch/v1")
+	jobs.SetKind("JobList")
+	if err := a.gather.live.List(ctx, jobs, client.InNamespace(s.key.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the active jobs: %w", err)
+	}
+	return cron.Active(jobs.Items), nil
+}
+
+// deleteJobs deletes some Jobs with their pods.
+func (a *actions) deleteJobs(ctx context.Context, s *subject, names []string) error {
+	for _, name := range names {
+		job := &unstructured.Unstructured{}
+		job.SetAPIVersion("batch/v1")
+		job.SetKind("Job")
+		job.SetNamespace(s.key.Namespace)
+		job.SetName(name)
+		err := a.writer.write(ctx, *s, func(ctx context.Context) error {
+			return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete job %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package reload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// batch is an API server with one CronJob, which keeps the Jobs that are made.
+type batch struct {
+	client.Client
+	uid     string
+	spec    map[string]any
+	refused error
+	jobs    map[string]int
+	active  []unstructured.Unstructured
+	deleted []string
+}
+
+func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	u := object.(*unstructured.Unstructured)
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
+	u.Object["metadata"].(map[string]any)["uid"] = b.uid
+	u.Object["spec"] = b.spec
+	return nil
+}
+
+func (b *batch) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*unstructured.UnstructuredList).Items = b.active
+	return nil
+}
+
+func (b *batch) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	if b.refused != nil {
+		return b.refused
+	}
+	b.jobs[object.GetName()]++
+	if b.jobs[object.GetName()] > 1 {
+		return apierrors.NewAlreadyExists(schema.GroupResource{Group: "batch", Resource: "jobs"}, object.GetName())
+	}
+	return nil
+}
+
+func (b *batch) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	b.deleted = append(b.deleted, object.GetName())
+	return apierrors.NewNotFound(schema.GroupResource{Group: "batch", Resource: "jobs"}, object.GetName())
+}
+
+// dueCronJob is one with a changed ConfigMap.
+func dueCronJob(atOnce bool) (subject, policy.Verdict) {
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	s := subject{key: Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
+	for _, kind := range workload.Builtin() {
+		if kind.Schedules() {
+			s.object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})
+		}
+	}
+	s.view.Intent.Tracked = map[reference.Ref]annotation.Trigger{app: {AtOnce: atOnce}}
+	return s, policy.Verdict{Changes: []policy.Change{{Ref: app, Type: policy.Modified}}}
+}
+
+// A leader that ends between the Job and the stamp leaves the reload due: its successor makes no second Job.
+func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
+	t.Parallel()
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	for range 2 {
+		l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
+		s, verdict := dueCronJob(true)
+		_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+		assert.False(t, stopped, "the stamp follows")
+		assert.NotEmpty(t, s.ran)
+	}
+	require.Len(t, b.jobs, 1, "both attempts have the same name")
+
+	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
+	s, verdict := dueCronJob(true)
+	_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "another hash")
+	assert.False(t, stopped)
+	assert.Len(t, b.jobs, 2, "another content is another run")
+}
+
+func TestRunIsNotMade(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "", nil)
+	forbidden.ErrStatus.Message = `jobs.batch is forbidden: User "x" cannot create resource "jobs"`
+	owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "other", "ownerReferences": []any{map[string]any{"uid": "u1"}},
+	}}}
+	for name, tc := range map[string]struct {
+		batch    batch
+		sap      bool
+		deployed bool
+		stopped  bool
+		note     string
+	}{
+		"SAP's annotations":        {sap: true},
+		"the CronJob is suspended": {batch: batch{uid: "u1", spec: map[string]any{"suspend": true}}},
+		"another Job is active": {
+			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: []unstructured.Unstructured{owned}},
+			stopped: true, note: "concurrencyPolicy is Forbid: the run waits until no other Job is active: other",
+		},
+		"the right is missing": {
+			batch: batch{uid: "u1", refused: forbidden},
+			note:  `the CronJob is not run at once, only its next run is stamped: create job backup-a5c3d1394d: jobs.batch is forbidden: User "x" cannot create resource "jobs"`,
+		},
+		"an admission policy denies it": {
+			batch:   batch{uid: "u1", refused: apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup-1", nil)},
+			stopped: true, note: `create job backup-a5c3d1394d: jobs "backup-1" is forbidden: <nil>`,
+		},
+		"it was created anew": {batch: batch{uid: "u2"}, stopped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, out := &tc.batch, &sent{}
+			b.jobs = map[string]int{}
+			l := newLoop(cluster{client: b, live: b, events: out}, Options{})
+			s, verdict := dueCronJob(!tc.sap)
+			result, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+			assert.Equal(t, tc.stopped, stopped)
+			assert.Equal(t, tc.stopped, result.RequeueAfter > 0, "tried again")
+			assert.Empty(t, b.jobs)
+			assert.Empty(t, s.ran)
+			if tc.note != "" {
+				assert.Equal(t, []string{tc.note}, out.notes())
+			}
+		})
+	}
+}
+
+func TestRunReplacesActiveJobs(t *testing.T) {
+	t.Parallel()
+	owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "other", "ownerReferences": []any{map[string]any{"uid": "u1"}},
+	}}}
+	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
+	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
+	s, verdict := dueCronJob(true)
+	_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+	assert.False(t, stopped)
+	assert.Equal(t, []string{"other"}, b.deleted)
+	assert.Len(t, b.jobs, 1)
+}
+
+// Under constant change each attempt finds another content: the Jobs keep the distance of reloads.
+func TestRunsKeepTheirDistance(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
+	attempt := func(hash string) bool {
+		s, verdict := dueCronJob(true)
+		_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, hash)
+		return !stopped
+	}
+	assert.True(t, attempt("1"))
+	assert.True(t, attempt("1"), "the same run again")
+	assert.False(t, attempt("2"), "another one too soon")
+	now = now.Add(5 * time.Second)
+	assert.True(t, attempt("2"))
+	assert.Len(t, b.jobs, 2)
+}
+
+func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, atOnce := range []bool{true, false} {
+		s, _ := dueCronJob(atOnce)
+		assert.Equal(t, atOnce, runsAtOnce(s, policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}))
+	}
+	s, verdict := dueCronJob(true)
+	s.object = webOf(t).object
+	assert.False(t, runsAtOnce(s, verdict), "only CronJobs run")
+}
