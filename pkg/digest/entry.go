@@ -115,6 +115,11 @@ func (e *encoder) bytes(b []byte) {
 
 func (e *encoder) text(s string) {
 	e.number(len(s))
+	e.plain(s)
+}
+
+// plain writes a text without its length.
+func (e *encoder) plain(s string) {
 	for len(s) > 0 {
 		n := copy(e.buffer, s)
 		e.hash.Write(e.buffer[:n])

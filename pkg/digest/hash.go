@@ -20,6 +20,8 @@ type State struct {
 	UID, ResourceVersion string
 	// Entries has the Entry under each key of the ring; nil when only the metadata was read.
 	Entries map[KeyID]Entry
+	// SHA1 is Content.SHA1; empty where it is not needed or was not read.
+	SHA1 string
 }
 
 // Entry returns the Entry under a key; false when the object is absent or its payload was not read under that key.

@@ -1,0 +1,134 @@
+package strategy
+
+import (
+	"maps"
+	"slices"
+)
+
+// environment is what a container has in env.
+type environment struct {
+	container string
+	// at is the position of the container in the pod spec.
+	at int
+	// entries are all variables. They are nil where env is absent or null.
+	entries []any
+	// fields are those of the entries that Reloader's strategies write.
+	fields []Variable
+}
+
+// environments returns those of the containers of a pod template, in their order. One that can hold no variable is left
+// out: it has no name, or its env is no list. Reloader writes to no init container.
+func environments(template map[string]any) []environment {
+	var all []environment
+	for i, container := range containers(template, "containers") {
+		name, _ := container["name"].(string)
+		entries, isList := container["env"].([]any)
+		if name == "" || !isList && container["env"] != nil {
+			continue
+		}
+		e := environment{container: name, at: i, entries: entries}
+		for index, entry := range entries {
+			if v, ok := variable(entry); ok {
+				v.Container, v.Index = name, index
+				e.fields = append(e.fields, v)
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// variable reads an entry of an environment; false where it is not one that Reloader's strategies write.
+func variable(entry any) (Variable, bool) {
+	m, _ := entry.(map[string]any)
+	name, _ := m["name"].(string)
+	value, _ := m["value"].(string)
+	if len(m) != 2 || value == "" || !isVariable(name) {
+		return Variable{}, false
+	}
+	return Variable{Name: name, Value: value}, true
+}
+
+// containers returns a list of containers of a pod template. Items that are no objects are nil.
+func containers(template map[string]any, field string) []map[string]any {
+	spec, _ := template["spec"].(map[string]any)
+	list, _ := spec[field].([]any)
+	all := make([]map[string]any, len(list))
+	for i, item := range list {
+		all[i], _ = item.(map[string]any)
+	}
+	return all
+}
+
+// Read returns the Fields of a raw pod template.
+func Read(template map[string]any) Fields {
+	var f Fields
+	metadata, _ := template["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	f.From, _ = annotations[Annotation].(string)
+	for _, e := range environments(template) {
+		f.Variables = append(f.Variables, e.fields...)
+	}
+	return f
+}
+
+// Without returns the template without its variables, as a copy where it has some. An environment of nothing else is
+// left out, since to the API an empty one is none. The annotation stays.
+func Without(template map[string]any) map[string]any {
+	var list []any
+	for _, e := range environments(template) {
+		if len(e.fields) == 0 {
+			continue
+		}
+		if list == nil {
+			spec := maps.Clone(template["spec"].(map[string]any)) //nolint:forcetypeassert // it has containers
+			list = slices.Clone(spec["containers"].([]any))       //nolint:forcetypeassert // likewise
+			spec["containers"] = list
+			template = maps.Clone(template)
+			template["spec"] = spec
+		}
+		container := maps.Clone(list[e.at].(map[string]any)) //nolint:forcetypeassert // it has a name
+		list[e.at] = container
+		if rest := e.rest(); len(rest) > 0 {
+			container["env"] = rest
+		} else {
+			delete(container, "env")
+		}
+	}
+	return template
+}
+
+// rest returns the entries that are not of Reloader's strategies.
+func (e environment) rest() []any {
+	return slices.DeleteFunc(slices.Clone(e.entries), func(entry any) bool {
+		_, ours := variable(entry)
+		return ours
+	})
+}
+
+// On returns the Fields as they are once they are on a template in place of its own: without the variables of containers
+// that it lacks, and at the nearest positions that its environments have.
+func (f Fields) On(template map[string]any) Fields {
+	put := Fields{From: f.From}
+	for _, e := range environments(template) {
+		length := len(e.entries) - len(e.fields)
+		for _, v := range f.of(e.container) {
+			v.Index = min(v.Index, length)
+			length++
+			put.Variables = append(put.Variables, v)
+		}
+	}
+	return put
+}
+
+// of returns the variables of a container, sorted by their positions.
+func (f Fields) of(container string) []Variable {
+	var part []Variable
+	for _, v := range f.Variables {
+		if v.Container == container {
+			part = append(part, v)
+		}
+	}
+	slices.SortStableFunc(part, func(a, b Variable) int { return a.Index - b.Index })
+	return part
+}
