@@ -113,7 +113,7 @@ func (h *Handler) outside(namespace string) bool {
 
 // operations returns the patch that makes the marks. A request for a reload that is purged leaves no owner of its field.
 func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Managed) []jsonpatch.Operation {
-	ops := stamp.Operations(wr.current, h.options.Reader.Keys, marks)
+	ops := h.options.Reader.Operations(wr.current, marks)
 	if _, asked := request.New.Managed[stamp.Dummy]; asked {
 		ops = append(ops, disown(wr.current.Raw, h.options.Reader.Keys.ConfigHash)...)
 	}

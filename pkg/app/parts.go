@@ -10,9 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -27,7 +29,13 @@ func (b *builder) reader() stamp.Reader {
 	keys := b.options.Selection.Keys
 	return stamp.Reader{
 		Keys: keys, Dialects: b.options.Selection.Dialects(), Objects: b.objectsOf,
+		Strategy: b.options.ReloadStrategy,
 	}
+}
+
+// writesSHA1 says of which kinds a plain digest of the content goes into pod templates.
+func (b *builder) writesSHA1(kind reference.Kind) bool {
+	return b.options.ReloadStrategy != annotation.ConfigHash && (kind != reference.Secret || b.options.PlainSecrets)
 }
 
 // buildState makes what knows the digest keys and the configuration.
@@ -52,6 +60,7 @@ func (b *builder) buildState() (err error) {
 		Ring:           b.keys.Ring,
 		OwnAnnotations: b.options.Selection.HasStakater,
 		OwnLabels:      b.options.Selection.Stakater.LooksAt,
+		SHA1:           b.writesSHA1,
 		Now:            b.host.Now,
 		Log:            b.log.WithName("configstate"),
 	})

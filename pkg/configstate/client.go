@@ -39,6 +39,8 @@ type client struct {
 	rest     rest.Interface
 	metadata counter
 	payload  counter
+	// sha1 says of which kinds State.SHA1 is computed.
+	sha1 func(reference.Kind) bool
 	// large admits responses that are not small: see largeInFlight.
 	large *fairlimit.Limit
 }
@@ -125,6 +127,9 @@ func (c *client) content(ctx context.Context, k objectKey, ring digest.Ring, atL
 		content, meta, err := contentOf(k.ref.Kind, message)
 		if err == nil {
 			state = digest.StateOf(content, meta.UID, meta.ResourceVersion, ring)
+			if c.sha1(k.ref.Kind) {
+				state.SHA1 = content.SHA1()
+			}
 		}
 		return err
 	})

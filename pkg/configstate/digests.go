@@ -24,6 +24,7 @@ type digests struct {
 type kept struct {
 	key                  objectKey
 	uid, resourceVersion string
+	sha1                 string // empty where it is not computed
 	// entries is a list and not a map, which takes several times the memory: a ring has one key or two.
 	entries      []entry
 	older, newer *kept
@@ -41,7 +42,7 @@ func newDigests(limit int) *digests {
 
 // put keeps a state in place of what was there, and drops the oldest where there are too many.
 func (d *digests) put(k objectKey, state digest.State) {
-	n := &kept{key: k, uid: state.UID, resourceVersion: state.ResourceVersion, entries: make([]entry, 0, len(state.Entries))}
+	n := &kept{key: k, uid: state.UID, resourceVersion: state.ResourceVersion, sha1: state.SHA1, entries: make([]entry, 0, len(state.Entries))}
 	for id, value := range state.Entries {
 		n.entries = append(n.entries, entry{id, value})
 	}
@@ -114,7 +115,9 @@ func (n *kept) complete(ring []digest.Key) bool {
 }
 
 func (n *kept) state() digest.State {
-	state := digest.State{UID: n.uid, ResourceVersion: n.resourceVersion, Entries: make(map[digest.KeyID]digest.Entry, len(n.entries))}
+	state := digest.State{
+		UID: n.uid, ResourceVersion: n.resourceVersion, SHA1: n.sha1, Entries: make(map[digest.KeyID]digest.Entry, len(n.entries)),
+	}
 	for _, e := range n.entries {
 		state.Entries[e.id] = e.value
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	OwnAnnotations func(key string) bool
 	// OwnLabels reports whether to keep a label, by key. nil keeps none.
 	OwnLabels func(key string) bool
+	// SHA1 says of which kinds State.SHA1 is computed, too. nil is none.
+	SHA1 func(reference.Kind) bool
 	// Now is the clock of Event.Received; nil is time.Now.
 	Now func() time.Time
 	// Log gets a line when a watch fails in a new way and when it works again.
@@ -123,6 +125,9 @@ func New(o Options) (*Store, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if c.sha1 = o.SHA1; c.sha1 == nil {
+		c.sha1 = func(reference.Kind) bool { return false }
 	}
 	webhook, loop := fairlimit.New(readsInFlight, readsOfANamespace), fairlimit.New(readsInFlight, readsOfANamespace)
 	s := &Store{

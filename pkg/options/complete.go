@@ -33,6 +33,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Reload:              f.reload(&p, env),
 		ReloadStrategy:      f.completeStrategy(&p),
 		Alerts:              completeAlerts(&p, env),
+		PlainSecrets:        f.plainSecrets(&p),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
 	if err := reference.ValidName(f.digestKeySecret); err != nil {

@@ -41,7 +41,7 @@ type Flags struct {
 	workers                                    int
 	stakater                                   annotation.Stakater
 	withoutResources, resourceLabels           []string
-	strategy                                   string
+	strategy, variableHash                     string
 	zap                                        crzap.Options
 }
 

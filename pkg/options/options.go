@@ -35,6 +35,8 @@ type Options struct {
 	Reload Reload
 	// ReloadStrategy is what a reload writes on a pod template besides the hash.
 	ReloadStrategy annotation.ReloadStrategy
+	// PlainSecrets makes what a ReloadStrategy writes for a Secret a plain digest of its content, not a keyed one.
+	PlainSecrets bool
 	// Alerts says where an alert about each reload goes; nil where none is wanted.
 	Alerts *alert.Config
 	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.

@@ -23,6 +23,8 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
 		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; default: env-vars, as in Reloader's chart")
+	set.StringVar(&f.variableHash, "env-vars-hash", "keyed",
+		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1 is Reloader's own, and can be guessed at")
 	set.BoolVar(&f.csi, "enable-csi-integration", false, "not supported: SecretProviderClasses do not trigger reloads")
 	set.BoolVar(&f.syncAfterRestart, "sync-after-restart", false, "no effect: changes during a downtime are always found")
 	set.BoolVar(&f.stakaterAnnotations, "stakater-annotations", true, "false: Reloader's annotations are not read")
@@ -107,4 +109,10 @@ func (f *Flags) completeStrategy(p *problems) annotation.ReloadStrategy {
 	}
 	p.oneOf("reload-strategy", f.strategy, string(annotation.ConfigHash), string(annotation.Annotations), string(annotation.EnvVars))
 	return annotation.ReloadStrategy(f.strategy)
+}
+
+// plainSecrets reports whether the digest of a Secret in a pod template is Reloader's.
+func (f *Flags) plainSecrets(p *problems) bool {
+	p.oneOf("env-vars-hash", f.variableHash, "keyed", "sha1")
+	return f.variableHash == "sha1"
 }

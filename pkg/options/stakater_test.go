@@ -79,3 +79,13 @@ func TestReloadStrategy(t *testing.T) {
 	_, err := flags.Complete(in("tools"))
 	require.ErrorContains(t, err, `--reload-strategy: "env": want config-hash or annotations or env-vars`)
 }
+
+func TestEnvVarsHash(t *testing.T) {
+	t.Parallel()
+	assert.False(t, complete(t).PlainSecrets)
+	assert.True(t, complete(t, "--env-vars-hash=sha1").PlainSecrets)
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--env-vars-hash=md5"}))
+	_, err := flags.Complete(in("tools"))
+	require.ErrorContains(t, err, `--env-vars-hash: "md5": want keyed or sha1`)
+}

@@ -49,6 +49,16 @@ type LastReload struct {
 	More int
 	// Before are the reloads before it, the newest first: a history for users, and the Events that a leader owes.
 	Before []Past
+	// Templates are those that reloads have replaced, the newest first, where a reload writes more than the hash.
+	Templates []Template
+}
+
+// Template says what a pod template with a hash had besides it. When the hash comes back, so does this: the pods of the
+// template may still run.
+type Template struct {
+	Hash string
+	// Fields is what a strategy of Stakater's Reloader had written, as a JSON object; empty for nothing.
+	Fields string
 }
 
 // Past is a reload before the last one.
@@ -84,6 +94,9 @@ const (
 	// maxChanges is how many Changes a LastReload keeps, maxBefore how many predecessors.
 	maxChanges = 32
 	maxBefore  = 5
+	// maxTemplates is how many Templates a LastReload keeps, and maxFields how many bytes of Fields in total.
+	maxTemplates = 5
+	maxFields    = 4 << 10
 	// maxWord bounds each text in a LastReload, in bytes; a Ref with the longest possible name fits.
 	maxWord = 320
 	// layout is RFC 3339 with milliseconds.
@@ -102,6 +115,13 @@ type wire struct {
 	Changes    []Change `json:"changes,omitempty"`
 	More       int      `json:"more,omitempty"`
 	Before     []past   `json:"before,omitempty"`
+
+	Templates []template `json:"templates,omitempty"`
+}
+
+type template struct {
+	Hash   string          `json:"hash"`
+	Fields json.RawMessage `json:"fields,omitempty"`
 }
 
 type past struct {
@@ -125,6 +145,9 @@ func (l LastReload) String() string {
 	for _, p := range l.Before {
 		w.Before = append(w.Before, past{Time: p.Time.UTC().Format(layout), Hash: p.Hash, Cause: p.Cause})
 	}
+	for _, t := range l.Templates {
+		w.Templates = append(w.Templates, template{Hash: t.Hash, Fields: json.RawMessage(t.Fields)})
+	}
 	text, err := json.Marshal(w)
 	if err != nil {
 		// Texts and numbers always have a JSON form; there is nothing to recover from.
@@ -140,6 +163,13 @@ func (l LastReload) bounded() LastReload {
 		l.More += excess
 	}
 	l.Before = l.Before[:min(len(l.Before), maxBefore):min(len(l.Before), maxBefore)]
+	size := 0
+	for i, t := range l.Templates {
+		if size += len(t.Fields); i == maxTemplates || size > maxFields {
+			l.Templates = l.Templates[:i:i]
+			break
+		}
+	}
 	return l
 }
 
@@ -170,6 +200,9 @@ func ParseLastReload(s string) (LastReload, error) {
 		}
 		l.Before = append(l.Before, Past{Time: at, Hash: p.Hash, Cause: p.Cause})
 	}
+	for _, t := range w.Templates {
+		l.Templates = append(l.Templates, Template{Hash: t.Hash, Fields: string(t.Fields)})
+	}
 	return l.bounded(), nil
 }
 
@@ -189,11 +222,7 @@ func (w wire) check() error {
 	if w.Hash == "" {
 		return errors.New("the hash is missing")
 	}
-	words := []string{w.Hash, w.Digest, w.Cause}
-	for _, p := range w.Before {
-		words = append(words, p.Hash, p.Cause)
-	}
-	for _, word := range words {
+	for _, word := range w.words() {
 		if !isWord(word) {
 			return fmt.Errorf("%s is not a word of at most %d printable characters", reference.Quote(word), maxWord)
 		}
@@ -208,6 +237,18 @@ func (w wire) check() error {
 		return fmt.Errorf("%d more changes are impossible", w.More)
 	}
 	return nil
+}
+
+// words returns the texts that must be words.
+func (w wire) words() []string {
+	words := []string{w.Hash, w.Digest, w.Cause}
+	for _, p := range w.Before {
+		words = append(words, p.Hash, p.Cause)
+	}
+	for _, t := range w.Templates {
+		words = append(words, t.Hash)
+	}
+	return words
 }
 
 // isWord reports whether a text is short and consists of visible ASCII characters; empty is one too.

@@ -196,3 +196,22 @@ func TestAllReloadsOfALastReload(t *testing.T) {
 		{Time: t0, Hash: "1", Cause: record.CauseListEdit},
 	}, all, "the newest first; the Changes of the earlier ones are not kept")
 }
+
+func TestTemplatesAreKept(t *testing.T) {
+	t.Parallel()
+	last := record.LastReload{Time: time.Unix(1_800_000_000, 0).UTC(), Hash: "abc", Cause: record.CauseConfigChange, Templates: []record.Template{
+		{Hash: "def", Fields: `{"from":"x"}`}, {Hash: "ghi"},
+	}}
+	assert.Contains(t, last.String(), `"templates":[{"hash":"def","fields":{"from":"x"}},{"hash":"ghi"}]`)
+	read, err := record.ParseLastReload(last.String())
+	require.NoError(t, err)
+	assert.Equal(t, last, read)
+	for range 9 {
+		last.Templates = append(last.Templates, record.Template{Hash: "jkl"})
+	}
+	assert.Equal(t, 5, strings.Count(last.String(), `{"hash":"`), "five at most")
+	last.Templates = []record.Template{{Hash: "def"}, {Hash: "ghi", Fields: `{"from":"` + strings.Repeat("x", 5000) + `"}`}, {Hash: "jkl"}}
+	assert.NotContains(t, last.String(), "ghi", "as many bytes as there is a budget for")
+	_, err = record.ParseLastReload(`{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"release","templates":[{"hash":"a b"}]}`)
+	require.ErrorContains(t, err, "a b")
+}

@@ -41,7 +41,7 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if err != nil {
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err, soon: true})
 	}
-	ops := stamp.Operations(o, a.annotations, result.Managed)
+	ops := a.gather.opts.Reader.Operations(o, result.Managed)
 	if len(ops) == 0 {
 		return a.closing.inOrder(s)
 	}
@@ -50,7 +50,7 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	}
 	pausing := a.pausingDirectly(s, o, result)
 	ops, s.pausedFor = append(ops, pausing.operations...), pausing.period
-	body, err := json.Marshal(append(stamp.Guard(o, a.annotations), ops...))
+	body, err := json.Marshal(append(a.gather.opts.Reader.Guard(o), ops...))
 	if err != nil {
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
 // absent is the content of an object that does not exist.
@@ -29,6 +30,8 @@ const lacking = 1000
 type revision struct {
 	image         int
 	hash, restart string
+	// fields are what a strategy of Reloader has on the template.
+	fields string
 	// stuck says that its pods do not become ready, so that those of the revision before it stay.
 	stuck bool
 	// alive says that it has pods, started with the contents that were there then.
@@ -69,6 +72,8 @@ type cell struct {
 	now        int64
 	// other says that a second mutating webhook touches every write, so that ours is called again.
 	other bool
+	// strategy is what a reload writes besides the hash.
+	strategy annotation.ReloadStrategy
 	// away says that no webhook answers, and direct that none ever does.
 	away, direct bool
 
@@ -167,10 +172,23 @@ func (c *cell) view(w write) View {
 			intent.ConfigMaps = append(intent.ConfigMaps, ref.Name)
 		}
 	}
-	return View{
+	view := View{
 		Excluded: w.ignored, Ignored: w.ignored, Intent: intent, Required: required, Managed: w.managed,
 		Generation: c.generation, WorkloadBudget: 1 << 17, TemplateBudget: 1 << 17,
 	}
+	if c.strategy != "" {
+		view.strategy, view.fields, view.template = c.strategy, w.managed.fields(), templateWith(w.managed.fields())
+	}
+	return view
+}
+
+// templateWith returns a pod template with the fields of a strategy.
+func templateWith(fields strategy.Fields) map[string]any {
+	env := []any{map[string]any{"name": "X", "value": "x"}}
+	for _, v := range fields.Variables {
+		env = append(env, map[string]any{"name": v.Name, "value": v.Value})
+	}
+	return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "env": env}}}}
 }
 
 // pass is one call of the webhook.
@@ -236,10 +254,12 @@ func (c *cell) commit(w write) {
 // rollOut is the controller of the workload and the kubelet: the template finds its revision, or becomes a new one.
 func (c *cell) rollOut() {
 	hash, restart := c.managed[Hash], c.managed[Restart]
-	same := func(r revision) bool { return r.image == c.image && r.hash == hash && r.restart == restart }
+	same := func(r revision) bool {
+		return r.image == c.image && r.hash == hash && r.restart == restart && r.fields == c.managed[Fields]
+	}
 	c.revisions = slices.Clone(c.revisions)
 	if c.current = slices.IndexFunc(c.revisions, same); c.current < 0 {
-		c.revisions = append(c.revisions, revision{image: c.image, hash: hash, restart: restart, stuck: stuck(c.image), over: c.listed})
+		c.revisions = append(c.revisions, revision{image: c.image, hash: hash, restart: restart, fields: c.managed[Fields], stuck: stuck(c.image), over: c.listed})
 		c.current = len(c.revisions) - 1
 	}
 	r := &c.revisions[c.current]

@@ -4,11 +4,11 @@ package stamp
 func created(req Request) bool { return req.Create }
 
 // stampNew stamps a new workload. Managed annotations that came along from elsewhere (get -o yaml | create, a restore)
-// count for nothing.
+// count for nothing. What a strategy of Reloader has written stays: it restarts nothing here.
 func stampNew(d *draft) bool {
-	d.Managed = Managed{}
+	d.Managed = d.New.Managed.only(Fields)
 	if d.unread == nil {
-		d.stamp(Managed{}, nil)
+		d.stamp(d.Managed.only(Fields), nil)
 		d.Warnings = append(d.Warnings, missing(d.Request, d.live)...)
 	}
 	return true

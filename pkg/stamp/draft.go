@@ -22,6 +22,8 @@ type draft struct {
 	unread error
 	// overBudget says that a Record was left out.
 	overBudget bool
+	// others are the fields that Stakater's Reloader has written in this write.
+	others map[string]bool
 	Result
 }
 
@@ -90,6 +92,7 @@ func (d *draft) stamp(borne Managed, changes []policy.Change) {
 	default:
 		d.Managed.put(borne, Restart)
 	}
+	d.Managed.setFields(d.fieldsOf(borne, changes))
 	d.Changes = changes
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
@@ -98,7 +101,7 @@ func (d *draft) stamp(borne Managed, changes []policy.Change) {
 func (d *draft) reload(borne Managed, changes []policy.Change, cause string) {
 	d.stamp(borne, changes)
 	if d.Stamped || d.TemplateChanged {
-		d.Managed[LastReload] = d.explain(cause)
+		d.Managed[LastReload] = d.explain(borne, cause)
 	}
 }
 

@@ -25,15 +25,15 @@ func readsOfExcluded(req Request) []reference.Ref {
 // that it bears stays, so that a rollback finds its pods.
 func leaveAlone(d *draft) bool {
 	if d.Create {
-		d.Managed = Managed{}
+		d.Managed = d.New.Managed.only(Fields)
 		if d.New.Controlled {
 			// A Job of a CronJob, say: its template is its controller's.
-			d.Managed = d.New.Managed.only(Hash, Restart)
+			d.Managed = d.New.Managed.only(stampKeys()...)
 		}
 		return true
 	}
 	if d.TemplateChanged {
-		d.Managed.put(d.New.Managed, Hash, Restart)
+		d.Managed.put(d.New.Managed, stampKeys()...)
 	}
 	d.recordExcluded()
 	if _, asked := d.New.Managed[Dummy]; asked && !d.New.Managed.same(d.Old.Managed, Dummy) {

@@ -13,7 +13,7 @@ import (
 
 // explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
 // is in it, so that its author can recognise the reload in the answer.
-func (d *draft) explain(cause string) string {
+func (d *draft) explain(borne Managed, cause string) string {
 	last := record.LastReload{
 		Time: d.live.Now.UTC().Truncate(time.Millisecond), Hash: d.Managed[Hash], Cause: cause, Generation: d.Old.Generation,
 	}
@@ -30,6 +30,7 @@ func (d *draft) explain(cause string) string {
 	if earlier, err := record.ParseLastReload(d.Old.Managed[LastReload]); err == nil {
 		last = last.After(earlier)
 	}
+	last.Templates = d.templates(borne)
 	return last.String()
 }
 

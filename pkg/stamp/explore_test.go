@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
 // act is one thing that can happen. It is false where it cannot happen now.
@@ -29,6 +31,7 @@ func acts() []act {
 		{"put with the marks of the first revision", func(c *cell) bool {
 			w := c.same()
 			w.managed = Managed{Hash: c.revisions[0].hash, Record: c.revisions[0].copied[Record]}
+			w.managed.setFields(strategy.Parse(c.revisions[0].fields))
 			return c.edit(w)
 		}},
 		{"ignored on or off", func(c *cell) bool {
@@ -107,7 +110,7 @@ func (c *cell) edit(w write) bool {
 	if !stored {
 		c.fail("the write is rejected")
 	}
-	if now := c.revisions[c.current]; !c.unjudged() && !due && !before.excused() && (now.hash != before.hash || now.restart != before.restart) {
+	if now := c.revisions[c.current]; !c.unjudged() && !due && !before.excused() && now.differs(before) {
 		c.fail("P2: pods restart without cause")
 	}
 	return true
@@ -129,7 +132,7 @@ func actRelease(image int, forgets bool) func(*cell) bool {
 		before := c.revisions[c.current]
 		due, held := c.due(before)
 		c.store(w)
-		if now := c.revisions[c.current]; !c.unjudged() && !due && !held && !before.excused() && !c.ignored && c.listed != [2]bool{} && now.hash != before.hash {
+		if now := c.revisions[c.current]; !c.unjudged() && !due && !held && !before.excused() && !c.ignored && c.listed != [2]bool{} && (now.hash != before.hash || now.fields != before.fields) {
 			c.fail("P2: a release that changes no configuration changes the hash")
 		}
 		c.excuseMissing()
@@ -153,8 +156,8 @@ func actUndo(to int) func(*cell) bool {
 		if c.deployment {
 			w.managed, w.listed = maps.Clone(r.copied), r.listed
 		}
-		w.managed.put(Managed{Hash: r.hash, Restart: r.restart}, Hash, Restart)
-		for _, key := range []Key{Hash, Restart} {
+		w.managed.put(Managed{Hash: r.hash, Restart: r.restart, Fields: r.fields}, stampKeys()...)
+		for _, key := range stampKeys() {
 			if w.managed[key] == "" {
 				delete(w.managed, key)
 			}
@@ -236,7 +239,7 @@ func (c *cell) step(a act) bool {
 		return true
 	}
 	now := c.revisions[c.current]
-	if !due && !before.excused() && (now.hash != before.hash || now.restart != before.restart) {
+	if !due && !before.excused() && now.differs(before) {
 		c.fail("P2: the loop restarts pods without cause")
 	}
 	if left, _ := c.due(now); left && !c.ignored && !now.excused() {
@@ -251,9 +254,25 @@ func (c *cell) key() string {
 	var b strings.Builder
 	fmt.Fprint(&b, c.contents, c.touched, c.ring, c.image, c.listed, c.ignored, c.other, c.away, c.current, c.managed[Record], c.managed[Dummy])
 	for _, r := range c.revisions {
-		fmt.Fprint(&b, "|", r.image, r.hash, r.restart != "", r.alive, r.started, r.copied[Record], r.listed, r.over, r.beyond, r.doubtful)
+		fmt.Fprint(&b, "|", r.image, r.hash, r.restart != "", timeless(r.fields), r.alive, r.started, r.copied[Record], r.listed, r.over, r.beyond, r.doubtful)
 	}
 	return b.String()
+}
+
+// timeless returns fields without the time in them.
+func timeless(text string) strategy.Fields {
+	fields := strategy.Parse(text)
+	if fields.From != "" {
+		source := strategy.ParseSource(fields.From)
+		source.ObservedAt = 0
+		fields.From = source.String()
+	}
+	return fields
+}
+
+// differs reports whether the template of another revision leads to other pods, the images put aside.
+func (r revision) differs(other revision) bool {
+	return r.hash != other.hash || r.restart != other.restart || r.fields != other.fields
 }
 
 func (c *cell) clone() *cell {
@@ -293,6 +312,12 @@ func explore(t *testing.T, start *cell, acts []act, depth int) {
 	t.Logf("%d states", len(seen))
 }
 
+// under returns the same workload under a strategy.
+func (c *cell) under(s annotation.ReloadStrategy) *cell {
+	c.strategy = s
+	return c
+}
+
 // startedCell returns a workload with the contents 1 and 1, stamped at its creation or found by an installation.
 func startedCell(deployment, stamped, required bool) *cell {
 	c := &cell{
@@ -318,6 +343,11 @@ func TestPromisesHoldInEverySequence(t *testing.T) {
 		"installed StatefulSet": startedCell(false, false, false),
 		"required, Deployment":  startedCell(true, true, true),
 		"required, StatefulSet": startedCell(false, true, true),
+
+		"Deployment, env-vars":     startedCell(true, true, false).under(annotation.EnvVars),
+		"Deployment, annotations":  startedCell(true, true, false).under(annotation.Annotations),
+		"StatefulSet, env-vars":    startedCell(false, true, false).under(annotation.EnvVars),
+		"StatefulSet, annotations": startedCell(false, true, false).under(annotation.Annotations),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

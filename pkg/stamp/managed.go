@@ -26,7 +26,13 @@ const (
 	Record     Key = "config-record"
 	Dummy      Key = "config-hash of the workload"
 	LastReload Key = "last-reload"
+	// Fields are no single annotation: they are the text of strategy.Fields, for what a strategy of Reloader has written
+	// on the pod template. They go with the Hash.
+	Fields Key = "fields of the reload strategy"
 )
+
+// stampKeys are the keys of the pod template.
+func stampKeys() []Key { return []Key{Hash, Restart, Fields} }
 
 // managedKeys lists all keys in the order in which a patch treats them, with the object that has each.
 var managedKeys = []struct {
@@ -85,8 +91,8 @@ func (m Managed) same(other Managed, keys ...Key) bool {
 	return true
 }
 
-// sameStamp reports whether both have the same managed annotations on the template.
-func (m Managed) sameStamp(other Managed) bool { return m.same(other, Hash, Restart) }
+// sameStamp reports whether both have the same on the template.
+func (m Managed) sameStamp(other Managed) bool { return m.same(other, stampKeys()...) }
 
 // Known returns the configuration that the pods of a workload with these managed annotations are known to have.
 func (m Managed) Known() policy.Known { return policy.KnownOf(m[Hash], m[Record]) }

@@ -7,7 +7,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -15,18 +15,16 @@ import (
 // what differs, parents created where they are missing, nothing else touched. Nil if there is nothing to do. An
 // annotation is left as it is where the object cannot hold it: no pod template, or something that is no object where
 // annotations belong.
-func Operations(o workload.Object, keys annotation.Keys, want Managed) []jsonpatch.Operation {
-	have := managedBy(o, keys)
+func (r Reader) Operations(o workload.Object, want Managed) []jsonpatch.Operation {
 	var ops []jsonpatch.Operation
 	made := map[string]bool{}
-	for _, s := range managedKeys {
-		value, wanted := want[s.key]
-		if have.same(want, s.key) || s.template && !o.HasTemplate() {
+	for _, s := range r.values(o, want) {
+		if s.have == s.want || s.template && !o.HasTemplate() {
 			continue
 		}
 		parent := annotationsPath(o.Kind, s.template)
-		path := pointer(append(slices.Clone(parent), s.annotation(keys))...)
-		if !wanted {
+		path := pointer(append(slices.Clone(parent), s.annotation)...)
+		if s.want == (value{}) {
 			ops = append(ops, jsonpatch.NewOperation("remove", path, nil))
 			continue
 		}
@@ -40,19 +38,53 @@ func Operations(o workload.Object, keys annotation.Keys, want Managed) []jsonpat
 				ops = append(ops, jsonpatch.NewOperation("add", here, map[string]any{}))
 			}
 		}
-		ops = append(ops, jsonpatch.NewOperation("add", path, value))
+		ops = append(ops, jsonpatch.NewOperation("add", path, s.want.text))
+	}
+	if r.writesFields() {
+		ops = append(ops, want.fields().Operations(o.Template(), pointer(o.Kind.Template...))...)
 	}
 	return ops
+}
+
+// value is that of an annotation, if there is one.
+type value struct {
+	text  string
+	there bool
+}
+
+// annotationValue is one annotation as it is and as it is wanted.
+type annotationValue struct {
+	annotation string
+	template   bool
+	have, want value
+}
+
+// values returns all annotations of ours, and that of a strategy where one is chosen.
+func (r Reader) values(o workload.Object, want Managed) []annotationValue {
+	have := managedBy(o, r.Keys)
+	of := func(m Managed, key Key) value {
+		text, there := m[key]
+		return value{text, there}
+	}
+	all := make([]annotationValue, 0, len(managedKeys)+1)
+	for _, s := range managedKeys {
+		all = append(all, annotationValue{s.annotation(r.Keys), s.template, of(have, s.key), of(want, s.key)})
+	}
+	if r.writesFields() {
+		before, after := strategy.Read(o.Template()).From, want.fields().From
+		all = append(all, annotationValue{strategy.Annotation, true, value{before, before != ""}, value{after, after != ""}})
+	}
+	return all
 }
 
 // Guard returns the test operations that pin the managed annotations of a raw workload, those included that are not
 // there, and its identity and generation, so that a patch computed from them fails if another writer was there first.
 // The API server answers a failed test with 422 Invalid.
-func Guard(o workload.Object, keys annotation.Keys) []jsonpatch.Operation {
-	have := managedBy(o, keys)
+func (r Reader) Guard(o workload.Object) []jsonpatch.Operation {
+	have := managedBy(o, r.Keys)
 	var ops []jsonpatch.Operation
 	for _, s := range managedKeys {
-		path := append(annotationsPath(o.Kind, s.template), s.annotation(keys))
+		path := append(annotationsPath(o.Kind, s.template), s.annotation(r.Keys))
 		if value, ok := have[s.key]; ok {
 			ops = append(ops, jsonpatch.NewOperation("test", pointer(path...), value))
 			continue

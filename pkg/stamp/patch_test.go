@@ -67,7 +67,7 @@ func TestOperations(t *testing.T) {
 			t.Parallel()
 			raw := decode(t, []byte(c.raw))
 			o := workload.Object{Kind: deployment(), Raw: raw}
-			ops := Operations(o, keys, c.want)
+			ops := Reader{Keys: keys}.Operations(o, c.want)
 			assert.Equal(t, c.ops, ops)
 			patch(t, raw, ops)
 		})
@@ -79,7 +79,7 @@ func TestOperationsOfOtherPaths(t *testing.T) {
 	kind, err := workload.ParseKind("example.com/v1/App=spec.some-pod.template")
 	require.NoError(t, err)
 	raw := decode(t, []byte(`{"metadata":{},"spec":{"some-pod":{"template":{"unknown":1}}}}`))
-	patched := patch(t, raw, Operations(workload.Object{Kind: kind, Raw: raw}, testKeys(t), Managed{Restart: "r"}))
+	patched := patch(t, raw, Reader{Keys: testKeys(t)}.Operations(workload.Object{Kind: kind, Raw: raw}, Managed{Restart: "r"}))
 	assert.Equal(t, Managed{Restart: "r"}, managedBy(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
 }
 
@@ -107,7 +107,7 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ops := Guard(workload.Object{Kind: deployment(), Raw: decode(t, []byte(base))}, keys)
+			ops := Reader{Keys: keys}.Guard(workload.Object{Kind: deployment(), Raw: decode(t, []byte(base))})
 			_, err := tryPatch(decode(t, []byte(c.now)), ops)
 			assert.Equal(t, c.passes, err == nil, "%v", err)
 		})
@@ -149,10 +149,10 @@ func FuzzOperations(f *testing.F) {
 // stays asserts that a patch touches our annotations only.
 func stays(t *testing.T, w *world, o workload.Object, want Managed) {
 	t.Helper()
-	patched := patch(t, o.Raw, Operations(o, w.keys, want))
+	patched := patch(t, o.Raw, w.reader.Operations(o, want))
 	before, after := bare(w, o.Raw), bare(w, patched)
 	assert.Equal(t, before, after)
-	_, err := tryPatch(o.Raw, Guard(o, w.keys))
+	_, err := tryPatch(o.Raw, w.reader.Guard(o))
 	require.NoError(t, err)
 }
 

@@ -53,13 +53,13 @@ func stampLists(d *draft) bool {
 // belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them.
 func (r Request) borne() Managed {
 	if _, hashed := r.New.Managed[Hash]; hashed {
-		return r.New.Managed.only(Hash, Restart)
+		return r.New.Managed.only(stampKeys()...)
 	}
 	rec, err := record.Parse(r.New.Managed[Record])
 	if err == nil && rec.BelongsTo("") && !r.New.Managed.same(r.Old.Managed, Record) {
-		return Managed{}
+		return r.New.Managed.only(Fields)
 	}
-	return r.Old.Managed.only(Hash, Restart)
+	return r.Old.Managed.only(stampKeys()...)
 }
 
 // knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
@@ -70,7 +70,7 @@ func (r Request) knownOf(borne Managed) policy.Known {
 
 // keep lets the managed annotations that a template bears stand, with the Record that belongs to them.
 func (d *draft) keep(borne Managed) {
-	d.Managed.put(borne, Hash, Restart)
+	d.Managed.put(borne, stampKeys()...)
 	if rec, err := record.Parse(d.Managed[Record]); err != nil || !rec.BelongsTo(borne[Hash]) {
 		delete(d.Managed, Record)
 	}

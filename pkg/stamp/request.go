@@ -7,6 +7,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -35,6 +36,12 @@ type View struct {
 	TemplateBudget, WorkloadBudget int
 	// keySizes are the lengths of our keys.
 	keySizes map[Key]int
+	// strategy is what a reload writes besides the hash, and template the raw pod template that it writes on; empty and
+	// nil if it writes nothing.
+	strategy annotation.ReloadStrategy
+	template map[string]any
+	// fields are what the template has of it.
+	fields strategy.Fields
 }
 
 // maxAnnotations is the API server's limit for all keys and values of one object's annotations
@@ -52,6 +59,9 @@ type Reader struct {
 	// Objects returns what is known of the config objects of a namespace, or why nothing is known yet. nil leaves
 	// Intents unresolved.
 	Objects func(namespace string) (annotation.Objects, error)
+	// Strategy is what a reload writes on a pod template besides the hash; empty is annotation.ConfigHash. What another
+	// strategy than that writes is read of whole objects only, not of Summaries.
+	Strategy annotation.ReloadStrategy
 }
 
 // Read returns what the rules see of a workload and what its user got wrong.
@@ -129,6 +139,7 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Manag
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
 	}
+	r.readFields(o, &view)
 	view.WorkloadBudget, view.TemplateBudget = r.budgets(o, view.Managed)
 	view.keySizes = make(map[Key]int, len(managedKeys))
 	for _, s := range managedKeys {
@@ -186,12 +197,13 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 		req.New, problems = r.judge(current.Kind, current, references, err)
 		return req, problems
 	}
-	req.TemplateChanged = !old.SameTemplate(current, r.Keys.ConfigHash, r.Keys.ConfigRestart)
+	req.TemplateChanged = !r.sameTemplate(*old, current)
 	before, unreadable := references, err
 	if req.TemplateChanged {
 		before, unreadable = old.References()
 	}
 	req.Old, _ = r.judge(old.Kind, *old, before, unreadable)
+	req.Old.Managed.setFields(req.Old.Managed.fields().On(current.Template()))
 	req.New, problems = r.judge(current.Kind, current, references, err, req.Old.Managed)
 	return req, problems
 }

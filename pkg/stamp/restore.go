@@ -16,10 +16,11 @@ func annotationsMissing(req Request) bool {
 
 // annotationsEdited (rule 6) fits a write that changes managed annotations.
 func annotationsEdited(req Request) bool {
-	return !req.New.Managed.same(req.Old.Managed, Hash, Restart, Record, LastReload)
+	return !req.New.Managed.same(req.Old.Managed, Hash, Restart, Record, LastReload, Fields)
 }
 
-// edited returns the managed annotations that the write has and that are not the old ones.
+// edited returns the managed annotations that the write has and that are not the old ones, and likewise what a strategy
+// of Reloader writes.
 func (r Request) edited() []string {
 	var edited []string
 	for _, s := range managedKeys {
@@ -28,7 +29,7 @@ func (r Request) edited() []string {
 			edited = append(edited, string(s.key))
 		}
 	}
-	return edited
+	return append(edited, r.New.Managed.fields().Edited(r.Old.Managed.fields())...)
 }
 
 // readsOfAdoption reads where something is left to adopt.
@@ -54,6 +55,9 @@ func keepOrRestore(d *draft) bool {
 	}
 	verdict := d.assess(d.Old.Managed.Known()).Verdict
 	switch {
+	case verdict.Action == policy.Reload && d.reloadedByReloader(verdict.Changes):
+		d.reload(d.New.Managed.only(stampKeys()...), verdict.Changes, record.CauseConfigChange)
+		return true
 	case !d.New.Managed.sameStamp(d.Old.Managed):
 		if verdict.Action == policy.Reload && d.proves(d.New.Managed[Hash]) {
 			d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)

@@ -68,6 +68,9 @@ func (d *draft) warnStale() {
 // must have the budget that it would have without us.
 func (d *draft) fit() {
 	if d.bytesLeft(true) < 0 {
+		d.withoutSource()
+	}
+	if d.bytesLeft(true) < 0 {
 		d.withoutStamp()
 	}
 	if left := d.bytesLeft(false); left < 0 {
@@ -98,7 +101,7 @@ func (d *draft) shorten(size int) {
 func (d *draft) bytesLeft(template bool) int {
 	left := d.New.WorkloadBudget
 	if template {
-		left = d.New.TemplateBudget
+		left = d.New.TemplateBudget - d.Managed.sourceSize() + d.New.Managed.sourceSize()
 	}
 	for _, s := range managedKeys {
 		if s.template != template {
@@ -117,6 +120,7 @@ func (d *draft) bytesLeft(template bool) int {
 func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Managed = d.Managed.Without(Hash, Restart, Record)
+		d.Managed.put(d.New.Managed, Fields)
 		if rec, err := policy.Fresh(d.input(policy.Known{}), "", true); err == nil && d.unread == nil {
 			d.putRecord(d.Managed, rec)
 		}

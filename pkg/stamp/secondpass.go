@@ -48,10 +48,11 @@ func decideAgain(d *draft) bool {
 	return true
 }
 
-// keepExplanation lets the last reload that the write brings stand, where it explains the very stamp that was decided.
+// keepExplanation keeps the last reload that the write brings, where it explains the very stamp that was decided, and
+// what the strategy wrote with it: a time in it is no reason to write again.
 func (d *draft) keepExplanation() {
-	if _, ok := d.explained(); ok && d.Managed.sameStamp(d.New.Managed) {
-		d.Managed.put(d.New.Managed, LastReload)
+	if _, ok := d.explained(); ok && d.Managed.same(d.New.Managed, Hash, Restart) {
+		d.Managed.put(d.New.Managed, LastReload, Fields)
 	}
 }
 

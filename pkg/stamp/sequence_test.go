@@ -204,7 +204,7 @@ func TestSequence13FrozenLeader(t *testing.T) {
 	w := started(t)
 	w.away = true
 	frozen := w.object()
-	late := append(Guard(frozen, w.keys), Operations(frozen, w.keys, w.managed().Without(LastReload))...)
+	late := append(w.reader.Guard(frozen), w.reader.Operations(frozen, w.managed().Without(LastReload))...)
 	w.set(cm("a"), "B")
 	w.at(t, 1, "another one reloads")
 	_, err := tryPatch(w.stored, late)

@@ -65,7 +65,7 @@ func TestReadOfWrongTypes(t *testing.T) {
 			plan := Choose(req)
 			result := plan.Apply(req, w.live(plan.Reads))
 			assert.Nil(t, result.Reject)
-			patched := patch(t, raw, Operations(o, w.keys, result.Managed))
+			patched := patch(t, raw, w.reader.Operations(o, result.Managed))
 			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of others is replaced")
 			_, problems = w.reader.Read(workload.Object{Kind: w.kind, Raw: w.manifest(nil)})
 			assert.Empty(t, problems)

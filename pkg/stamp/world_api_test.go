@@ -96,9 +96,9 @@ func (w *world) admit(raw map[string]any) (map[string]any, *Rejection) {
 	if w.result.Reject != nil {
 		return nil, w.result.Reject
 	}
-	ops := Operations(current, w.keys, w.result.Managed)
+	ops := w.reader.Operations(current, w.result.Managed)
 	patched := patch(w.t, raw, ops)
 	require.Equal(w.t, w.stripped(before), w.stripped(patched), "only our annotations may be touched")
-	require.Equal(w.t, w.result.Managed, managedBy(workload.Object{Kind: w.kind, Raw: patched}, w.keys), "the patch must bring the marks")
+	require.Equal(w.t, w.result.Managed, w.managedOf(patched), "the patch must bring what was decided")
 	return patched, nil
 }

@@ -61,7 +61,7 @@ func (w *world) poke() {
 	after.Managed[Dummy] = dummy
 	req := Request{Old: before, New: after}
 	result := Choose(req).Apply(req, w.live(after.Intent.Refs()))
-	ops := append(Guard(w.object(), w.keys), Operations(w.object(), w.keys, result.Managed)...)
+	ops := append(w.reader.Guard(w.object()), w.reader.Operations(w.object(), result.Managed)...)
 	w.commit(patch(w.t, w.stored, ops))
 }
 

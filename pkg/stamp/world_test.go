@@ -72,7 +72,7 @@ func newWorld(t testing.TB) *world {
 		t: t, kind: deployment(), keys: testKeys(t), secrets: map[string][]byte{},
 		configs: map[reference.Ref]configuration{}, rv: 100, foreign: map[digest.KeyID]bool{},
 	}
-	w.reader = Reader{Keys: w.keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: w.keys}, auto{}}}
+	w.reader = Reader{Keys: w.keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: w.keys}, auto{}}, Strategy: strategyOf(t.Name())}
 	w.rotate("1")
 	return w
 }
@@ -115,7 +115,11 @@ func (w *world) state(ref reference.Ref) digest.State {
 	if ref.Kind == reference.Secret {
 		content = digest.OfSecret(&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"k": []byte(c.data)}})
 	}
-	return digest.StateOf(content, c.uid, c.rv, w.ring)
+	state := digest.StateOf(content, c.uid, c.rv, w.ring)
+	if ref.Kind == reference.ConfigMap {
+		state.SHA1 = content.SHA1()
+	}
+	return state
 }
 
 func (w *world) states(refs []reference.Ref) map[reference.Ref]digest.State {
@@ -127,7 +131,7 @@ func (w *world) states(refs []reference.Ref) map[reference.Ref]digest.State {
 }
 
 func (w *world) object() workload.Object { return workload.Object{Kind: w.kind, Raw: w.stored} }
-func (w *world) managed() Managed        { return managedBy(w.object(), w.keys) }
+func (w *world) managed() Managed        { return w.managedOf(w.stored) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
 func (w *world) live(refs []reference.Ref) Live {
 	live := Live{

@@ -3,6 +3,7 @@ package stamp
 import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
 // autoKey is the annotation of the test's other dialect: "true" tracks what the pod spec names, for modifications only.
@@ -73,6 +74,14 @@ func (w *world) stripped(raw map[string]any) map[string]any {
 		if len(annotations) == 0 {
 			delete(parent, "annotations")
 		}
+	}
+	if w.reader.writesFields() {
+		template := raw["spec"].(map[string]any)["template"].(map[string]any)
+		annotate(raw, strategy.Annotation, "", "spec", "template")
+		if metadata := template["metadata"].(map[string]any); len(metadata["annotations"].(map[string]any)) == 0 {
+			delete(metadata, "annotations")
+		}
+		raw["spec"].(map[string]any)["template"] = strategy.Without(template)
 	}
 	return raw
 }

@@ -71,6 +71,12 @@ func (o Object) HasTemplate() bool {
 	return ok
 }
 
+// Template returns the raw pod template, nil if there is none. Do not change it.
+func (o Object) Template() map[string]any {
+	template, _ := o.template()
+	return template
+}
+
 func (o Object) template() (map[string]any, bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(o.Raw, o.Kind.Template...)
 	m, ok := v.(map[string]any)

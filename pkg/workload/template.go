@@ -9,12 +9,17 @@ import (
 // SameTemplate reports whether two versions of a workload have the same pod template, the given annotations of the
 // template put aside. Absent, null and empty annotations are the same.
 func (o Object) SameTemplate(other Object, aside ...string) bool {
+	return o.SameTemplateBut(other, func(template map[string]any) map[string]any { return template }, aside...)
+}
+
+// SameTemplateBut is SameTemplate for what strip leaves of the templates. It must not change them.
+func (o Object) SameTemplateBut(other Object, strip func(map[string]any) map[string]any, aside ...string) bool {
 	a, okA := o.template()
 	b, okB := other.template()
 	if !okA || !okB {
 		return okA == okB
 	}
-	return equal(without(a, aside), without(b, aside))
+	return equal(without(strip(a), aside), without(strip(b), aside))
 }
 
 // equal compares two values as JSON decoders make them. It is reflect.DeepEqual without its allocations: most requests

@@ -1,0 +1,200 @@
+package stamp
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func (m Managed) fields() strategy.Fields { return strategy.Parse(m[Fields]) }
+
+func (m Managed) setFields(f strategy.Fields) {
+	if text := f.Text(); text != "" {
+		m[Fields] = text
+	} else {
+		delete(m, Fields)
+	}
+}
+
+// writesFields reports whether a reload writes more than the hash.
+func (r Reader) writesFields() bool {
+	return cmp.Or(r.Strategy, annotation.ConfigHash) != annotation.ConfigHash
+}
+
+// readFields reads what Reloader's strategies have written on the template, where one of them is chosen.
+func (r Reader) readFields(o source, v *View) {
+	object, whole := o.(workload.Object)
+	if !whole || !r.writesFields() {
+		return
+	}
+	v.strategy, v.template = r.Strategy, object.Template()
+	v.fields = strategy.Read(v.template)
+	v.Managed.setFields(v.fields)
+}
+
+// sameTemplate compares the templates of two versions, with all that goes with the hash put aside.
+func (r Reader) sameTemplate(old, current workload.Object) bool {
+	if !r.writesFields() {
+		return old.SameTemplate(current, r.Keys.ConfigHash, r.Keys.ConfigRestart)
+	}
+	return old.SameTemplateBut(current, strategy.Without, r.Keys.ConfigHash, r.Keys.ConfigRestart, strategy.Annotation)
+}
+
+// fieldsOf returns what the strategy has on a template that bore the given managed annotations, once it has the live
+// state: what a template with that hash had before, so that a rollback finds its pods, else what a reload writes now.
+func (d *draft) fieldsOf(borne Managed, changes []policy.Change) strategy.Fields {
+	fields := borne.fields()
+	if d.New.template == nil {
+		return fields
+	}
+	if hash := d.fresh[Hash]; hash != borne[Hash] {
+		if earlier, known := d.earlierFields(hash); known {
+			return earlier.On(d.New.template)
+		}
+	}
+	return d.write(fields, d.changedRefs(changes))
+}
+
+// earlierFields returns what a template with a hash had, as far as that is known.
+func (d *draft) earlierFields(hash string) (strategy.Fields, bool) {
+	last, _ := record.ParseLastReload(d.Old.Managed[LastReload]) // without it nothing is known
+	for _, t := range append(replacedTemplate(d.Old.Managed, d.Old.fields), last.Templates...) {
+		if t.Hash == hash {
+			return strategy.Parse(t.Fields), true
+		}
+	}
+	return strategy.Fields{}, false
+}
+
+// templates returns what the templates had that a reload replaces, the newest first: the write's own, the stored one, and
+// those before.
+func (d *draft) templates(borne Managed) []record.Template {
+	if d.New.template == nil {
+		return nil
+	}
+	last, _ := record.ParseLastReload(d.Old.Managed[LastReload])
+	all := replacedTemplate(d.Old.Managed, d.Old.fields)
+	if borne[Hash] != d.Old.Managed[Hash] {
+		all = append(replacedTemplate(borne, borne.fields()), all...)
+	}
+	var kept []record.Template
+	for _, t := range append(all, last.Templates...) {
+		same := func(other record.Template) bool { return other.Hash == t.Hash }
+		if t.Hash != d.Managed[Hash] && !slices.ContainsFunc(kept, same) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// replacedTemplate returns what a template has. A template with config-restart is left out: only the hash comes back.
+func replacedTemplate(managed Managed, fields strategy.Fields) []record.Template {
+	_, restarted := managed[Restart]
+	if managed[Hash] == "" || restarted {
+		return nil
+	}
+	return []record.Template{{Hash: managed[Hash], Fields: fields.Text()}}
+}
+
+// changedRefs returns what a reload is about: all that is tracked, where only the hash was known.
+func (d *draft) changedRefs(changes []policy.Change) []reference.Ref {
+	var refs []reference.Ref
+	for _, c := range changes {
+		if c.Ref == policy.Any {
+			return d.refs
+		}
+		refs = append(refs, c.Ref)
+	}
+	return refs
+}
+
+// write returns the fields after a reload about some Refs. A value that is that of the live state stays as it is.
+func (d *draft) write(fields strategy.Fields, refs []reference.Ref) strategy.Fields {
+	users := strategy.UsersOf(d.New.template)
+	for _, ref := range refs {
+		state, name := d.live.States[ref], strategy.VariableName(ref)
+		present, exists := fields.Value(name)
+		values := d.values(ref)
+		switch {
+		case d.New.strategy != annotation.EnvVars || len(values) == 0:
+		case d.others[name]:
+		case state.Absent:
+			fields = fields.WithoutVariable(ref)
+		case !exists || !slices.Contains(values, present):
+			fields = fields.WithVariable(d.New.template, users.Of(ref), ref, values[0])
+		}
+	}
+	if d.New.strategy != annotation.Annotations || len(refs) == 0 || d.others[strategy.Annotation] {
+		return fields
+	}
+	// Like Reloader, it names one object: the last one.
+	ref := refs[len(refs)-1]
+	values := d.values(ref)
+	if len(values) == 0 {
+		return fields
+	}
+	source := strategy.NewSource(ref, d.live.Namespace, values[0], users.Of(ref))
+	source.ObservedAt = d.live.Now.Unix()
+	return fields.WithSource(source)
+}
+
+// values returns what can stand for the live content of a Ref, the one to write first.
+func (d *draft) values(ref reference.Ref) []string {
+	var values []string
+	for _, key := range slices.Backward(d.live.Ring.Keys()) {
+		if value, read := strategy.Value(d.live.States[ref], key.ID); read {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// reloadedByReloader reports whether the write is a reload by Stakater's Reloader for some Changes: it has set variables
+// of theirs, or the annotation, and nothing else. Its values are then kept. It may be installed beside this program: who
+// reloads first spares the other the reload.
+func (d *draft) reloadedByReloader(changes []policy.Change) bool {
+	before, after := d.Old.Managed.fields(), d.New.Managed.fields()
+	edited := after.Edited(before)
+	if len(edited) == 0 || !d.New.Managed.same(d.Old.Managed, Hash, Restart, Record, LastReload) {
+		return false
+	}
+	of := map[string]bool{}
+	for _, ref := range d.changedRefs(changes) {
+		of[strategy.VariableName(ref)] = true
+		of[strategy.Annotation] = of[strategy.Annotation] || strategy.ParseSource(after.From).Is(ref)
+	}
+	d.others = map[string]bool{}
+	for _, name := range edited {
+		if !of[name] {
+			return false
+		}
+		d.others[name] = true
+	}
+	return !slices.ContainsFunc(before.Variables, func(v strategy.Variable) bool {
+		_, there := after.Value(v.Name)
+		return !there
+	})
+}
+
+// withoutSource takes the annotation of a strategy back, where it exceeds the budget of the template.
+func (d *draft) withoutSource() {
+	fields := d.Managed.fields()
+	if present := d.New.Managed.fields().From; len(fields.From) > len(present) {
+		fields.From = present
+		d.Managed.setFields(fields)
+	}
+}
+
+// sourceSize returns how many bytes of annotations the fields take.
+func (m Managed) sourceSize() int {
+	if from := m.fields().From; from != "" {
+		return len(strategy.Annotation) + len(from)
+	}
+	return 0
+}
