@@ -1,0 +1,276 @@
+package edge_test
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// The strategies of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
+func TestStrategies(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []string{"env-vars", "annotations"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			in := underStrategy(t, strategy, false)
+			t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
+			t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
+			t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
+			t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in)) })
+			t.Run("AutoToSearch", func(t *testing.T) { t.Parallel(); moveFromAutoToSearch(fixture.New(t, in)) })
+		})
+	}
+	t.Run("Direct", func(t *testing.T) {
+		t.Parallel()
+		reloadOnceUnderStrategy(fixture.New(t, underStrategy(t, "env-vars", true)), "env-vars")
+	})
+}
+
+func underStrategy(t *testing.T, strategy string, direct bool) *installation.Installation {
+	t.Helper()
+	return installation.New(t, controlplane.New(t, podless()), installation.Options{
+		Replicas: 1, Args: []string{"--refractory=0s", "--settle=200ms", "--reload-strategy=" + strategy}, WithoutWebhook: direct,
+	})
+}
+
+const stakater = "reloader.stakater.com/"
+
+// marked returns a manifest with a sidecar before the container that reads configmap/app and secret/db, both for
+// Reloader's annotations.
+func marked(s *fixture.Fixture, kind, image, key string) *unstructured.Unstructured {
+	s.Helper()
+	object := s.Manifest(kind, "web", fixture.Uses{
+		ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 1,
+		Annotations: map[string]string{fixture.ConfigMaps: "", fixture.Secrets: "", key: "true"},
+	})
+	containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	require.NoError(s, err)
+	main := containers[0].(map[string]any) //nolint:forcetypeassert // the fixture has made it
+	main["image"] = image
+	main["env"] = []any{map[string]any{"name": "X", "value": "x"}}
+	containers = []any{map[string]any{"name": "sidecar", "image": "example.com/sidecar:1"}, main}
+	require.NoError(s, unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers"))
+	return object
+}
+
+// environment returns what the container main of a workload has in env, by name, and the names in their order.
+func environment(object *unstructured.Unstructured) (values map[string]string, names []string) {
+	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	values = map[string]string{}
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		entries, _ := container["env"].([]any)
+		for _, e := range entries {
+			entry, _ := e.(map[string]any)
+			name, _ := entry["name"].(string)
+			if container["name"] != "main" {
+				name = fmt.Sprint(container["name"], "/", name)
+			}
+			names = append(names, name)
+			values[name], _ = entry["value"].(string)
+		}
+	}
+	return values, names
+}
+
+func sha1Of(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// start creates the objects and a workload of each of some kinds.
+func start(s *fixture.Fixture, kinds ...string) []observe.Workload {
+	s.Helper()
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"key": "1"})
+	var workloads []observe.Workload
+	for _, kind := range kinds {
+		s.CreatePromptly(marked(s, kind, "example.com/app:1", stakater+"auto"))
+		w := observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"}
+		s.AwaitAdopted(w, "configmap/app")
+		workloads = append(workloads, w)
+	}
+	return workloads
+}
+
+// written requires what the last reload has written for an object.
+func written(s *fixture.Fixture, of observe.Workload, strategy, kind, name string) string {
+	s.Helper()
+	stored := s.Get(of)
+	if strategy == "env-vars" {
+		values, _ := environment(stored)
+		return values["STAKATER_"+strings.ToUpper(name+"_"+kind)]
+	}
+	var source struct {
+		Type, Name, Namespace, Hash string
+		ContainerRefs               []string
+		ObservedAt                  int64
+	}
+	text := fixture.TemplateAnnotations(stored)[stakater+"last-reloaded-from"]
+	require.NoError(s, json.Unmarshal([]byte(text), &source), text)
+	assert.Equal(s, []string{strings.ToUpper(kind), name, s.Namespace}, []string{source.Type, source.Name, source.Namespace})
+	assert.Equal(s, []string{"main"}, source.ContainerRefs)
+	assert.Positive(s, source.ObservedAt)
+	return source.Hash
+}
+
+func reloadOnceUnderStrategy(s *fixture.Fixture, strategy string) []observe.Workload {
+	s.Helper()
+	workloads := start(s, "Deployment", "StatefulSet", "DaemonSet")
+	s.Settled()
+	for _, w := range workloads {
+		s.RequireChanges(w, 0, "nothing has changed")
+		_, names := environment(s.Get(w))
+		assert.Equal(s, []string{"X"}, names, "only a reload writes")
+		assert.NotContains(s, fixture.TemplateAnnotations(s.Get(w)), stakater+"last-reloaded-from")
+	}
+	s.SetConfigMap("app", "key", "2")
+	once(s, workloads, 1, "one change is one restart")
+	for _, w := range workloads {
+		assert.Equal(s, sha1Of("key=2"), written(s, w, strategy, "configmap", "app"), w)
+	}
+	s.SetSecret("db", "key", "2")
+	once(s, workloads, 2, "one change more is one restart more")
+	for _, w := range workloads {
+		value := written(s, w, strategy, "secret", "db")
+		assert.Regexp(s, "^[0-9a-f]{40}$", value)
+		assert.NotEqual(s, sha1Of("key=2"), value, "a plain digest can be guessed at")
+	}
+	return workloads
+}
+
+func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
+	s.Helper()
+	workloads := reloadOnceUnderStrategy(s, strategy)
+	for _, w := range workloads {
+		for range 2 {
+			require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, "example.com/app:1", stakater+"auto")), "a PUT that knows nothing of it")
+		}
+		containers, _, err := unstructured.NestedSlice(marked(s, w.Kind, "example.com/app:1", "x").Object, "spec", "template", "spec", "containers")
+		require.NoError(s, err)
+		text, err := json.Marshal(containers)
+		require.NoError(s, err)
+		patchWorkload(s, w, `{"spec":{"template":{"spec":{"containers":`+string(text)+`}}}}`)
+	}
+	s.Settled()
+	for _, w := range workloads {
+		s.AssertChanges(w, 2, "writes that lack what the strategy has written restart nothing")
+	}
+}
+
+// rollBackUnderStrategy goes back in several ways: the ReplicaSet is found again.
+func rollBackUnderStrategy(s *fixture.Fixture) {
+	s.Helper()
+	w := start(s, "Deployment")[0]
+	put := func(image string) {
+		s.Helper()
+		require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, image, stakater+"auto")))
+	}
+	template := func() any {
+		spec, _, _ := unstructured.NestedMap(s.Get(w).Object, "spec", "template")
+		return spec
+	}
+	first := template()
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "a change")
+	second := template()
+	put("example.com/app:2")
+	s.AwaitChanges(w, 2, "a release")
+	put("example.com/app:1")
+	s.AwaitChanges(w, 3, "the release is taken back")
+	assert.Equal(s, second, template())
+	s.SetConfigMap("app", "key", "1")
+	s.AwaitChanges(w, 4, "the change is taken back")
+	assert.Equal(s, first, template())
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 5, "and forth")
+	assert.Equal(s, second, template())
+	s.Settled()
+	s.RequireChanges(w, 5, "one restart each")
+	assert.Equal(s, 3, s.Watcher.ReplicaSets(w), "one for each template")
+}
+
+// comeFromReloader looks after a workload that Reloader has reloaded before.
+func comeFromReloader(s *fixture.Fixture, strategy string) {
+	s.Helper()
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"key": "1"})
+	object := marked(s, "Deployment", "example.com/app:1", "example.org/none")
+	template, _, err := unstructured.NestedMap(object.Object, "spec", "template")
+	require.NoError(s, err)
+	main := template["spec"].(map[string]any)["containers"].([]any)[1].(map[string]any) //nolint:forcetypeassert // see marked
+	main["env"] = []any{
+		map[string]any{"name": "STAKATER_APP_CONFIGMAP", "value": strings.Repeat("ab", 32)}, map[string]any{"name": "X", "value": "x"},
+	}
+	source := `{"type":"CONFIGMAP","name":"app","namespace":"x","hash":"ab","containerRefs":["main"],"observedAt":1}`
+	template["metadata"].(map[string]any)["annotations"] = map[string]any{stakater + "last-reloaded-from": source} //nolint:forcetypeassert // likewise
+	require.NoError(s, unstructured.SetNestedMap(object.Object, template, "spec", "template"))
+	s.CreatePromptly(object)
+	w := observe.Deployment(s.Namespace, "web")
+	patchWorkload(s, w, `{"metadata":{"annotations":{"`+stakater+`auto":"true"}}}`)
+	s.AwaitAdopted(w, "configmap/app")
+	require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, "example.com/app:1", stakater+"auto")))
+	s.Settled()
+	s.RequireChanges(w, 0, "what Reloader has written is adopted")
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "the first change")
+	assert.Equal(s, sha1Of("key=2"), written(s, w, strategy, "configmap", "app"))
+	_, names := environment(s.Get(w))
+	assert.Equal(s, []string{"STAKATER_APP_CONFIGMAP", "X"}, names, "in its position")
+}
+
+// runBesideReloader plays Reloader, which reloads each change, too: sooner or later than this program.
+func runBesideReloader(s *fixture.Fixture) {
+	s.Helper()
+	w := start(s, "Deployment")[0]
+	for n := range 10 {
+		s.SetConfigMap("app", "key", fmt.Sprint("another ", n))
+		if n%2 == 0 {
+			s.AwaitChanges(w, n+1, "this program is first")
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(fixture.GroupVersionKind("Deployment"))
+		s.Strategic(object, "web", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"STAKATER_APP_CONFIGMAP","value":"%064d"}]}]}}}}`, n))
+		s.AwaitChanges(w, n+1, "Reloader is first")
+	}
+	s.Settled()
+	s.RequireChanges(w, 10, "each change is one restart")
+}
+
+// moveFromAutoToSearch walks the path from auto to search and match.
+func moveFromAutoToSearch(s *fixture.Fixture) {
+	s.Helper()
+	w := start(s, "Deployment")[0]
+	match := `{"metadata":{"annotations":{"` + stakater + `match":"true"}}}`
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "auto")
+	s.Merge(&corev1.ConfigMap{}, "app", match)
+	require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, "example.com/app:1", stakater+"search")))
+	s.AwaitAdopted(w, "configmap/app")
+	s.SetSecret("db", "key", "2")
+	s.Settled()
+	s.RequireChanges(w, 1, "neither step restarts, nor what is not marked")
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "it is marked")
+	s.Merge(&corev1.Secret{}, "db", match)
+	s.AwaitAdopted(w, "secret/db")
+	s.Settled()
+	s.RequireChanges(w, 2, "marking more restarts nothing")
+	s.SetSecret("db", "key", "3")
+	s.AwaitChanges(w, 3, "it is marked now")
+	s.Settled()
+	s.RequireChanges(w, 3, "no restarts but those that were asked for")
+}
