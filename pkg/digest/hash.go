@@ -52,6 +52,10 @@ func Subset(states map[reference.Ref]State, refs []reference.Ref) map[reference.
 // for a client whose configuration changes faster than it can prove a digest.
 const Live = "live"
 
+// Clean stands in the place of a digest, in a request of a user's write that takes the managed annotations away from an
+// excluded workload. It is bound to a generation, too.
+const Clean = "clean"
+
 // HashSize is the length of a config-hash in bytes.
 const HashSize = 64
 

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -32,6 +33,10 @@ func leaveAlone(d *draft) bool {
 		}
 		return true
 	}
+	if d.cleans() {
+		d.clean()
+		return true
+	}
 	if d.TemplateChanged {
 		d.Managed.put(d.New.Managed, stampKeys()...)
 	}
@@ -40,6 +45,23 @@ func leaveAlone(d *draft) bool {
 		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
 	return true
+}
+
+// cleans reports whether the write asks that what it takes away stays away: pod-reloader clean does. Without the request,
+// a write that lacks managed annotations is one of a user who does not know of them.
+func (r Request) cleans() bool {
+	given, asked := r.dummy()
+	return asked && r.New.Ignored && given.bound && given.digest == digest.Clean
+}
+
+// clean keeps what the write has kept of the managed annotations.
+func (d *draft) clean() {
+	for key := range d.Managed {
+		if _, kept := d.New.Managed[key]; !kept {
+			delete(d.Managed, key)
+		}
+	}
+	d.Managed.setFields(d.Old.Managed.fields().Common(d.New.Managed.fields()))
 }
 
 // recordExcluded keeps what is known of pods that stay, and takes the live state as known for pods that start now.

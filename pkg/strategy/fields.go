@@ -59,6 +59,20 @@ func (f Fields) index(name string) int {
 	return slices.IndexFunc(f.Variables, func(v Variable) bool { return v.Name == name })
 }
 
+// Common returns what both have, as the other Fields have it.
+func (f Fields) Common(other Fields) Fields {
+	if other.From != f.From {
+		other.From = ""
+	}
+	other.Variables = slices.DeleteFunc(slices.Clone(other.Variables), func(v Variable) bool { return !f.has(v) })
+	return other
+}
+
+// has reports whether there is a variable of that name and value.
+func (f Fields) has(v Variable) bool {
+	return slices.ContainsFunc(f.Variables, func(own Variable) bool { return own.Name == v.Name && own.Value == v.Value })
+}
+
 // Edited returns what f has and the other Fields do not have, the positions put aside: the names of variables, and the
 // key of the annotation.
 func (f Fields) Edited(other Fields) []string {
@@ -67,7 +81,7 @@ func (f Fields) Edited(other Fields) []string {
 		edited = append(edited, Annotation)
 	}
 	for _, v := range f.Variables {
-		if !slices.ContainsFunc(other.Variables, func(o Variable) bool { return o.Name == v.Name && o.Value == v.Value }) {
+		if !other.has(v) {
 			edited = append(edited, v.Name)
 		}
 	}

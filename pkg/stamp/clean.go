@@ -1,0 +1,57 @@
+package stamp
+
+import (
+	"strconv"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Remains are what this program and Stakater's Reloader have left on a workload.
+type Remains struct {
+	// OnTemplate names what is on the pod template: taking it away restarts the pods. OnWorkload names the others.
+	OnTemplate, OnWorkload []string
+}
+
+// Empty reports whether there are none.
+func (r Remains) Empty() bool { return len(r.OnTemplate)+len(r.OnWorkload) == 0 }
+
+// Remains returns what is left on a workload, what any strategy has written included. A template that cannot change any
+// more is left out, and so is the one of a controlled workload, which is its controller's.
+func (r Reader) Remains(o workload.Object) Remains {
+	have := managedBy(o, r.Keys)
+	var left Remains
+	for _, s := range managedKeys {
+		switch _, there := have[s.key]; {
+		case !there:
+		case !s.template:
+			left.OnWorkload = append(left.OnWorkload, s.annotation(r.Keys))
+		case changeable(o):
+			left.OnTemplate = append(left.OnTemplate, s.annotation(r.Keys))
+		}
+	}
+	if changeable(o) {
+		left.OnTemplate = append(left.OnTemplate, strategy.Read(o.Template()).Edited(strategy.Fields{})...)
+	}
+	return left
+}
+
+func changeable(o workload.Object) bool { return !o.Kind.CreateOnly && !o.Controlled() }
+
+// Clean returns the JSON patch that takes the remains of a workload away, those on the template only if it may restart
+// the pods. The workload must bear a label that excludes it. The patch has a request in it, without which the webhook
+// would put all of it back; where no webhook answers, the request is stored.
+func (r Reader) Clean(o workload.Object, restart bool) []jsonpatch.Operation {
+	r.Strategy = annotation.EnvVars // it reads what any strategy has written
+	want := Managed{Dummy: digest.Clean + "@" + strconv.FormatInt(o.Generation(), 10)}
+	if !restart || !changeable(o) {
+		have := managedBy(o, r.Keys)
+		have.setFields(strategy.Read(o.Template()))
+		want.put(have, stampKeys()...)
+	}
+	return r.Operations(o, want)
+}
