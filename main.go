@@ -19,6 +19,6 @@ func main() {
 	// After the first signal the operating system's own behavior is back: a second one ends the process at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, cli.Process{
-		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Version: version,
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Version: version,
 	}))
 }

@@ -16,7 +16,9 @@ import (
 // Process is what a command line takes from its process.
 type Process struct {
 	// Args are the arguments, without the program's name.
-	Args           []string
+	Args []string
+	// Stdin answers what a command asks; nil answers nothing.
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Getenv returns an environment variable, and an empty string for one that is not set.
 	Getenv func(string) string

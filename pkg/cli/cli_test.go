@@ -38,8 +38,12 @@ func TestRun(t *testing.T) {
 		"why of an unknown kind": {
 			[]string{"why", "pod/x"}, 2, nil, []string{`unknown kind "pod"`, "deployment", "--workload-kinds", "--config"}, "it says which there are",
 		},
-		"why of nothing": {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},
-		"no command":     {[]string{"start"}, 2, nil, []string{`pod-reloader: "start" is no command`}, "a usage error"},
+		"clean of nothing":         {[]string{"clean"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "not everything"},
+		"clean of all, and of one": {[]string{"clean", "--all", "deployment/x"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "which?"},
+		"clean of a selector":      {[]string{"clean", "deployment/x", "-l", "a=b"}, 2, nil, []string{"--selector need --all"}, "a name is enough"},
+		"clean with all wrong":     {[]string{"clean", "pod/x", "-l", "a b"}, 2, nil, []string{`unknown kind "pod"`, "--selector"}, "all that is wrong is named at once"},
+		"why of nothing":           {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},
+		"no command":               {[]string{"start"}, 2, nil, []string{`pod-reloader: "start" is no command`}, "a usage error"},
 		"all at once": {
 			[]string{"--bogus", "--settle=soon", "--hash", "md5"},
 			2, nil,

@@ -14,7 +14,12 @@ import (
 // Why runs `pod-reloader why` as the administrator and returns what it prints. With another Program in the options it is
 // that of the working tree all the same.
 func (i *Installation) Why(ctx context.Context, args ...string) (string, error) {
-	return i.why(ctx, i.cp.AdminKubeconfig(), args)
+	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"why"}, args...))
+}
+
+// Clean runs `pod-reloader clean` as the administrator, who answers nothing, and returns what it prints.
+func (i *Installation) Clean(ctx context.Context, args ...string) (string, error) {
+	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"clean"}, args...))
 }
 
 // WhyAs is Why with the rights of somebody else; with those of [Installation.Identity] it is what `kubectl exec` into the
@@ -28,10 +33,11 @@ func (i *Installation) WhyAs(ctx context.Context, id controlplane.Identity, args
 	if err := i.cp.WriteKubeconfig(kubeconfig, id); err != nil {
 		return "", err
 	}
-	return i.why(ctx, kubeconfig, args)
+	return i.tool(ctx, kubeconfig, append([]string{"why"}, args...))
 }
 
-func (i *Installation) why(ctx context.Context, kubeconfig string, args []string) (string, error) {
+// tool runs a sub-command.
+func (i *Installation) tool(ctx context.Context, kubeconfig string, args []string) (string, error) {
 	program := i.executable
 	if i.options.Program != "" {
 		var err error
@@ -39,13 +45,13 @@ func (i *Installation) why(ctx context.Context, kubeconfig string, args []string
 			return "", err
 		}
 	}
-	command := exec.CommandContext(ctx, program, append([]string{"why"}, args...)...)
+	command := exec.CommandContext(ctx, program, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+i.Namespace())
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()
 	if err != nil {
-		return string(output), fmt.Errorf("pod-reloader why %s: %w: %s", strings.Join(args, " "), err, errors.String())
+		return string(output), fmt.Errorf("pod-reloader %s: %w: %s", strings.Join(args, " "), err, errors.String())
 	}
 	return string(output), nil
 }

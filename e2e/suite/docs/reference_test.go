@@ -40,15 +40,17 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	})
 }
 
-// Flags of the program and of its sub-command, and those of other programs that the pages name.
+// Flags of the program and of its sub-commands, and those of other programs that the pages name.
 func TestNoOtherFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
 	options.NewFlags().All().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
-	help, err := exec.CommandContext(t.Context(), shared.Executable(), "why", "--help").CombinedOutput()
-	require.NoError(t, err)
-	for _, match := range regexp.MustCompile(`--([A-Za-z-]+)`).FindAllStringSubmatch(string(help), -1) {
-		known[match[1]] = true
+	for _, command := range []string{"why", "clean"} {
+		help, err := exec.CommandContext(t.Context(), shared.Executable(), command, "--help").CombinedOutput()
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`--([A-Za-z-]+)`).FindAllStringSubmatch(string(help), -1) {
+			known[match[1]] = true
+		}
 	}
 	for _, p := range pages(t) {
 		for _, match := range flagName.FindAllStringSubmatch(p.prose, -1) {

@@ -30,12 +30,15 @@ func TestStrategies(t *testing.T) {
 			t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
 			t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
 			t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in)) })
+			t.Run("Clean", func(t *testing.T) { t.Parallel(); cleanUp(fixture.New(t, in)) })
 			t.Run("AutoToSearch", func(t *testing.T) { t.Parallel(); moveFromAutoToSearch(fixture.New(t, in)) })
 		})
 	}
 	t.Run("Direct", func(t *testing.T) {
 		t.Parallel()
-		reloadOnceUnderStrategy(fixture.New(t, underStrategy(t, "env-vars", true)), "env-vars")
+		in := underStrategy(t, "env-vars", true)
+		reloadOnceUnderStrategy(fixture.New(t, in), "env-vars")
+		cleanUp(fixture.New(t, in))
 	})
 }
 

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// cleanFlags are those of the sub-command clean.
+type cleanFlags struct {
+	cluster                      cluster
+	all, allNamespaces           bool
+	selector                     string
+	dryRun, yes, withoutRestarts bool
+	manager                      *options.Flags
+	in                           io.Reader
+	out                          io.Writer
+}
+
+// newClean returns the sub-command that takes away what reloads have left on workloads. It needs the rights to list, get
+// and patch them.
+func newClean(p Process) *cobra.Command {
+	f := &cleanFlags{manager: options.NewFlags(), in: p.Stdin, out: p.Stdout}
+	cmd := &cobra.Command{
+		Use:   "clean [KIND/NAME]...",
+		Short: "Remove what pod-reloader or Stakater's Reloader has written on workloads",
+		Long: `Remove what pod-reloader or Stakater's Reloader has written on workloads.
+
+It lists what it finds and whose pods restart, and asks. Removing something from a pod template restarts the pods; the
+annotations of the workload itself do not. Each workload first gets the label disabled, so that pod-reloader leaves it
+alone from then on; the label stays. Your own annotations stay, too.`,
+		Example: `  pod-reloader clean deployment/cart -n shop --dry-run
+  pod-reloader clean --all --all-namespaces --without-restarts --yes`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked, err := f.parse(args)
+			if err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), p, asked)
+		},
+	}
+	flags := cmd.Flags()
+	f.cluster.register(cmd, "workloads")
+	flags.BoolVar(&f.all, "all", false, "all workloads of the namespace")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "with --all: those of all namespaces")
+	flags.StringVarP(&f.selector, "selector", "l", "", "with --all: only workloads with these `labels`")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be removed, and stop")
+	flags.BoolVar(&f.withoutRestarts, "without-restarts", false, "leave the pod templates as they are")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	f.manager.Share(flags, "workload-kinds", "config", "annotation-prefix")
+	return cmd
+}
+
+// cleaning is a valid command line: which workloads are to be cleaned.
+type cleaning struct {
+	targets   []target
+	labels    labels.Selector
+	selection options.Selection
+}
+
+// parse checks the command line and names all that is wrong with it.
+func (f *cleanFlags) parse(args []string) (cleaning, error) {
+	var c cleaning
+	var errs []error
+	var err error
+	c.selection, _, err = f.manager.CompleteShared()
+	errs = append(errs, err)
+	if c.labels, err = labels.Parse(f.selector); err != nil {
+		errs = append(errs, fmt.Errorf("--selector: %q is not a label selector", f.selector))
+	}
+	for _, arg := range args {
+		t, err := newTarget([]string{arg})
+		if err == nil && c.selection.Configuration.IsZero() {
+			_, err = t.in(c.selection.Kinds)
+		}
+		c.targets, errs = append(c.targets, t), append(errs, err)
+	}
+	switch {
+	case f.all == (len(args) > 0):
+		errs = append(errs, errors.New("name workloads as KIND/NAME, or use --all"))
+	case !f.all && (f.allNamespaces || f.selector != ""):
+		errs = append(errs, errors.New("--all-namespaces and --selector need --all"))
+	}
+	return c, errors.Join(errs...)
+}
+
+func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
+	config, err := f.cluster.connect(p.readBuild().Version)
+	if err != nil {
+		return err
+	}
+	if f.allNamespaces {
+		f.cluster.namespace = ""
+	}
+	cleaner, err := f.cleaner(config, asked)
+	if err != nil {
+		return err
+	}
+	found, err := cleaner.find(ctx, asked)
+	if err != nil {
+		return err
+	}
+	f.list(found)
+	if len(found) == 0 || f.dryRun {
+		return nil
+	}
+	if err := f.confirm(); err != nil {
+		return err
+	}
+	var failed []error
+	for _, left := range found {
+		if err := cleaner.clean(ctx, left, !f.withoutRestarts); err != nil {
+			failed = append(failed, fmt.Errorf("clean %s: %w", left, err))
+			continue
+		}
+		fmt.Fprintf(f.out, "cleaned %s\n", left)
+	}
+	return errors.Join(failed...)
+}
+
+func (f *cleanFlags) cleaner(config *rest.Config, asked cleaning) (*cleaner, error) {
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &cleaner{
+		client: c, config: config, namespace: f.cluster.namespace, reader: stamp.Reader{Keys: asked.selection.Keys},
+	}, nil
+}
+
+// list prints what is left on each workload, and whose pods restart.
+func (f *cleanFlags) list(found []leftover) {
+	if len(found) == 0 {
+		fmt.Fprintln(f.out, "nothing to remove")
+		return
+	}
+	restarts, pods := 0, int64(0)
+	for _, left := range found {
+		fmt.Fprintf(f.out, "%s\n", left)
+		if len(left.remains.OnWorkload) > 0 {
+			fmt.Fprintf(f.out, "  annotations: %s\n", strings.Join(left.remains.OnWorkload, ", "))
+		}
+		switch {
+		case len(left.remains.OnTemplate) == 0:
+			continue
+		case f.withoutRestarts:
+			fmt.Fprintf(f.out, "  pod template, left as it is: %s\n", strings.Join(left.remains.OnTemplate, ", "))
+			continue
+		}
+		fmt.Fprintf(f.out, "  pod template: %s\n  %s\n", strings.Join(left.remains.OnTemplate, ", "), left.effect())
+		restarts, pods = restarts+1, pods+left.pods()
+	}
+	fmt.Fprintf(f.out, "%d workloads; changes the pod templates of %d, with %d pods\n", len(found), restarts, pods)
+}
+
+// confirm asks, unless that was answered on the command line.
+func (f *cleanFlags) confirm() error {
+	if f.yes {
+		return nil
+	}
+	fmt.Fprint(f.out, "Remove it? [y/N] ")
+	answer := ""
+	if f.in != nil {
+		answer, _ = bufio.NewReader(f.in).ReadString('\n') // no answer is no
+	}
+	fmt.Fprintln(f.out)
+	switch cmp.Or(strings.ToLower(strings.TrimSpace(answer)), "n") {
+	case "y", "yes":
+		return nil
+	default:
+		return errors.New("nothing was removed; answer y, or use --yes")
+	}
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// cleaner finds what is left on workloads, and removes it.
+type cleaner struct {
+	client    client.Client
+	config    *rest.Config
+	namespace string // empty for all
+	reader    stamp.Reader
+}
+
+// leftover is a workload with what is left on it.
+type leftover struct {
+	object  workload.Object
+	remains stamp.Remains
+}
+
+// String names the workload.
+func (l leftover) String() string {
+	return fmt.Sprintf("%s/%s -n %s", strings.ToLower(l.object.Kind.Kind), l.object.Name(), l.object.Namespace())
+}
+
+// pods returns how many pods the status of the workload counts.
+func (l leftover) pods() int64 {
+	status, _ := l.object.Raw["status"].(map[string]any)
+	for _, field := range []string{"replicas", "currentNumberScheduled"} {
+		if n, ok := status[field].(int64); ok {
+			return n
+		}
+	}
+	return 0
+}
+
+// effect says what a new template does to the pods.
+func (l leftover) effect() string {
+	if pending := l.object.Pending(); pending != "" {
+		return "its pods do not restart now: " + pending
+	}
+	return fmt.Sprintf("restarts its %d pods", l.pods())
+}
+
+// find returns the workloads on which something is left, in a fixed order.
+func (c *cleaner) find(ctx context.Context, asked cleaning) ([]leftover, error) {
+	kinds, err := c.kinds(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	var objects []workload.Object
+	if len(asked.targets) == 0 {
+		objects, err = c.list(ctx, kinds, asked)
+	} else {
+		objects, err = c.get(ctx, kinds, asked.targets)
+	}
+	var found []leftover
+	for _, o := range objects {
+		if remains := c.reader.Remains(o); !remains.Empty() {
+			found = append(found, leftover{o, remains})
+		}
+	}
+	return found, err
+}
+
+// kinds returns those of the flags and of the configuration.
+func (c *cleaner) kinds(ctx context.Context, asked cleaning) (workload.Kinds, error) {
+	if asked.selection.Configuration.IsZero() {
+		return asked.selection.Kinds, nil
+	}
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		return workload.Kinds{}, err
+	}
+	found, err := refresh.Read(ctx, asked.selection.Configuration, client)
+	return asked.selection.Kinds.Override(found.WorkloadKinds...), err
+}
+
+func (c *cleaner) get(ctx context.Context, kinds workload.Kinds, targets []target) ([]workload.Object, error) {
+	var objects []workload.Object
+	for _, t := range targets {
+		kind, err := t.in(kinds)
+		if err != nil {
+			return nil, err
+		}
+		o, err := c.read(ctx, kind, types.NamespacedName{Namespace: c.namespace, Name: t.name})
+		if err != nil {
+			return nil, fmt.Errorf("read %s/%s: %w", t.kind, t.name, err)
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+func (c *cleaner) read(ctx context.Context, kind workload.Kind, name types.NamespacedName) (workload.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind.GroupVersionKind)
+	err := c.client.Get(ctx, name, u)
+	return workload.Object{Kind: kind, Raw: u.Object}, err
+}
+
+// pageSize is how many workloads one request lists.
+const pageSize = 500
+
+// list returns the workloads of all kinds that the cluster has.
+func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning) ([]workload.Object, error) {
+	var objects []workload.Object
+	for _, kind := range kinds.All() {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersionKind)
+		for {
+			err := c.client.List(ctx, page, client.InNamespace(c.namespace), client.MatchingLabelsSelector{Selector: asked.labels},
+				client.Limit(pageSize), client.Continue(page.GetContinue()))
+			if meta.IsNoMatchError(err) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", kind.ID(), err)
+			}
+			for _, u := range page.Items {
+				objects = append(objects, workload.Object{Kind: kind, Raw: u.Object})
+			}
+			if page.GetContinue() == "" {
+				break
+			}
+		}
+	}
+	return objects, nil
+}
+
+// attempts is how often a workload is read and written again that another client writes at the same time.
+const attempts = 5
+
+// clean excludes a workload, and then removes what is left on it.
+func (c *cleaner) clean(ctx context.Context, left leftover, restart bool) error {
+	o := left.object
+	name := types.NamespacedName{Namespace: o.Namespace(), Name: o.Name()}
+	if _, err := c.patch(ctx, o, types.MergePatchType, map[string]any{
+		"metadata": map[string]any{"labels": map[string]string{c.reader.Keys.DisabledLabel: "true"}},
+	}); err != nil {
+		return fmt.Errorf("set the label %s: %w", c.reader.Keys.DisabledLabel, err)
+	}
+	var err error
+	for range attempts {
+		if o, err = c.read(ctx, o.Kind, name); err != nil {
+			return err
+		}
+		var answer workload.Object
+		if answer, err = c.remove(ctx, o, restart); err == nil {
+			return c.purge(ctx, answer)
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// remove sends the patch for one version of a workload. Another version is a conflict.
+func (c *cleaner) remove(ctx context.Context, o workload.Object, restart bool) (workload.Object, error) {
+	version := jsonpatch.NewOperation("test", "/metadata/resourceVersion", o.ResourceVersion())
+	return c.patch(ctx, o, types.JSONPatchType, append([]jsonpatch.Operation{version}, c.reader.Clean(o, restart)...))
+}
+
+// purge removes the request where no webhook has done so, and makes sure that one has not restored the rest.
+func (c *cleaner) purge(ctx context.Context, answer workload.Object) error {
+	if _, stored := answer.Annotations()[c.reader.Keys.ConfigHash]; stored {
+		_, err := c.patch(ctx, answer, types.MergePatchType, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{c.reader.Keys.ConfigHash: nil}},
+		})
+		return err
+	}
+	if remains := c.reader.Remains(answer); len(remains.OnWorkload) > 0 {
+		return errors.New("the webhook has restored the annotations: upgrade pod-reloader")
+	}
+	return nil
+}
+
+func (c *cleaner) patch(ctx context.Context, o workload.Object, kind types.PatchType, patch any) (workload.Object, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return workload.Object{}, err
+	}
+	answer := &unstructured.Unstructured{}
+	answer.SetGroupVersionKind(o.Kind.GroupVersionKind)
+	answer.SetNamespace(o.Namespace())
+	answer.SetName(o.Name())
+	err = c.client.Patch(ctx, answer, client.RawPatch(kind, body), client.FieldOwner("pod-reloader-clean"))
+	return workload.Object{Kind: o.Kind, Raw: answer.Object}, err
+}
