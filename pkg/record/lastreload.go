@@ -67,8 +67,12 @@ type Past struct {
 	Hash, Cause string
 }
 
-// After returns the LastReload with an earlier one, and those before that, as its predecessors.
+// After returns the LastReload with an earlier one, and those before that, as its predecessors. Templates are those of the
+// earlier one, where it has none.
 func (l LastReload) After(earlier LastReload) LastReload {
+	if l.Templates == nil {
+		l.Templates = earlier.Templates
+	}
 	l.Before = append([]Past{{Time: earlier.Time, Hash: earlier.Hash, Cause: earlier.Cause}}, earlier.Before...)
 	return l.bounded()
 }

@@ -206,6 +206,8 @@ func TestTemplatesAreKept(t *testing.T) {
 	read, err := record.ParseLastReload(last.String())
 	require.NoError(t, err)
 	assert.Equal(t, last, read)
+	later := record.LastReload{Time: last.Time, Hash: "mno", Cause: record.CauseConfigChange}.After(last)
+	assert.Equal(t, last.Templates, later.Templates, "a reload that replaces no template keeps them")
 	for range 9 {
 		last.Templates = append(last.Templates, record.Template{Hash: "jkl"})
 	}

@@ -58,7 +58,8 @@ func (d *draft) fieldsOf(borne Managed, changes []policy.Change) strategy.Fields
 			return earlier.On(d.New.template)
 		}
 	}
-	return d.write(fields, d.changedRefs(changes))
+	refs, named := d.changedRefs(changes)
+	return d.write(fields, refs, named)
 }
 
 // earlierFields returns what a template with a hash had, as far as that is known.
@@ -102,39 +103,54 @@ func replacedTemplate(managed Managed, fields strategy.Fields) []record.Template
 	return []record.Template{{Hash: managed[Hash], Fields: fields.Text()}}
 }
 
-// changedRefs returns what a reload is about: all that is tracked, where only the hash was known.
-func (d *draft) changedRefs(changes []policy.Change) []reference.Ref {
-	var refs []reference.Ref
+// changedRefs returns what a reload is about: all that is tracked, and false, where only the hash was known.
+func (d *draft) changedRefs(changes []policy.Change) (refs []reference.Ref, named bool) {
 	for _, c := range changes {
 		if c.Ref == policy.Any {
-			return d.refs
+			return d.refs, false
 		}
 		refs = append(refs, c.Ref)
 	}
-	return refs
+	return refs, true
 }
 
-// write returns the fields after a reload about some Refs. A value that is that of the live state stays as it is.
-func (d *draft) write(fields strategy.Fields, refs []reference.Ref) strategy.Fields {
+// write returns the fields after a reload about some Refs. A value that is that of the live state stays as it is. Where it
+// is not known which of the Refs have changed, none gets a variable that has none.
+func (d *draft) write(fields strategy.Fields, refs []reference.Ref, named bool) strategy.Fields {
 	users := strategy.UsersOf(d.New.template)
-	for _, ref := range refs {
-		state, name := d.live.States[ref], strategy.VariableName(ref)
-		present, exists := fields.Value(name)
-		values := d.values(ref)
-		switch {
-		case d.New.strategy != annotation.EnvVars || len(values) == 0:
-		case d.others[name]:
-		case state.Absent:
-			fields = fields.WithoutVariable(ref)
-		case !exists || !slices.Contains(values, present):
-			fields = fields.WithVariable(d.New.template, users.Of(ref), ref, values[0])
+	switch {
+	case len(refs) == 0:
+	case d.New.strategy == annotation.EnvVars:
+		for _, ref := range refs {
+			_, exists := fields.Value(strategy.VariableName(ref))
+			if exists || named {
+				fields = d.writeVariable(fields, ref, users)
+			}
 		}
+	case d.New.strategy == annotation.Annotations && !d.others[strategy.Annotation]:
+		// Like Reloader, it names one object: the last one.
+		fields = d.writeSource(fields, refs[len(refs)-1], users)
 	}
-	if d.New.strategy != annotation.Annotations || len(refs) == 0 || d.others[strategy.Annotation] {
+	return fields
+}
+
+func (d *draft) writeVariable(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
+	name := strategy.VariableName(ref)
+	present, exists := fields.Value(name)
+	values := d.values(ref)
+	switch {
+	case len(values) == 0, d.others[name]:
 		return fields
+	case d.live.States[ref].Absent:
+		return fields.WithoutVariable(ref)
+	case exists && slices.Contains(values, present):
+		return fields
+	default:
+		return fields.WithVariable(d.New.template, users.Of(ref), ref, values[0])
 	}
-	// Like Reloader, it names one object: the last one.
-	ref := refs[len(refs)-1]
+}
+
+func (d *draft) writeSource(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
 	values := d.values(ref)
 	if len(values) == 0 {
 		return fields
@@ -165,7 +181,8 @@ func (d *draft) reloadedByReloader(changes []policy.Change) bool {
 		return false
 	}
 	of := map[string]bool{}
-	for _, ref := range d.changedRefs(changes) {
+	refs, _ := d.changedRefs(changes)
+	for _, ref := range refs {
 		of[strategy.VariableName(ref)] = true
 		of[strategy.Annotation] = of[strategy.Annotation] || strategy.ParseSource(after.From).Is(ref)
 	}

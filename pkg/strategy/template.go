@@ -17,15 +17,17 @@ type environment struct {
 }
 
 // environments returns those of the containers of a pod template, in their order. One that can hold no variable is left
-// out: it has no name, or its env is no list. Reloader writes to no init container.
+// out: it has no name or that of another, or its env is no list. Reloader writes to no init container.
 func environments(template map[string]any) []environment {
 	var all []environment
+	names := map[string]bool{}
 	for i, container := range containers(template, "containers") {
 		name, _ := container["name"].(string)
 		entries, isList := container["env"].([]any)
-		if name == "" || !isList && container["env"] != nil {
+		if name == "" || names[name] || !isList && container["env"] != nil {
 			continue
 		}
+		names[name] = true
 		e := environment{container: name, at: i, entries: entries}
 		for index, entry := range entries {
 			if v, ok := variable(entry); ok {
@@ -107,13 +109,17 @@ func (e environment) rest() []any {
 }
 
 // On returns the Fields as they are once they are on a template in place of its own: without the variables of containers
-// that it lacks, and at the nearest positions that its environments have.
+// that it lacks, and at the nearest positions that its environments have. What is no variable of a strategy, as a hand edit
+// of what is stored can have it, is left out.
 func (f Fields) On(template map[string]any) Fields {
 	put := Fields{From: f.From}
 	for _, e := range environments(template) {
 		length := len(e.entries) - len(e.fields)
 		for _, v := range f.of(e.container) {
-			v.Index = min(v.Index, length)
+			if v.Value == "" || !isVariable(v.Name) {
+				continue
+			}
+			v.Index = min(max(v.Index, 0), length)
 			length++
 			put.Variables = append(put.Variables, v)
 		}
