@@ -25,6 +25,7 @@ type cleanFlags struct {
 	selector                     string
 	dryRun, yes, withoutRestarts bool
 	manager                      *options.Flags
+	environment                  options.Environment
 	in                           io.Reader
 	out                          io.Writer
 }
@@ -32,7 +33,7 @@ type cleanFlags struct {
 // newClean returns the sub-command that takes away what reloads have left on workloads. It needs the rights to list, get
 // and patch them.
 func newClean(p Process) *cobra.Command {
-	f := &cleanFlags{manager: options.NewFlags(), in: p.Stdin, out: p.Stdout}
+	f := &cleanFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}, in: p.Stdin, out: p.Stdout}
 	cmd := &cobra.Command{
 		Use:   "clean [KIND/NAME]...",
 		Short: "Remove what pod-reloader or Stakater's Reloader has written on workloads",
@@ -76,7 +77,7 @@ func (f *cleanFlags) parse(args []string) (cleaning, error) {
 	var c cleaning
 	var errs []error
 	var err error
-	c.selection, _, err = f.manager.CompleteShared()
+	c.selection, _, err = f.manager.CompleteShared(f.environment)
 	errs = append(errs, err)
 	if c.labels, err = labels.Parse(f.selector); err != nil {
 		errs = append(errs, fmt.Errorf("--selector: %q is not a label selector", f.selector))
