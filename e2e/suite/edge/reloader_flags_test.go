@@ -1,0 +1,57 @@
+package edge_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// With the arguments and variables that Reloader's chart renders, as it writes them. There are no Argo Rollouts in this
+// cluster, which harms nothing.
+func TestScopeOfReloadersFlags(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	ignored := cp.Namespace(t, map[string]string{"pod-reloader": "enabled"})
+	in := installation.New(t, cp, installation.Options{
+		Components: []string{"namespace-selector"}, // has the right to read namespaces
+		Args: []string{
+			"--refractory=0s", "--settle=200ms", "--namespaces-to-ignore=" + ignored, `--namespace-selector="pod-reloader:enabled"`,
+			"--ignored-workload-types=jobs,cronjobs", "--is-Argo-Rollouts=true", "--enable-ha=true", "--log-level", "debug",
+			"--reload-on-create", "true", "--sync-after-restart=true",
+		},
+		Env: []string{"METRICS_COUNT_BY_NAMESPACE=enabled", "RELOADER_NAMESPACE=elsewhere"},
+	})
+	inside, outside := fixture.New(t, in), fixture.In(t, in, ignored)
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	for _, s := range []*fixture.Fixture{outside, inside} {
+		s.ConfigMap("app", fixture.Data{"key": "1"})
+	}
+	out, nightly, w := outside.Deployment("web", uses), inside.Workload("CronJob", "nightly", uses), inside.Deployment("web", uses)
+	inside.AwaitKnown(w)
+	outside.SetConfigMap("app", "key", "2")
+	inside.SetConfigMap("app", "key", "2")
+	inside.AwaitChanges(w, 1, "it is in scope")
+	inside.SetConfigMap("app", "key", "3")
+	inside.AwaitChanges(w, 2, "whatever the loop did about the earlier changes is done")
+	outside.AssertChanges(out, 0, "its namespace is ignored")
+	unmarked(outside, out, "its namespace is ignored")
+	unmarked(inside, nightly, "CronJobs are ignored")
+	explained(inside, outside, "--namespaces-to-ignore names "+ignored, "--namespaces-to-ignore="+ignored)
+
+	inside.Await("the metric by namespace", func() error {
+		metrics, err := in.Metrics(t.Context())
+		if n := metrics.Sum("pod_reloader_namespace_reloads_total"); err == nil && n != 2 {
+			err = fmt.Errorf("it counts %v reloads", n)
+		}
+		return err
+	})
+	requests, err := cp.Audit().All(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, requests.By(in.Identity().User).In(ignored), "nothing is read there")
+}
