@@ -164,7 +164,7 @@ $(PROGRAM):
 
 .PHONY: tools
 tools: ## Build the control plane of K8S_VERSION and what the suites need beside it
-	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm cert-manager
+	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm cert-manager argo-rollouts
 
 # What a tool's path is, once it is built.
 GOLANGCI_LINT := bin/golangci-lint/golangci-lint

@@ -90,6 +90,8 @@ type Intent struct {
 	Selections []Selection
 	// PausePeriod is how long a Deployment is to be paused with each reload; 0 if no valid period is asked for.
 	PausePeriod time.Duration
+	// Restart asks for reloads that restart the pods of an Argo Rollout and leave its pod template as it is.
+	Restart bool
 }
 
 // Refs returns the tracked Refs, sorted.
@@ -145,6 +147,7 @@ func Parse(src Source, dialects ...Dialect) (Intent, []Problem) {
 		union.Dynamic = union.Dynamic || intent.Dynamic
 		union.Dropped += intent.Dropped
 		union.Selections = append(union.Selections, intent.Selections...)
+		union.Restart = union.Restart || intent.Restart
 		union.PausePeriod = max(union.PausePeriod, intent.PausePeriod)
 		if union.Tracked == nil {
 			union.Tracked = maps.Clone(intent.Tracked)

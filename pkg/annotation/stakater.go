@@ -57,7 +57,7 @@ func (s Stakater) Parse(src Source) (Intent, []Problem) {
 	for _, kind := range stakaterKinds() {
 		r.read(kind)
 	}
-	r.intent.PausePeriod = r.pausePeriod()
+	r.intent.PausePeriod, r.intent.Restart = r.pausePeriod(), r.restart()
 	r.misplaced()
 	r.misspelt()
 	r.unsupported()

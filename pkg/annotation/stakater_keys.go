@@ -24,7 +24,11 @@ type StakaterKindKeys struct {
 	Reload, Auto, Exclude string
 }
 
-const stakaterDomain = "reloader.stakater.com"
+const (
+	stakaterDomain = "reloader.stakater.com"
+	// rolloutStrategy is on Argo Rollouts; Reloader has no flag for another name.
+	rolloutStrategy = stakaterDomain + "/rollout-strategy"
+)
 
 // NewStakaterKeys returns the names that Reloader has unless a flag says otherwise.
 func NewStakaterKeys() StakaterKeys {
@@ -67,7 +71,7 @@ func (k StakaterKindKeys) has(key string) bool {
 
 // onWorkload returns the keys that workloads have.
 func (k StakaterKeys) onWorkload() []string {
-	keys := []string{k.Auto, k.Search, k.PausePeriod, k.PausedAt}
+	keys := []string{k.Auto, k.Search, k.PausePeriod, k.PausedAt, rolloutStrategy}
 	for _, kind := range stakaterKinds() {
 		of := k.of(kind)
 		keys = append(keys, of.Reload, of.Auto, of.Exclude)

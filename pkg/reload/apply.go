@@ -39,6 +39,9 @@ type actions struct {
 // reload asks the webhook for the reload, or stamps by itself where there is none.
 func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
 	a.pacing.due(s)
+	if s.view.Intent.Restart && s.view.Managed[stamp.Hash] != "" {
+		return a.restart(ctx, s, in, verdict)
+	}
 	if !a.webhook {
 		return a.stamp(ctx, s, verdict)
 	}

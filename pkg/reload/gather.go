@@ -30,6 +30,8 @@ type subject struct {
 	pausedFor time.Duration
 	// ran is the Job that this treatment has made; empty if none.
 	ran string
+	// restarted says that the pods restart without a new template.
+	restarted bool
 }
 
 // gatherer reads what decisions depend on.

@@ -123,17 +123,22 @@ func (a *actions) pausingDirectly(s subject, version pausable, result stamp.Resu
 
 func (a *actions) pausedAt() string { return a.now().UTC().Format(time.RFC3339) }
 
-// effect says what became of a new template besides its stamp, as the Event has it.
+// effect says what the last reload has done, as its Event has it.
 func (s subject) effect() string {
 	switch {
+	case s.restarted:
+		return "restarted"
 	case s.ran != "":
-		return ", and run at once as Job " + s.ran
+		return stamped + ", and run at once as Job " + s.ran
 	case s.pending() != "":
-		return ", rollout pending (" + s.pending() + ")"
+		return stamped + ", rollout pending (" + s.pending() + ")"
 	default:
-		return ""
+		return stamped
 	}
 }
+
+// stamped is what most reloads do.
+const stamped = "stamped"
 
 // pending says why the pods do not restart yet; empty if they do.
 func (s subject) pending() string {

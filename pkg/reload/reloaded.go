@@ -95,7 +95,7 @@ func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	if !r.state.reports.Report(s.key, name) {
 		return
 	}
-	effect, pending := "", ""
+	effect, pending := stamped, ""
 	if e.last {
 		effect, pending = s.effect(), s.pending()
 	}
@@ -167,7 +167,7 @@ func causesOf(reload record.LastReload) []reference.Ref {
 // sentence explains a reload in words.
 func sentence(last record.LastReload, effect string) string {
 	var b strings.Builder
-	b.WriteString("stamped" + effect)
+	b.WriteString(effect)
 	switch causes := describe(last); {
 	case causes != "":
 		b.WriteString(": " + causes)

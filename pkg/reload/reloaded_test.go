@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -322,7 +323,7 @@ func TestSentence(t *testing.T) {
 		},
 		"the pods have to wait": {
 			last:   record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{db}},
-			effect: ", rollout pending (paused)",
+			effect: "stamped, rollout pending (paused)",
 			want:   "stamped, rollout pending (paused): secret/db created", kinds: "secret",
 		},
 		"with a release": {
@@ -345,7 +346,7 @@ func TestSentence(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tc.want, sentence(tc.last, tc.effect))
+			assert.Equal(t, tc.want, sentence(tc.last, cmp.Or(tc.effect, stamped)))
 			assert.Equal(t, tc.kinds, causeKinds(tc.last), "the label of the metric")
 		})
 	}

@@ -75,10 +75,10 @@ func runsAtOnce(s subject, verdict policy.Verdict) bool {
 
 // runWith is runAtOnce with the states that a direct stamp is made from.
 func (a *actions) runWith(
-	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, stamped stamp.Result,
+	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
 ) (result reconcile.Result, stopped bool) {
 	newest, ok := a.gather.keys.Ring().Newest()
-	if !ok || !stamped.Stamped || !runsAtOnce(*s, verdict) {
+	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
 		return reconcile.Result{}, false
 	}
 	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.view.Intent.Refs()))

@@ -108,6 +108,10 @@ func (r Reader) judge(
 		view.Intent.PausePeriod = 0
 		problems = append(problems, annotation.Problem{Message: "a pause period has no effect on a " + kind.Kind + ": only Deployments are paused"})
 	}
+	if view.Intent.Restart && !kind.Restartable() {
+		view.Intent.Restart = false
+		problems = append(problems, annotation.Problem{Message: "the rollout strategy restart has no effect on a " + kind.Kind + ": only Argo Rollouts have it"})
+	}
 	misplaced := o.Check()
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {

@@ -63,6 +63,7 @@ func FuzzSummary(f *testing.F) {
 	f.Add([]byte(large))
 	f.Add([]byte(`{"metadata":{"annotations":{"x":1}},"spec":{"template":{"metadata":[],"spec":{"containers":{}}}}}`))
 	f.Add([]byte(`{"spec":"x"}`))
+	f.Add([]byte(`{"spec":{"paused":true,"workloadRef":{"name":"web"}}}`))
 	custom, err := ParseKind("example.com/v1/Fleet=spec.updateStrategy.pods")
 	require.NoError(f, err)
 	whole, err := ParseKind("example.com/v1/Fleet=spec")

@@ -41,6 +41,9 @@ func ID(gvk schema.GroupVersionKind) string {
 // Pausable reports whether reloads can pause workloads of the kind for a period: Deployments only, as in Reloader.
 func (k Kind) Pausable() bool { return k.Group == "apps" && k.Kind == "Deployment" }
 
+// Restartable reports whether a field of the spec restarts the pods of workloads of the kind (spec.restartAt): Argo Rollouts.
+func (k Kind) Restartable() bool { return k.Group == "argoproj.io" && k.Kind == "Rollout" }
+
 // Schedules reports whether workloads of the kind make Jobs, which can be made at once as well.
 func (k Kind) Schedules() bool { return k.Group == "batch" && k.Kind == "CronJob" }
 

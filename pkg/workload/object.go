@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,6 +109,9 @@ func (o Object) Check() error {
 		}
 	}
 	if !o.HasTemplate() {
+		if spec, _ := o.Raw["spec"].(map[string]any); spec["workloadRef"] != nil {
+			return errors.New("the pod template is that of the workload at spec.workloadRef, where the annotations belong")
+		}
 		return fmt.Errorf("there is no pod template at %s", strings.Join(o.Kind.Template, "."))
 	}
 	return nil

@@ -12,7 +12,7 @@ func Shape(kind Kind) *skim.Shape {
 	shape := objectShape("metadata", "spec")
 	shape.Members["metadata"] = objectShape(
 		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "labels", "annotations", "ownerReferences")
-	shape.Members["spec"] = objectShape("paused", "updateStrategy")
+	shape.Members["spec"] = objectShape("paused", "updateStrategy", "workloadRef")
 	template := objectShape("metadata", "spec")
 	template.Members["metadata"] = objectShape("annotations")
 	template.Members["spec"] = reference.Shape()

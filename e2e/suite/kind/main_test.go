@@ -1,6 +1,7 @@
 package kind_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -13,8 +14,13 @@ var shared *installation.Installation
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{
-		KeepRunning: true, Components: []string{"run-cronjobs"}, Args: []string{"--refractory=0s", "--settle=300ms"},
-	}, func(i *installation.Installation) { shared = i }))
+		KeepRunning: true, Components: []string{"run-cronjobs", "argo-rollouts"}, Args: []string{"--refractory=0s", "--settle=300ms"},
+	}, func(i *installation.Installation) {
+		shared = i
+		if err := runArgo(context.Background(), i.ControlPlane()); err != nil {
+			panic(err)
+		}
+	}))
 }
 
 // The annotations of Stakater's Reloader.

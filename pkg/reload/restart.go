@@ -1,0 +1,73 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
+// configuration. Where the webhook sees another one it restores what was recorded; the reload stays due and is repeated, in the
+// distance of reloads, since the pods may have started too early.
+func (a *actions) restart(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
+		return a.closing.retry(ctx, s, unreadable(err))
+	}
+	body, last, err := a.restarting(s, in, verdict)
+	if err != nil {
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
+	}
+	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	if err != nil {
+		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+	}
+	if answer.Annotations[a.annotations.LastReload] != last.String() {
+		a.state.writes.Stamped(s.key, answer.Generation, a.now())
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
+			"the webhook did not accept the config-record of the restart: it sees another state")})
+	}
+	a.state.contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
+	s.restarted = true
+	return a.closing.done(ctx, s, verdict, last, answer.Generation)
+}
+
+// restarting returns the merge patch of a restart, and how it explains the reload.
+func (a *actions) restarting(s subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
+	hash, now := s.view.Managed[stamp.Hash], a.now().UTC()
+	last := record.LastReload{
+		Time: now.Truncate(time.Millisecond), Hash: hash, Cause: record.CauseConfigChange, Generation: s.object.Generation(),
+	}
+	for _, c := range verdict.Changes {
+		last.Changes = append(last.Changes, c.Record())
+	}
+	if earlier, err := record.ParseLastReload(s.view.Managed[stamp.LastReload]); err == nil {
+		last = last.After(earlier)
+	}
+	rec, err := policy.Fresh(in, hash, true)
+	if err != nil {
+		return nil, last, err
+	}
+	text, fits := rec.Text(s.view.WorkloadBudget - len(last.String()))
+	if !fits {
+		return nil, last, errors.New(noRoom(false))
+	}
+	// The controller restarts the pods that were created before this second begins, and creation times have no fractions.
+	at := now.Truncate(time.Second).Add(time.Second)
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": s.object.ResourceVersion(),
+			"annotations":     map[string]any{a.annotations.ConfigRecord: text, a.annotations.LastReload: last.String()},
+		},
+		"spec": map[string]any{"restartAt": at.Format(time.RFC3339)},
+	})
+	return body, last, err
+}

@@ -1,0 +1,122 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// argoAPI stores the annotations of patches, unless a webhook restores those of before.
+type argoAPI struct {
+	client.Client
+	restores bool
+	patches  []argoPatch
+}
+
+type argoPatch struct {
+	Metadata struct {
+		ResourceVersion string
+		Annotations     map[string]string
+	}
+	Spec map[string]any
+}
+
+func (a *argoAPI) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(answer)
+	if err != nil {
+		return err
+	}
+	var p argoPatch
+	if err := json.Unmarshal(body, &p); err != nil {
+		return err
+	}
+	a.patches = append(a.patches, p)
+	answer.SetGeneration(4)
+	if !a.restores {
+		answer.SetAnnotations(p.Metadata.Annotations)
+	}
+	return nil
+}
+
+// dueRollout is a loop with a Rollout whose pods have started without configmap/app, which is there now.
+func dueRollout(t *testing.T, c client.Client, out *sent, hash string) (*loop, subject, policy.Input) {
+	t.Helper()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := ringOf(t, "a")
+	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
+	l := newLoop(cluster{client: c, events: out, Dependencies: Dependencies{
+		Store: &blind{states: map[reference.Ref]digest.State{app: content}}, Keys: &fakeKeys{ring: ring},
+	}}, Options{Reader: sapReader(t), Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return now }})
+	l.leads.Begin(now.Add(-time.Minute))
+	s := webOf(t)
+	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
+	require.NoError(t, err)
+	s.object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
+	s.view.Intent.Restart = true
+	newest, _ := ring.Newest()
+	s.view.Managed = stamp.Managed{stamp.Record: "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=-"}
+	if hash != "-" {
+		s.view.Managed[stamp.Hash] = hash
+	}
+	in := l.gather.input(s)
+	require.NoError(t, l.gather.read(t.Context(), s, in, policy.Assess(in).Reads))
+	return l, s, in
+}
+
+func TestRestartIsOneWrite(t *testing.T) {
+	t.Parallel()
+	c, out := &argoAPI{}, &sent{}
+	l, s, in := dueRollout(t, c, out, "abc")
+	verdict := policy.Assess(in).Verdict
+	require.Equal(t, policy.Reload, verdict.Action)
+	result := l.actions.reload(t.Context(), s, in, verdict)
+	assert.Zero(t, result)
+	require.Len(t, c.patches, 1)
+	p := c.patches[0]
+	assert.Equal(t, "7", p.Metadata.ResourceVersion)
+	assert.Equal(t, map[string]any{"restartAt": "2026-01-02T03:04:06Z"}, p.Spec, "creation times of pods have no fractions")
+	known := policy.KnownOf("abc", p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"])
+	in.Known = known
+	assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "the pods are known to start with what is there")
+	last, err := record.ParseLastReload(p.Metadata.Annotations[annotation.DefaultPrefix+"last-reload"])
+	require.NoError(t, err)
+	assert.Equal(t, "abc", last.Hash)
+	assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
+	assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes())
+}
+
+// The webhook sees a newer configuration and restores the Record: the pods may have started with an older one.
+func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) {
+	t.Parallel()
+	c, out := &argoAPI{restores: true}, &sent{}
+	l, s, in := dueRollout(t, c, out, "abc")
+	a := policy.Assess(in)
+	result := l.actions.reload(t.Context(), s, in, a.Verdict)
+	assert.Positive(t, result.RequeueAfter)
+	assert.Empty(t, out.notes())
+	assert.Equal(t, 5*time.Second, l.pacing.postpone(t.Context(), s, a))
+}
+
+func TestRolloutWithoutAStampIsStampedFirst(t *testing.T) {
+	t.Parallel()
+	c, out := &argoAPI{restores: true}, &sent{}
+	l, s, in := dueRollout(t, c, out, "-")
+	l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict)
+	require.NotEmpty(t, c.patches)
+	assert.Empty(t, c.patches[0].Spec, "a reload request")
+	assert.Contains(t, c.patches[0].Metadata.Annotations, annotation.DefaultPrefix+"config-hash")
+}
