@@ -18,6 +18,8 @@ type DrawOptions struct {
 	Flags []string
 	// BuiltinKinds leaves out the workload of a custom kind, which only some API servers serve.
 	BuiltinKinds bool
+	// Scene ends every history with the scene of this name; empty draws one for some.
+	Scene string
 }
 
 // Draw makes the history of a seed.
@@ -38,8 +40,11 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: weights, Pace: pace(r),
 	})
-	if o.Faults && r.IntN(finaleOf) == 0 {
-		h.Steps = finale(r, c, h.Steps)
+	switch {
+	case o.Scene != "":
+		stage(&h, drawScene(r, o.Scene))
+	case o.Faults && r.IntN(finaleOf) == 0:
+		finale(r, c, &h)
 	}
 	return h
 }

@@ -92,10 +92,14 @@ func (f *faults) delay(s *simulation, call *world.Call) time.Duration {
 			most = r.delay
 		}
 	}
-	if most == 0 {
-		return 0
+	least := time.Duration(0)
+	if isProgram(call.Client) {
+		least = time.Duration(s.history.Setup.Latency)
 	}
-	return time.Duration(random.Int64N(int64(most)))
+	if most == 0 {
+		return least
+	}
+	return least + time.Duration(random.Int64N(int64(most)))
 }
 
 // regular tells whether a request is one of those that go on all the time, whatever happens.

@@ -251,6 +251,19 @@ func lossFaults() []faultKind {
 			}),
 		},
 		{
+			name: "hang-writes", kind: "writes-hang", weight: 3, scoped: true,
+			words: "the program's writes of %[1]s within %[2]s never have an answer",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, pick(r, "deployments", "statefulsets", "daemonsets"))
+			},
+			begin: ruled(func(step history.Step) *rule {
+				return &rule{
+					percent: 100, resource: step.On, verbs: []string{"update", "patch"},
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Hang: true} },
+				}
+			}),
+		},
+		{
 			name: "withdraw-rights", kind: "rights", weight: 3, words: "the rights to read %[1]s are withdrawn for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return history.Step{On: pick(r, "configmaps", "secrets", "deployments"), With: map[string]string{

@@ -13,19 +13,21 @@ import (
 // finaleOf is how many histories with faults there are for each that has a finale.
 const finaleOf = 2
 
+// unstagedOf is how many finales there are for each that has no scene.
+const unstagedOf = 6
+
 // finale replaces the last steps by a fault and one or two changes of config objects that it hides. Earlier in a history, the
 // next write that concerns the same workload makes up for what the program has missed; after a finale nothing does. In some
 // histories the fault meets whatever the steps before have left; in the others a scene is set for it (scene.go).
-func finale(r *rand.Rand, c history.Catalogue, steps []history.Step) []history.Step {
-	switch r.IntN(4) {
-	case 0, 1:
-		return watched(r, steps)
-	case 2:
-		return revived(r, steps)
+func finale(r *rand.Rand, c history.Catalogue, h *history.History) {
+	if r.IntN(unstagedOf) > 0 {
+		stage(h, drawScene(r, ""))
+		return
 	}
+	steps := h.Steps
 	changes := 1 + r.IntN(2)
 	if len(steps) <= 1+changes {
-		return steps
+		return
 	}
 	steps = slices.Clone(steps[:len(steps)-1-changes])
 	resource := pick(r, "configmaps", "configmaps", "secrets")
@@ -37,7 +39,7 @@ func finale(r *rand.Rand, c history.Catalogue, steps []history.Step) []history.S
 		}
 		steps = append(steps, drawOn(r, c, do, resource, steps))
 	}
-	return steps
+	h.Steps = steps
 }
 
 // blindness draws a fault that hides changes of a resource for some seconds. It begins when all may have settled.

@@ -3,7 +3,6 @@ package simulate
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
@@ -12,61 +11,82 @@ import (
 
 // A scene ends a history with a workload as in its manifest, with all objects that its pods require, after all earlier faults:
 // nothing excuses what the program does about it.
-
-// betweenScenes is how long all may settle before a scene and within it.
-const betweenScenes = 20 * time.Second
-
-// watched replaces the last steps by a scene in which one deletion, which restarts a workload, happens while its watch is blind:
-// mostly in the way after which nothing is left to list.
-func watched(r *rand.Rand, steps []history.Step) []history.Step {
-	type pair struct{ workload, config string }
-	pairs := []pair{ // the pods do not require these objects
-		{"deployments/shop/web", "configmaps/shop/extra"},
-		{"deployments/shop/web", "configmaps/shop/app"},
-		{"deployments/shop/web", "secrets/shop/db"},
-		{"deployments/shop/cart", "configmaps/shop/extra"},
-		{"statefulsets/shop/store", "secrets/shop/tls"},
-		{"daemonsets/shop/agent", act.LateConfig},
-	}
-	p := pairs[r.IntN(len(pairs))]
-	resource, _, _ := strings.Cut(p.config, "/")
-	fault := blindness(r, resource)
-	if r.IntN(4) > 0 {
-		fault.Do, fault.On = "fold-watches", resource
-	}
-	deletion := history.Step{Do: act.DeleteConfig, On: p.config, Wait: history.Duration(time.Duration(r.IntN(20)) * 100 * time.Millisecond)}
-	return staged(steps, p.workload, fault, deletion)
+type scene struct {
+	workload string
+	// rest is how long before the scene all earlier faults have ended.
+	rest  time.Duration
+	steps []history.Step
+	// setup changes the installation; nil leaves it as it was drawn.
+	setup func(*history.Setup)
 }
 
-// revived replaces the last steps by a scene in which a request for a reload is stored while the webhook is away, copied to a
-// ReplicaSet, and brought back by an undo.
-func revived(r *rand.Rand, steps []history.Step) []history.Step {
-	workload := pick(r, "deployments/shop/cart", "deployments/shop/web")
-	edit := func(value string, wait time.Duration) history.Step {
-		return history.Step{
-			Do: editConfig, On: "configmaps/shop/app", Wait: history.Duration(wait),
-			With: map[string]string{"key": "greeting", "value": value},
+// sceneKind is a situation that random steps hardly ever make.
+type sceneKind struct {
+	name string
+	// weight is how often it is drawn, relative to others.
+	weight int
+	draw   func(r *rand.Rand) scene
+}
+
+// sceneKinds are all scenes.
+func sceneKinds() []sceneKind {
+	return []sceneKind{
+		{"deletion-unseen", 6, deletionUnseen},
+		{"request-revived", 3, requestRevived},
+		{"writes-refused", 2, writesRefused},
+		{"writes-hang", 2, writesHang},
+		{"constant-change", 2, constantChange},
+		{"constant-conflict", 2, constantConflict},
+		{"key-rotated", 2, keyRotated},
+		{"key-lost", 2, keyLost},
+		{"field-moved", 2, fieldMoved},
+	}
+}
+
+// SceneNames returns the names of all scenes.
+func SceneNames() []string {
+	var names []string
+	for _, k := range sceneKinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// drawScene draws a scene of a name, or any.
+func drawScene(r *rand.Rand, name string) scene {
+	var kinds []sceneKind
+	for _, k := range sceneKinds() {
+		if k.name == name {
+			return k.draw(r)
 		}
+		kinds = append(kinds, slices.Repeat([]sceneKind{k}, k.weight)...)
 	}
-	return staged(steps, workload,
-		history.Step{Do: "webhook-away", Wait: history.Duration(betweenScenes), With: map[string]string{"for": pick(r, "5s", "12s")}},
-		edit("revived-1", time.Second), edit("revived-2", betweenScenes),
-		history.Step{Do: "undo", On: workload, Wait: history.Duration(betweenScenes), With: map[string]string{"back": pick(r, "1", "2", "2")}})
+	return kinds[r.IntN(len(kinds))].draw(r)
 }
 
-// staged replaces the last steps by those of a scene about a workload, which begins when the faults before it have ended.
-func staged(steps []history.Step, workload string, scene ...history.Step) []history.Step {
-	var stage []history.Step
+const (
+	// betweenScenes is how long all may settle before a scene and within it.
+	betweenScenes = 20 * time.Second
+	// untilPrompt is how long after most faults the oracle excuses no delay any more.
+	untilPrompt = 75 * time.Second
+)
+
+// stage replaces the last steps of a history by a scene. A history that is too short for it stays as it is.
+func stage(h *history.History, with scene) {
+	var first []history.Step
 	for _, config := range []string{"configmaps/shop/app", "configmaps/shop/extra", act.LateConfig, "secrets/shop/db", "secrets/shop/tls"} {
-		stage = append(stage, history.Step{Do: act.CreateConfig, On: config})
+		first = append(first, history.Step{Do: act.CreateConfig, On: config})
 	}
-	scene = slices.Concat(stage, []history.Step{recreated(workload)}, scene)
-	if len(steps) <= len(scene) {
-		return steps
+	scene := slices.Concat(first, []history.Step{recreated(with.workload)}, with.steps)
+	if len(h.Steps) <= len(scene) {
+		return
 	}
-	steps = slices.Clone(steps[:len(steps)-len(scene)])
-	scene[0].Wait = history.Duration(betweenScenes + remaining(steps))
-	return append(steps, scene...)
+	if with.setup != nil {
+		with.setup(&h.Setup)
+	}
+	before := slices.Clone(h.Steps[:len(h.Steps)-len(scene)])
+	scene[0].Wait = history.Duration(max(with.rest, betweenScenes) + remaining(before))
+	h.Steps = append(before, scene...)
 }
 
 // remaining is how long the faults of some steps last after the last of the steps.

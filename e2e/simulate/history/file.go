@@ -129,10 +129,16 @@ func strictly(data []byte, into any) error {
 // mostReplicas bounds Setup.Replicas against typing errors.
 const mostReplicas = 9
 
+// mostLatency bounds Setup.Latency: a program that is always slower is no subject of the laws.
+const mostLatency = 200 * time.Millisecond
+
 // check names the field that is wrong.
 func (s Setup) check() error {
 	if s.Replicas < 0 || s.Replicas > mostReplicas {
 		return fmt.Errorf("replicas: %d is not from 0 to %d", s.Replicas, mostReplicas)
+	}
+	if d := time.Duration(s.Latency); d > mostLatency {
+		return fmt.Errorf("latency: %s is longer than %s", d, mostLatency)
 	}
 	switch s.FailurePolicy {
 	case "", "Ignore", "Fail":

@@ -65,6 +65,7 @@ func TestReadNamesFileStepAndField(t *testing.T) {
 		"unknown setup":        {setup(`{"replica":1}`), `setup: decode: json: unknown field "replica"`},
 		"failure policy":       {setup(`{"failurePolicy":"fail"}`), `setup.failurePolicy: "fail"`},
 		"other webhooks":       {setup(`{"otherWebhooks":"behind"}`), `setup.otherWebhooks: "behind"`},
+		"latency of minutes":   {setup(`{"latency":"3m"}`), "setup.latency: 3m0s is longer"},
 		"unknown act":          {steps(`{"do":"jump","with":{"n":"1"}}`), `step 2: do: unknown act "jump"`},
 		"no act":               {steps(`{"on":"x"}`), "step 2: do: missing"},
 		"null for a step":      {steps(`null`), "step 2: do: missing"},

@@ -47,6 +47,8 @@ type Setup struct {
 	// OtherWebhooks says where other mutating webhooks are: "before", "after" or "around" ours; empty means nowhere. With
 	// "checksum" there is one after ours that changes the workload whenever ours has changed the template.
 	OtherWebhooks string `json:"otherWebhooks,omitempty"`
+	// Latency is how long each request of the program is under way, whatever faults add.
+	Latency Duration `json:"latency,omitzero"`
 }
 
 // Step is one act or fault.

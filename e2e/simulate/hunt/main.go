@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type settings struct {
 	replay   string
 	out      string
 	profile  string
+	scene    string
 	report   bool
 	first    bool
 	verbose  bool
@@ -83,6 +85,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&o.replay, "replay", "", "run the history in this `file` instead")
 	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
 	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each worker into this `file`, with the process number added")
+	set.StringVar(&o.scene, "scene", "", "end every history with the scene of this `name`: "+strings.Join(simulate.SceneNames(), ", "))
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
 	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
 	set.IntVar(&o.shrink, "shrink", 200, "how many `runs` may be spent on making a failing history shorter")
@@ -101,6 +104,8 @@ func parse(args []string) (settings, error) {
 		return o, fmt.Errorf("-workers %d: want at least 1", o.workers)
 	case o.shrink < 0:
 		return o, fmt.Errorf("-shrink %d: want a number of runs, or 0", o.shrink)
+	case o.scene != "" && !slices.Contains(simulate.SceneNames(), o.scene):
+		return o, fmt.Errorf("-scene %s: want one of %s", o.scene, strings.Join(simulate.SceneNames(), ", "))
 	case o.lasting <= 0:
 		return o, fmt.Errorf("-for %s: want a time", o.lasting)
 	}
@@ -115,7 +120,7 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
 	}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
-		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags},
+		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Scene: o.scene},
 		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink, CPUProfile: o.profile,
 	})
 }

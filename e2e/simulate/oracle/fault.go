@@ -12,7 +12,7 @@ import (
 type Fault struct {
 	At time.Time
 	// Kind says what fails. These are known: "down", "killed", "stopped", "frozen" (a replica does not work), "clock",
-	// "rights", "denied", "watch-refused", "watch-held", "namespace-webhook"; every other one is something that may disturb all of
+	// "rights", "denied", "watch-refused", "watch-held", "writes-hang", "namespace-webhook"; every other one is something that may disturb all of
 	// the program within Scope.
 	Kind string
 	// Scope is what is concerned: a client ("replica-0" means its processes "replica-0.1", too), a namespace ("shop" or
@@ -29,6 +29,8 @@ const (
 	longRecovery = 6 * time.Minute
 	// blindRecovery is the same after watches failed: informers of client-go pause for up to a minute.
 	blindRecovery = 2 * time.Minute
+	// hungRecovery is the same after writes that never have an answer: the program gives each up after 10 s.
+	hungRecovery = 20 * time.Second
 	// clockRecovery is the same after a clock was wrong, by ten minutes at most: what was noted while it was ahead lies in the
 	// future then. The simulated clock has no monotonic reading, which spares a real process this.
 	clockRecovery = 11 * time.Minute
@@ -49,6 +51,8 @@ func (s *span) recovery() time.Duration {
 		return longRecovery
 	case "rights", "watch-refused":
 		return blindRecovery
+	case "writes-hang":
+		return hungRecovery
 	case "clock":
 		return clockRecovery
 	}

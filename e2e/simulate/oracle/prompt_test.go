@@ -227,6 +227,20 @@ func TestPromptUnderFaults(t *testing.T) {
 			s.wait(2 * time.Minute)
 			s.tick()
 		}},
+		"a write has no answer yet": {options: hooked, because: "it is given up after 10 s", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("writes-hang", "deployments", 8*time.Second)
+			s.wait(30 * time.Second)
+			s.tick()
+		}},
+		"a write was not given up": {options: hooked, want: "prompt/modified/after-fault", because: "10 s are the most that it may hang", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.fault("writes-hang", "deployments", 8*time.Second)
+			s.wait(40 * time.Second)
+			s.tick()
+		}},
 		"denials just over": {options: hooked, because: "denials are retried more rarely", happens: func(s *scene) {
 			s.begin()
 			s.set(configMap("app"), "2")

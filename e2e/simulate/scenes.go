@@ -1,0 +1,155 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// tracked is a workload and an object that it lists.
+type tracked struct{ workload, config string }
+
+// resource is the plural name of the workload's kind.
+func (t tracked) resource() string {
+	resource, _, _ := strings.Cut(t.workload, "/")
+	return resource
+}
+
+// edit is a step that changes the object.
+func (t tracked) edit(value string, wait time.Duration) history.Step {
+	return history.Step{
+		Do: editConfig, On: t.config, Wait: history.Duration(wait), With: map[string]string{"key": t.key(), "value": value},
+	}
+}
+
+// key is a data key of the object, the first in order.
+func (t tracked) key() string {
+	return map[string]string{
+		"configmaps/shop/app": "app.properties", "configmaps/shop/extra": "flags", "secrets/shop/db": "password", "secrets/shop/tls": "tls.crt",
+	}[t.config]
+}
+
+// anyTracked draws a pair.
+func anyTracked(r *rand.Rand) tracked {
+	all := []tracked{
+		{"deployments/shop/cart", "configmaps/shop/app"},
+		{"deployments/shop/web", "secrets/shop/db"},
+		{"statefulsets/shop/store", "configmaps/shop/extra"},
+		{"daemonsets/shop/agent", "configmaps/shop/app"},
+	}
+	return all[r.IntN(len(all))]
+}
+
+// deletionUnseen is one deletion, which restarts a workload, while its watch is blind: mostly in the way after which nothing is
+// left to list.
+func deletionUnseen(r *rand.Rand) scene {
+	all := []tracked{ // the pods do not require these objects
+		{"deployments/shop/web", "configmaps/shop/extra"},
+		{"deployments/shop/web", "configmaps/shop/app"},
+		{"deployments/shop/web", "secrets/shop/db"},
+		{"deployments/shop/cart", "configmaps/shop/extra"},
+		{"statefulsets/shop/store", "secrets/shop/tls"},
+		{"daemonsets/shop/agent", act.LateConfig},
+	}
+	p := all[r.IntN(len(all))]
+	resource, _, _ := strings.Cut(p.config, "/")
+	fault := blindness(r, resource)
+	if r.IntN(4) > 0 {
+		fault.Do, fault.On = "fold-watches", resource
+	}
+	deletion := history.Step{Do: act.DeleteConfig, On: p.config, Wait: history.Duration(time.Duration(r.IntN(20)) * 100 * time.Millisecond)}
+	return scene{workload: p.workload, steps: []history.Step{fault, deletion}}
+}
+
+// requestRevived is a request for a reload that is stored while the webhook is away, copied to a ReplicaSet, and brought back by an
+// undo. Where the API server is slow, the controllers copy the request before the program writes directly.
+func requestRevived(r *rand.Rand) scene {
+	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
+	const away = "12s"
+	steps := []history.Step{{Do: "webhook-away", Wait: history.Duration(betweenScenes), With: map[string]string{"for": away}}}
+	if r.IntN(4) > 0 {
+		steps = append(steps, history.Step{Do: "api-slow", With: map[string]string{"for": away, "by": "4s"}})
+	}
+	steps = append(steps,
+		p.edit("revived-1", time.Second), p.edit("revived-2", betweenScenes),
+		history.Step{Do: "undo", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"back": pick(r, "1", "2", "2")}})
+	return scene{workload: p.workload, steps: steps}
+}
+
+// writesRefused is a change whose reload is refused for some seconds. Nothing happens afterwards that would have the program look
+// again.
+func writesRefused(r *rand.Rand) scene {
+	p := anyTracked(r)
+	return scene{workload: p.workload, steps: []history.Step{
+		{Do: "api-errors", Wait: history.Duration(betweenScenes), With: map[string]string{
+			"for": "8s", "percent": "100", "resource": p.resource(), "code": pick(r, "409", "409", "429", "500", "503"),
+		}},
+		p.edit("refused", 500*time.Millisecond),
+	}}
+}
+
+// writesHang is a change whose reload never has an answer.
+func writesHang(r *rand.Rand) scene {
+	p := anyTracked(r)
+	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{
+		{Do: "hang-writes", On: p.resource(), Wait: history.Duration(betweenScenes), With: map[string]string{"for": "8s"}},
+		p.edit("hung", 500*time.Millisecond),
+	}}
+}
+
+// constantChange is an object that is never quiet for the settle time, for much longer than settle-max.
+func constantChange(r *rand.Rand) scene {
+	return hammered(r, "150", "400ms")
+}
+
+// constantConflict is an object that changes faster than its state can be read and a reload be asked for.
+func constantConflict(r *rand.Rand) scene {
+	s := hammered(r, "800", "25ms")
+	s.setup = func(setup *history.Setup) {
+		setup.Latency = history.Duration(25 * time.Millisecond)
+		setup.Flags = append(selection(setup.Flags), "--settle=0s")
+	}
+	return s
+}
+
+// hammered is an object that is written some times.
+func hammered(r *rand.Rand, n, every string) scene {
+	p := anyTracked(r)
+	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{{
+		Do: "hammer-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"key": p.key(), "n": n, "every": every},
+	}}}
+}
+
+// keyRotated is a write that changes no content after the digest key was rotated: what is known is under the older key.
+func keyRotated(r *rand.Rand) scene {
+	p := anyTracked(r)
+	return scene{workload: p.workload, steps: []history.Step{
+		{Do: "rotate-key", On: keySecret, Wait: history.Duration(betweenScenes), With: map[string]string{"seed": "77"}},
+		{Do: "label-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"value": pick(r, "x", "y")}},
+	}}
+}
+
+// keyLost is a change long after the digest key was lost: by then the program has found out anew with what the pods run.
+func keyLost(r *rand.Rand) scene {
+	p := anyTracked(r)
+	loss := history.Step{Do: "delete-key-secret", On: keySecret, Wait: history.Duration(betweenScenes)}
+	if r.IntN(3) > 0 {
+		loss.Do, loss.With = "lose-key", map[string]string{"seed": "78"}
+	}
+	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{loss, p.edit("after-loss", 170*time.Second)}}
+}
+
+// fieldMoved is a key that moves to the other field of a ConfigMap, with the same bytes: pods that read it from their environment
+// lose it.
+func fieldMoved(r *rand.Rand) scene {
+	p := tracked{pick(r, "deployments/shop/cart", "daemonsets/shop/agent"), "configmaps/shop/app"}
+	return scene{workload: p.workload, steps: []history.Step{{
+		Do: "edit-config-binary", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"key": p.key()},
+	}}}
+}
+
+// keySecret has the digest keys.
+const keySecret = "secrets/" + act.System + "/" + act.KeySecret
