@@ -35,8 +35,9 @@ func copyActs() []act {
 			name: RecreateWorkload, weight: 3, on: anyWorkload,
 			with: []parameter{
 				oneOf("from", "export", "manifest"), optional("version", "1", isNumber(1, 999), versionParameter().draw), pauseParameter(),
+				wishParameter(),
 			},
-			words: "user deletes {on} and creates it from its {from} (version {version}) after {pause}",
+			words: "user deletes {on} and creates it from its {from} (version {version}) after {pause}[, with the annotations of Reloader: {asks}]",
 			do:    recreateWorkload,
 		},
 	}
@@ -116,6 +117,9 @@ func recreateWorkload(ctx context.Context, c client, s step) error {
 		return c.recreate(ctx, s, "kubectl-create", func(world.Object) {})
 	}
 	manifest, err := workloadManifest(s.key, s.number("version"))
+	if err == nil && s.has("asks") {
+		manifest, err = asking(s.key, manifest, s.text("asks"))
+	}
 	if err != nil {
 		return err
 	}

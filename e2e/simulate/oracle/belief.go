@@ -49,8 +49,8 @@ type adoption struct {
 	period  *period
 	// of is the object that it is about; all of them if its name is empty.
 	of ref
-	// lost means that digests of before mean nothing any more.
-	lost bool
+	// lost means that digests of before mean nothing any more; precise that it makes only one object uncertain, and no restart.
+	lost, precise bool
 }
 
 func (a *adoption) covers(r ref) bool { return a.of.name == "" || a.of == r }
@@ -115,7 +115,7 @@ func (w *workload) uncertain(s *stamp) bool {
 		}
 	}
 	for _, a := range w.adoptions {
-		if a.version > s.version && a.period.open {
+		if a.version > s.version && a.period.open && !a.precise {
 			return true
 		}
 	}

@@ -108,7 +108,11 @@ func (o *Oracle) outsideTemplate(w *workload, before, sent world.Object) bool {
 
 func listsOf(object world.Object, prefix string) []any {
 	annotations := annotationsOf(object)
-	return []any{annotations[prefix+configMapList], annotations[prefix+secretList]}
+	lists := []any{annotations[prefix+configMapList], annotations[prefix+secretList]}
+	for _, key := range otherKeysOfAll() {
+		lists = append(lists, annotations[key])
+	}
+	return lists
 }
 
 func ownLabels(object world.Object, prefix string) []any {

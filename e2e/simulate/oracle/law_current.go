@@ -41,7 +41,7 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 	for _, r := range w.refs {
 		h := o.contents.of(w.id.namespace, r)
 		content := h.now()
-		if h.at(p.started) == content {
+		if h.at(p.started) == content || content == absent && !w.triggers[r].deleted {
 			continue
 		}
 		last := h.edits[len(h.edits)-1]

@@ -152,6 +152,12 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 			return excuse
 		}
 	}
+	for r, until := range w.dropped { // at least until then
+		changes := o.contents.of(w.id.namespace, r).within(p.stamp.arrived, o.versionAt(until.at.Add(chance)))
+		if until.version > p.stamp.version && len(changes) > 0 {
+			return "content changed"
+		}
+	}
 	return ""
 }
 
@@ -194,7 +200,14 @@ func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
 func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 	h := o.contents.of(p.workload.id.namespace, r)
-	if content, alone := o.contentsBetween(p, s, r).only(); !alone || content != h.at(p.started) {
+	between := o.contentsBetween(p, s, r)
+	if by := p.workload.triggers[r]; by == (triggers{}) { // it may come and go
+		between[h.at(p.started)] = true
+		delete(between, absent)
+		if len(between) > 1 {
+			return "content changed"
+		}
+	} else if content, alone := between.only(); !alone || content != h.at(p.started) {
 		return "content changed"
 	}
 	if len(h.within(p.stamp.version, s.version)) > 0 {

@@ -38,6 +38,8 @@ func (o *Oracle) dueOf(w *workload) (r ref, how string) {
 			continue
 		}
 		switch {
+		case now == absent && !w.triggers[r].deleted:
+			continue
 		case now == absent:
 			return r, "deleted"
 		case o.believes(w, s, r, absent):

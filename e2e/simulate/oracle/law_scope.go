@@ -18,7 +18,7 @@ func (o *Oracle) outside(w *workload, now time.Time) string {
 	if !w.inScope {
 		return "is out of scope"
 	}
-	if len(w.refs) == 0 && !hasOtherDialect(annotationsOf(w.object)) && o.marksOfAll(w.object) == "\n\n" {
+	if len(w.refs) == 0 && !w.dynamic && o.marksOfAll(w.object) == "\n\n" {
 		return "has no annotation of pod-reloader"
 	}
 	return ""
@@ -80,7 +80,7 @@ func (o *Oracle) judgeScopeOfWebhook(w *workload, c world.Commit) {
 func (o *Oracle) judgeScopeOfLoop(w *workload, c world.Commit) {
 	prefix := o.options.Prefix
 	calm, known := o.calmSince(w)
-	if !known || c.At.Sub(later(calm, w.changed)) < notice || !w.excluded && len(w.refs) > 0 || w.unclear {
+	if !known || c.At.Sub(later(calm, w.changed)) < notice || !w.excluded && (len(w.refs) > 0 || w.dynamic) || w.unclear {
 		return
 	}
 	o.count("writes of excluded workloads judged")

@@ -20,7 +20,7 @@ func (o *Oracle) judgeUnharmed(c world.Commit) {
 	program := o.options.Program(c.Call.Client)
 	before := c.Sent
 	if program {
-		if before = c.Old; before == nil || hasOtherDialect(annotationsOf(before)) {
+		if before = c.Old; before == nil || foreignKeys(annotationsOf(before)) {
 			return
 		}
 	}

@@ -49,8 +49,10 @@ type Oracle struct {
 	born     time.Time
 	nextTick time.Time
 
-	scope      scope
-	contents   contents
+	scope    scope
+	contents contents
+	// traits are those of the config objects that exist.
+	traits     map[id]traits
 	namespaces map[string]*space
 	// workloads are those that exist, all every one that ever did, in the order of creation.
 	workloads map[id]*workload
@@ -84,7 +86,7 @@ type Oracle struct {
 func New(options Options) *Oracle {
 	o := &Oracle{
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
-		contents: newContents(), namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
+		contents: newContents(), traits: map[id]traits{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
 		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},
@@ -236,7 +238,9 @@ func (o *Oracle) commitConfig(c world.Commit) {
 	}
 	o.probes.disturbed = c.At
 	before := o.contents.histories[key].now()
-	if !o.contents.commit(c) {
+	changed := o.contents.commit(c)
+	o.commitTraits(c)
+	if !changed {
 		return
 	}
 	o.count("content changes")
@@ -246,8 +250,9 @@ func (o *Oracle) commitConfig(c world.Commit) {
 			continue
 		}
 		s := w.last()
-		if s != nil && before == absent && w.needs[r] != optional && o.believes(w, s, r, absent) {
-			w.adopt(c.Version, c.Version, c.At, r)
+		adopts := w.needs[r] != optional || !w.triggers[r].created
+		if s != nil && before == absent && adopts && o.believes(w, s, r, absent) {
+			w.adopt(c.Version, c.Version, c.At, r).precise = !w.triggers[r].created
 		}
 		o.judgeDue(w, c.At)
 	}

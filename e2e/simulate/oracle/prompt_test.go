@@ -141,13 +141,6 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"other dialect": {options: hooked, because: "the oracle does not know it", happens: func(s *scene) {
-			s.begin()
-			s.edit(cart, func(o world.Object) { setAnnotation(o, "reloader.stakater.com/auto", "true") })
-			s.set(configMap("app"), "2")
-			s.wait(time.Hour)
-			s.tick()
-		}},
 		"out of scope": {
 			options: Options{Webhook: true, InScope: func(string, map[string]string, map[string]string) bool { return false }},
 			because: "the flags leave it out", happens: func(s *scene) {

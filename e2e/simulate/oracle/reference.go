@@ -24,10 +24,8 @@ func compareRefs(a, b ref) int {
 func listed(annotations world.Object, prefix string) []ref {
 	var refs []ref
 	for _, list := range []string{configMapList, secretList} {
-		for _, name := range strings.Split(text(annotations, prefix+list), ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				refs = append(refs, ref{list, name})
-			}
+		for _, name := range names(text(annotations, prefix+list)) {
+			refs = append(refs, ref{list, name})
 		}
 	}
 	slices.SortFunc(refs, compareRefs)
@@ -48,8 +46,8 @@ const (
 func needs(spec world.Object) map[ref]need {
 	found := map[ref]need{}
 	add := func(plural, name string, how need) {
-		if name != "" && how > found[ref{plural, name}] {
-			found[ref{plural, name}] = how
+		if name != "" {
+			found[ref{plural, name}] = max(how, found[ref{plural, name}])
 		}
 	}
 	for _, field := range []string{"initContainers", "containers", "ephemeralContainers"} {
@@ -100,9 +98,11 @@ func volumeNeeds(volume world.Object, add func(string, string, need)) {
 }
 
 func addSource(source world.Object, plural, nameField string, add func(string, string, need)) {
-	if source != nil && source["optional"] != true {
-		add(plural, text(source, nameField), required)
+	how := required
+	if source["optional"] == true {
+		how = optional
 	}
+	add(plural, text(source, nameField), how)
 }
 
 func objects(o world.Object, field string) []world.Object {

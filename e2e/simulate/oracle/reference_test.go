@@ -49,6 +49,7 @@ func TestNeedsOfPodSpec(t *testing.T) {
 	assert.Equal(t, map[ref]need{
 		{"secrets", "by-env"}: required, {"configmaps", "by-env-from"}: required, {"secrets", "by-volume"}: required,
 		{"configmaps", "projected"}: required, {"secrets", "driver"}: unsure, {"secrets", "pull"}: unsure,
+		{"secrets", "perhaps"}: optional,
 	}, needs(object))
 }
 

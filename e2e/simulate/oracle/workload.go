@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -16,14 +15,21 @@ type workload struct {
 	object world.Object
 	gone   bool
 
-	refs  []ref
-	needs map[ref]need
+	// refs are the objects that it tracks; triggers says by which changes, and listed are those of its lists.
+	refs     []ref
+	triggers map[ref]triggers
+	listed   []ref
+	// dropped says when an object was tracked last.
+	dropped map[ref]moment
+	// needs are what its pod spec references. dynamic means that it uses the second dialect.
+	needs   map[ref]need
+	dynamic bool
 	// excluded means that a label takes it out; inScope is what the flags say.
 	excluded, inScope bool
 	// unclear means that something is on it that the oracle does not know enough of, or that it is not known whether it is in
 	// scope; beyond is the first of these alone.
 	unclear, beyond bool
-	// eligible means that the program must look after it: it lists objects, is in scope and not excluded.
+	// eligible means that the program must look after it: it tracks objects, or may later, is in scope and not excluded.
 	eligible      bool
 	eligibleSince time.Time
 	// ineligibleAt is the last version at which it was not eligible.
@@ -34,9 +40,9 @@ type workload struct {
 	template  world.Object
 	templates []world.Object
 	stamps    []*stamp
-	// tracked has the version since which an object is listed.
+	// tracked has the version since which an object is tracked.
 	tracked map[ref]int64
-	// relisted is the last version at which the set of listed objects changed.
+	// relisted is the last version at which the set of its lists changed.
 	relisted  int64
 	adoptions []*adoption
 	// open has the periods that have not ended.
@@ -88,7 +94,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 		if w != nil {
 			w.gone, w.eligible = true, false
 		}
-		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, changed: c.At}
+		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]moment{}, changed: c.At}
 		o.workloads[key] = w
 		o.all = append(o.all, w)
 		o.byUID[w.uid] = w
@@ -104,6 +110,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 	o.learn(c)
 	created := w.object == nil
 	w.object = c.New
+	o.readNeeds(w)
 	o.readTraits(w, c, created)
 	o.readTemplate(w, c)
 	o.judgeDue(w, c.At)
@@ -141,14 +148,10 @@ func (o *Oracle) pluralOf(object world.Object) string {
 
 // readTraits reads who looks after the workload and what it lists.
 func (o *Oracle) readTraits(w *workload, c world.Commit, created bool) {
-	annotations := annotationsOf(c.New)
-	refs := listed(annotations, o.options.Prefix)
-	if !slices.Equal(refs, w.refs) {
-		o.relist(w, refs, c, created)
-	}
+	o.track(w, c.New, c, created)
 	labels := labelsOf(c.New)
 	w.excluded = text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	w.beyond = len(refs) > mostRefs || hasOtherDialect(annotations)
+	w.beyond = len(w.refs) > mostRefs || foreignKeys(annotationsOf(c.New))
 	o.readScope(w, c.At, c.Version)
 }
 
@@ -159,7 +162,7 @@ func (o *Oracle) readScope(w *workload, at time.Time, version int64) {
 	was := *w
 	w.inScope = o.scopeOf(w.object, w)
 	w.unclear = w.beyond || o.scope.unclear(w.id.plural)
-	w.eligible = len(w.refs) > 0 && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
+	w.eligible = (len(w.refs) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
 	if !w.eligible {
 		w.ineligibleAt = version
 	}
@@ -182,7 +185,28 @@ func (w *workload) noteScope(was workload, at time.Time) {
 	}
 }
 
-// relist takes note of other lists. What is newly listed is taken as it is found.
+// readNeeds reads what the pod spec references.
+func (o *Oracle) readNeeds(w *workload) {
+	spec := section(w.object, append(templatePath(w.id.plural), "spec")...)
+	if w.needs == nil || !equal(spec, section(w.template, "spec")) {
+		w.needs = needs(spec)
+	}
+}
+
+// track takes note of what a workload tracks from now on. What is tracked newly is taken as it is found.
+func (o *Oracle) track(w *workload, object world.Object, c world.Commit, created bool) {
+	refs, by := o.asks(w, object)
+	lists := listed(annotationsOf(object), o.options.Prefix)
+	if !slices.Equal(lists, w.listed) && !created {
+		w.relisted = c.Version
+	}
+	w.listed, w.triggers = lists, by
+	if !slices.Equal(refs, w.refs) {
+		o.relist(w, refs, c, created)
+	}
+}
+
+// relist takes note of other objects.
 func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.changed = c.At
 	before := w.refs
@@ -190,6 +214,7 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	for _, r := range before {
 		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
 			delete(w.tracked, r)
+			w.dropped[r] = moment{c.At, c.Version}
 		}
 	}
 	for _, r := range refs {
@@ -200,9 +225,6 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 		if !created && len(refs) <= mostRefs {
 			o.adoptListed(w, r, c)
 		}
-	}
-	if !created {
-		w.relisted = c.Version
 	}
 	if len(refs) > mostRefs {
 		w.adopt(c.Version, c.Version, c.At, ref{})
@@ -216,6 +238,10 @@ func (o *Oracle) adoptListed(w *workload, r ref, c world.Commit) {
 		from = c.Call.ArrivedVersion
 	}
 	a := w.adopt(c.Version, from, c.At, r)
+	if !slices.Contains(w.listed, r) {
+		a.precise = true // the webhook stamps at once only where the lists change
+		return
+	}
 	if o.seen(w, c) && w.inScope && !w.excluded {
 		a.period.open, a.period.to = false, c.Version
 		w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
@@ -225,16 +251,6 @@ func (o *Oracle) adoptListed(w *workload, r ref, c world.Commit) {
 // mostRefs is how many objects a workload may list. Of more, the oracle does not know which of them are left out.
 const mostRefs = 1000
 
-// hasOtherDialect reports whether there are annotations of the second dialect, which the oracle does not know.
-func hasOtherDialect(annotations world.Object) bool {
-	for name := range annotations {
-		if strings.Contains(name, "reloader.stakater.com/") {
-			return true
-		}
-	}
-	return false
-}
-
 // readTemplate makes a stamp if the template has changed.
 func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 	template := section(c.New, templatePath(w.id.plural)...)
@@ -242,9 +258,6 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 		return
 	}
 	before := w.last()
-	if before == nil || !equal(section(template, "spec"), section(w.template, "spec")) {
-		w.needs = needs(section(template, "spec"))
-	}
 	visible, marks := w.number(template, o.options.Prefix), marksOf(annotationsOf(template), o.options.Prefix)
 	w.template = template
 	if before != nil && before.visible == visible && before.marks == marks {
@@ -253,11 +266,25 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 	s := o.newStamp(w, c, visible, marks)
 	w.stamps = append(w.stamps, s)
 	o.count("stamps")
+	if w.dynamic && before != nil && !s.program {
+		o.adoptDynamic(w, s)
+	}
 	if before != nil {
 		o.judgeGates(w, before, s)
 		o.judgeHeld(w, before, s)
 		o.judgeStory(w, c, before, s)
 	}
+}
+
+// adoptDynamic notes that a user's stamp may have lost the record of what the pods run with: where config objects decide what is
+// tracked, the hash alone proves nothing, and what is found then is taken for it.
+func (o *Oracle) adoptDynamic(w *workload, s *stamp) {
+	a := w.adopt(s.version, s.arrived, s.at, ref{})
+	if !s.seen {
+		return
+	}
+	a.period.open, a.period.to = false, s.version
+	w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
 }
 
 // number returns the same number for templates that are the same to users.

@@ -1,0 +1,62 @@
+package act
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestAskReloaderReplacesWhatWasAskedBefore(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	const web = "deployments/shop/web"
+	onTemplate := func() world.Object { return annotationsOf(templateOf(world.Deployments, f.get(web))) }
+	others := func() world.Object {
+		return without(annotationsOf(f.get(web)), func(key string) bool { return !isList(key) && !strings.Contains(key, otherDomain) })
+	}
+	require.NoError(t, f.do(AskReloader, web, "for", "search", "lists", "kept"))
+	assert.Equal(t, "true", others()[otherSearch])
+	assert.Contains(t, others(), listOfConfigMaps)
+
+	require.NoError(t, f.do(AskReloader, web, "for", "auto-but", "lists", "removed"))
+	assert.Equal(t, world.Object{otherAuto: "true", otherWithoutConfigMap: "extra", otherWithoutSecret: " db "}, others())
+
+	require.NoError(t, f.do(AskReloader, web, "for", "on-template"))
+	assert.Empty(t, others())
+	assert.Equal(t, "true", onTemplate()[otherAuto])
+
+	require.NoError(t, f.do(AskReloader, web, "for", "none"))
+	assert.Empty(t, others())
+	assert.NotContains(t, onTemplate(), otherAuto)
+}
+
+func TestRecreatedWorkloadAsksReloaderInsteadOfListing(t *testing.T) {
+	t.Parallel()
+	for _, asks := range wishes() {
+		f := newRecorder(t)
+		const web = "deployments/shop/web"
+		require.NoError(t, f.do(RecreateWorkload, web, "from", "manifest", "pause", "0s", "asks", asks))
+		annotations := annotationsOf(f.get(web))
+		assert.NotContains(t, annotations, listOfConfigMaps)
+		wanted, err := wish(world.Key{Resource: world.Deployments, Namespace: shop, Name: "web"}, asks)
+		require.NoError(t, err)
+		if asks == "on-template" {
+			annotations = annotationsOf(templateOf(world.Deployments, f.get(web)))
+		}
+		assert.Subset(t, annotations, wanted, asks)
+	}
+}
+
+func TestMarkConfigSetsAndRemovesAMark(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	const app = "configmaps/shop/app"
+	require.NoError(t, f.do(MarkConfig, app, "mark", "ignore", "value", "true"))
+	assert.Equal(t, "true", annotationsOf(f.get(app))[otherDomain+"ignore"])
+	require.NoError(t, f.do(MarkConfig, app, "mark", "ignore", "value", "absent"))
+	assert.NotContains(t, annotationsOf(f.get(app)), otherDomain+"ignore")
+}

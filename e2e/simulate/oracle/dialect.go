@@ -1,0 +1,198 @@
+package oracle
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// The second dialect is that of Stakater's Reloader. What a workload tracks by it depends on the annotations of the workload, on
+// what its pod spec references, and on annotations of the config objects.
+
+// otherDomain is in the keys of its annotations.
+const otherDomain = "reloader.stakater.com/"
+
+// triggers says which changes of an object restart a workload, besides modifications.
+type triggers struct{ created, deleted bool }
+
+// traits are what a config object says about its use.
+type traits struct{ ignored, marked bool }
+
+// traitsOf reads them: only "true" counts.
+func traitsOf(object world.Object) traits {
+	annotations := annotationsOf(object)
+	return traits{text(annotations, otherDomain+"ignore") == "true", text(annotations, otherDomain+"match") == "true"}
+}
+
+// hasOtherDialect reports whether there are annotations of the second dialect.
+func hasOtherDialect(annotations world.Object) bool {
+	for name := range annotations {
+		if strings.Contains(name, otherDomain) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherKeys are the names of the annotations on workloads about one kind of config objects.
+type otherKeys struct{ reload, auto, exclude string }
+
+func otherKeysOf(plural string) otherKeys {
+	kind := strings.TrimSuffix(plural, "s")
+	return otherKeys{kind + "." + otherDomain + "reload", kind + "." + otherDomain + "auto", plural + ".exclude." + otherDomain + "reload"}
+}
+
+const otherAuto, otherSearch = otherDomain + "auto", otherDomain + "search"
+
+// otherKeysOfAll are all keys on workloads that the oracle knows.
+func otherKeysOfAll() []string {
+	known := []string{otherAuto, otherSearch}
+	for _, plural := range []string{configMapList, secretList} {
+		k := otherKeysOf(plural)
+		known = append(known, k.reload, k.auto, k.exclude)
+	}
+	return known
+}
+
+// foreignKeys reports whether there are annotations of the second dialect that the oracle does not know.
+func foreignKeys(annotations world.Object) bool {
+	known := otherKeysOfAll()
+	for name := range annotations {
+		if strings.Contains(name, otherDomain) && !slices.Contains(known, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// other returns what a workload tracks by the second dialect, and whether it uses it.
+func (o *Oracle) other(w *workload, object world.Object) (tracked map[ref]triggers, uses bool) {
+	own := annotationsOf(object)
+	template := annotationsOf(section(object, templatePath(w.id.plural)...))
+	if !hasOtherDialect(own) && !hasOtherDialect(template) {
+		return nil, false
+	}
+	tracked = map[ref]triggers{}
+	for _, plural := range []string{configMapList, secretList} {
+		keys := otherKeysOf(plural)
+		from := template
+		for _, key := range []string{keys.reload, otherAuto, keys.auto, otherSearch} {
+			if _, ok := own[key]; ok {
+				from = own
+			}
+		}
+		for _, name := range o.otherNames(w, plural, from, names(text(own, keys.exclude))) {
+			tracked[ref{plural, name}] = triggers{}
+		}
+	}
+	return tracked, true
+}
+
+// otherNames returns the names of one kind that are tracked.
+func (o *Oracle) otherNames(w *workload, plural string, from world.Object, excluded []string) []string {
+	keys := otherKeysOf(plural)
+	if isBool(from, otherAuto, false) {
+		return nil
+	}
+	var found []string
+	if auto := isBool(from, otherAuto, true) || isBool(from, keys.auto, true); auto || text(from, otherSearch) == "true" {
+		for r := range w.needs {
+			if r.plural == plural && (auto || o.isMarked(w, r)) {
+				found = append(found, r.name)
+			}
+		}
+	}
+	for _, item := range names(text(from, keys.reload)) {
+		if regexp.QuoteMeta(item) == item {
+			found = append(found, item)
+			continue
+		}
+		found = append(found, o.matching(w, plural, item)...)
+	}
+	return slices.DeleteFunc(found, func(name string) bool {
+		return slices.Contains(excluded, name) || o.traits[id{plural, w.id.namespace, name}].ignored
+	})
+}
+
+// isMarked reports whether an object has the mark. One that is absent keeps what it had.
+func (o *Oracle) isMarked(w *workload, r ref) bool {
+	is, exists := o.traits[id{r.plural, w.id.namespace, r.name}]
+	if _, before := w.triggers[r]; !exists {
+		return before
+	}
+	return is.marked
+}
+
+// matching returns the names that an expression matches as a whole: of objects that exist, and of absent ones that were tracked.
+func (o *Oracle) matching(w *workload, plural, expression string) []string {
+	compiled, err := regexp.Compile("^(?:" + expression + ")$")
+	if err != nil {
+		return nil
+	}
+	candidates := map[string]bool{}
+	for key := range o.traits {
+		candidates[key.name] = candidates[key.name] || key.plural == plural && key.namespace == w.id.namespace
+	}
+	for r := range w.triggers {
+		if _, exists := o.traits[id{plural, w.id.namespace, r.name}]; r.plural == plural && !exists {
+			candidates[r.name] = true
+		}
+	}
+	maps.DeleteFunc(candidates, func(name string, is bool) bool { return !is || !compiled.MatchString(name) })
+	return slices.Collect(maps.Keys(candidates))
+}
+
+// isBool reports whether an annotation says true or false in one of the usual ways.
+func isBool(annotations world.Object, key string, want bool) bool {
+	value, err := strconv.ParseBool(text(annotations, key))
+	return err == nil && value == want
+}
+
+// names reads a comma-separated list.
+func names(list string) []string {
+	var all []string
+	for item := range strings.SplitSeq(list, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+// asks returns what a workload tracks in both dialects together, sorted, with what restarts it.
+func (o *Oracle) asks(w *workload, object world.Object) (refs []ref, by map[ref]triggers) {
+	by, uses := o.other(w, object)
+	w.dynamic = uses
+	if by == nil {
+		by = map[ref]triggers{}
+	}
+	for _, r := range listed(annotationsOf(object), o.options.Prefix) {
+		by[r] = triggers{created: true, deleted: true}
+	}
+	return slices.SortedFunc(maps.Keys(by), compareRefs), by
+}
+
+// commitTraits takes note of what a config object says about its use, and of what workloads track then.
+func (o *Oracle) commitTraits(c world.Commit) {
+	key := idOf(c.Key)
+	before, existed := o.traits[key]
+	now := traitsOf(c.New)
+	if c.New == nil {
+		delete(o.traits, key)
+	} else {
+		o.traits[key] = now
+	}
+	if before == now && existed == (c.New != nil) {
+		return
+	}
+	for _, w := range o.all {
+		if !w.gone && w.dynamic && w.id.namespace == key.namespace {
+			o.track(w, w.object, c, false)
+			o.readScope(w, c.At, c.Version)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// asked is the manifest of a Deployment that uses the second dialect and nothing else: it requires app, and mentions extra and the
+// Secret db.
+func asked(annotations world.Object) world.Object {
+	return edited(manifest(cart, "one"), func(o world.Object) {
+		section(o, "metadata")["annotations"] = annotations
+		spec := section(o, "spec", "template", "spec")
+		spec["volumes"] = []any{
+			world.Object{"name": "a", "configMap": world.Object{"name": "extra", "optional": true}},
+			world.Object{"name": "b", "secret": world.Object{"secretName": "db", "optional": true}},
+		}
+	})
+}
+
+// beginAsking creates app, extra, and a workload that asks for something.
+func beginAsking(annotations world.Object) func(*scene) {
+	return func(s *scene) {
+		s.set(configMap("app"), "1")
+		s.set(configMap("extra"), "1")
+		s.sends("create", cart, asked(annotations), "a")
+		s.wait(100 * time.Millisecond)
+		s.rollout(cart)
+		s.wait(time.Minute)
+	}
+}
+
+// mark sets an annotation of the second dialect on a config object.
+func (s *scene) mark(key world.Key, name, value string) {
+	next := edited(s.objects[key], func(o world.Object) { setAnnotation(o, otherDomain+name, value) })
+	s.write(user, "update", key, next)
+	s.wait(time.Minute)
+}
+
+func auto() world.Object { return world.Object{otherAuto: "true"} }
+
+func TestTrackedInTheSecondDialect(t *testing.T) {
+	t.Parallel()
+	app, extra, late, db := ref{"configmaps", "app"}, ref{"configmaps", "extra"}, ref{"configmaps", "late"}, ref{"secrets", "db"}
+	for name, test := range map[string]struct {
+		annotations, template world.Object
+		want                  []ref
+	}{
+		"auto":                        {annotations: auto(), want: []ref{app, extra, db}},
+		"auto in another spelling":    {annotations: world.Object{otherAuto: "T"}, want: []ref{app, extra, db}},
+		"garbage":                     {annotations: world.Object{otherAuto: "yes"}},
+		"auto of one kind":            {annotations: world.Object{"secret." + otherDomain + "auto": "true"}, want: []ref{db}},
+		"auto off for one kind":       {annotations: world.Object{otherAuto: "true", "secret." + otherDomain + "auto": "false"}, want: []ref{app, extra, db}},
+		"names":                       {annotations: world.Object{"configmap." + otherDomain + "reload": " late ,app,"}, want: []ref{app, late}},
+		"expressions":                 {annotations: world.Object{"configmap." + otherDomain + "reload": "a.., xtr., (ex|in)tra"}, want: []ref{app, extra}},
+		"search":                      {annotations: world.Object{otherSearch: "true"}, want: []ref{extra}},
+		"search in another spelling":  {annotations: world.Object{otherSearch: "True"}},
+		"auto beats search":           {annotations: world.Object{otherSearch: "true", otherAuto: "true"}, want: []ref{app, extra, db}},
+		"off":                         {annotations: world.Object{otherAuto: "false", "configmap." + otherDomain + "reload": "app", otherSearch: "true"}},
+		"excluded":                    {annotations: world.Object{otherAuto: "true", "configmaps.exclude." + otherDomain + "reload": "app, other"}, want: []ref{extra, db}},
+		"listed and excluded":         {annotations: world.Object{"configmap." + otherDomain + "reload": "app,extra", "configmaps.exclude." + otherDomain + "reload": "app"}, want: []ref{extra}},
+		"on the template":             {template: auto(), want: []ref{app, extra, db}},
+		"the workload's come first":   {annotations: world.Object{otherAuto: "false"}, template: auto()},
+		"kind by kind":                {annotations: world.Object{"configmap." + otherDomain + "auto": "false"}, template: auto(), want: []ref{db}},
+		"exclusion from the workload": {annotations: world.Object{"secrets.exclude." + otherDomain + "reload": "db"}, template: auto(), want: []ref{app, extra}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := webhookScene(t)
+			s.set(configMap("app"), "1")
+			s.set(configMap("extra"), "1")
+			s.mark(configMap("extra"), "match", "true")
+			s.set(configMap("ignored"), "1")
+			sent := edited(asked(test.annotations), func(o world.Object) {
+				section(o, "spec", "template", "metadata")["annotations"] = test.template
+			})
+			s.sends("create", cart, sent, "")
+			w := s.oracle.workloads[idOf(cart)]
+			assert.Equal(t, test.want, w.refs)
+			for r, by := range w.triggers {
+				assert.Equal(t, triggers{}, by, "creation and deletion of %s", r)
+			}
+			s.mark(configMap("extra"), "ignore", "true")
+			assert.NotContains(t, w.refs, extra, "it is ignored")
+		})
+	}
+}
+
+func TestBothDialectsAreAUnion(t *testing.T) {
+	t.Parallel()
+	s := webhookScene(t)
+	s.begin()
+	s.edit(cart, func(o world.Object) { setAnnotation(o, "secret."+otherDomain+"reload", "db") })
+	w := s.oracle.workloads[idOf(cart)]
+	assert.Equal(t, []ref{{"configmaps", "app"}, {"configmaps", "extra"}, {"secrets", "db"}}, w.refs)
+	assert.Equal(t, triggers{created: true, deleted: true}, w.triggers[ref{"configmaps", "app"}])
+	assert.Equal(t, triggers{}, w.triggers[ref{"secrets", "db"}])
+	assert.False(t, w.unclear)
+	s.edit(cart, func(o world.Object) { setAnnotation(o, otherDomain+"rollout-strategy", "restart") })
+	assert.True(t, w.unclear, "the oracle does not know this one")
+}
+
+func TestPromptInTheSecondDialect(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	late := func(s *scene) { s.wait(time.Minute); s.tick() }
+	runLaw(t, "prompt", map[string]lawCase{
+		"modified": {options: hooked, want: "prompt/modified", because: "auto tracks it", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.set(configMap("extra"), "2")
+			late(s)
+		}},
+		"deleted": {options: hooked, because: "deletions do not count", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.remove(user, configMap("extra"))
+			late(s)
+		}},
+		"back with other content": {options: hooked, want: "prompt/modified", because: "the pods have the content of before", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.remove(user, configMap("extra"))
+			s.wait(time.Minute)
+			s.set(configMap("extra"), "2")
+			late(s)
+		}},
+		"created": {options: hooked, because: "creations do not count", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.set(secret("db"), "1")
+			late(s)
+		}},
+		"created, then modified": {options: hooked, want: "prompt/created", because: "the next change counts", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.set(secret("db"), "1")
+			late(s)
+			s.set(secret("db"), "2")
+			late(s)
+		}},
+		"without the mark": {options: hooked, because: "search wants it", happens: func(s *scene) {
+			beginAsking(world.Object{otherSearch: "true"})(s)
+			s.set(configMap("extra"), "2")
+			late(s)
+		}},
+		"with the mark": {options: hooked, want: "prompt/modified", because: "search finds it", happens: func(s *scene) {
+			beginAsking(world.Object{otherSearch: "true"})(s)
+			s.mark(configMap("extra"), "match", "true")
+			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
+				o["data"] = world.Object{"key": "2"}
+			}))
+			late(s)
+		}},
+		"marked just after the change": {options: hooked, because: "what is newly tracked is taken as it is found", happens: func(s *scene) {
+			beginAsking(world.Object{otherSearch: "true"})(s)
+			s.set(configMap("extra"), "2")
+			s.mark(configMap("extra"), "match", "true")
+			late(s)
+		}},
+		"ignored": {options: hooked, because: "the object says so", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.mark(configMap("extra"), "ignore", "true")
+			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
+				o["data"] = world.Object{"key": "2"}
+			}))
+			late(s)
+		}},
+	})
+}
+
+func TestKeptInTheSecondDialect(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	reload := func(s *scene) {
+		s.wait(2 * time.Second)
+		s.reload(cart, "b")
+		s.rollout(cart)
+	}
+	runLaw(t, "kept", map[string]lawCase{
+		"modified": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.set(configMap("extra"), "2")
+			reload(s)
+		}},
+		"deleted": {options: hooked, want: "kept/program/touched", because: "deletions do not count", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.remove(user, configMap("extra"))
+			reload(s)
+		}},
+		"created": {options: hooked, want: "kept/program/touched", because: "creations do not count", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.set(secret("db"), "1")
+			reload(s)
+		}},
+		"back with other content": {options: hooked, because: "the pods have the content of before", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.remove(user, configMap("extra"))
+			s.wait(time.Minute)
+			s.set(configMap("extra"), "2")
+			reload(s)
+		}},
+		"marked": {options: hooked, want: "kept/program/touched", because: "it is only tracked from now on", happens: func(s *scene) {
+			beginAsking(world.Object{otherSearch: "true"})(s)
+			s.mark(configMap("extra"), "match", "true")
+			reload(s)
+		}},
+		"without the mark": {options: hooked, want: "kept/program", because: "it is not tracked", happens: func(s *scene) {
+			beginAsking(world.Object{otherSearch: "true"})(s)
+			s.set(configMap("extra"), "2")
+			reload(s)
+		}},
+		"ignored long ago": {options: hooked, want: "kept/program", because: "it is not tracked any more", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.mark(configMap("extra"), "ignore", "true")
+			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
+				o["data"] = world.Object{"key": "2"}
+			}))
+			reload(s)
+		}},
+		"ignored just after the change": {options: hooked, because: "the program may not have heard of it", happens: func(s *scene) {
+			beginAsking(auto())(s)
+			s.set(configMap("extra"), "2")
+			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
+				setAnnotation(o, otherDomain+"ignore", "true")
+			}))
+			reload(s)
+		}},
+		"off": {options: hooked, want: "kept/program", because: "nothing is tracked", happens: func(s *scene) {
+			beginAsking(world.Object{otherAuto: "false", "configmap." + otherDomain + "reload": "extra"})(s)
+			s.set(configMap("extra"), "2")
+			reload(s)
+		}},
+	})
+}
