@@ -13,6 +13,8 @@ import (
 // nothing excuses what the program does about it.
 type scene struct {
 	workload string
+	// asks is what the workload asks for by the annotations of Reloader; empty means that it has the lists of its manifest.
+	asks string
 	// rest is how long before the scene all earlier faults have ended.
 	rest  time.Duration
 	steps []history.Step
@@ -40,6 +42,7 @@ func sceneKinds() []sceneKind {
 		{"key-rotated", 2, keyRotated},
 		{"key-lost", 2, keyLost},
 		{"field-moved", 2, fieldMoved},
+		{"reloader", 8, reloaderAsked},
 	}
 }
 
@@ -77,7 +80,7 @@ func stage(h *history.History, with scene) {
 	for _, config := range []string{"configmaps/shop/app", "configmaps/shop/extra", act.LateConfig, "secrets/shop/db", "secrets/shop/tls"} {
 		first = append(first, history.Step{Do: act.CreateConfig, On: config})
 	}
-	scene := slices.Concat(first, []history.Step{recreated(with.workload)}, with.steps)
+	scene := slices.Concat(first, []history.Step{recreated(with.workload, with.asks)}, with.steps)
 	if len(h.Steps) <= len(scene) {
 		return
 	}
@@ -102,9 +105,13 @@ func remaining(steps []history.Step) time.Duration {
 }
 
 // recreated is a step that makes a workload what its manifest says, whatever has become of it.
-func recreated(workload string) history.Step {
-	return history.Step{
+func recreated(workload, asks string) history.Step {
+	step := history.Step{
 		Do: act.RecreateWorkload, On: workload, Wait: history.Duration(5 * time.Second),
 		With: map[string]string{"from": "manifest", "pause": "0s"},
 	}
+	if asks != "" {
+		step.With["asks"] = asks
+	}
+	return step
 }

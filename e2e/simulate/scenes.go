@@ -29,6 +29,7 @@ func (t tracked) edit(value string, wait time.Duration) history.Step {
 func (t tracked) key() string {
 	return map[string]string{
 		"configmaps/shop/app": "app.properties", "configmaps/shop/extra": "flags", "secrets/shop/db": "password", "secrets/shop/tls": "tls.crt",
+		act.LateConfig: "greeting",
 	}[t.config]
 }
 

@@ -1,0 +1,119 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// adopted is how long after a change of what a workload tracks each change of an object counts.
+const adopted = 25 * time.Second
+
+// reloaderAsked is a workload that uses the second dialect from its creation on, and one change that restarts it, or must not.
+func reloaderAsked(r *rand.Rand) scene {
+	scenes := []func(*rand.Rand) scene{
+		editOfTracked, editOfMarked, editOfIgnored, editOfExcluded, editOfAnyWhileOff, comingAndGoing, returnWithOtherContent, lateCreation,
+	}
+	s := scenes[r.IntN(len(scenes))](r)
+	s.rest = untilPrompt
+	return s
+}
+
+// mark is a step that sets an annotation of Reloader on the object.
+func (t tracked) mark(name, value string) history.Step {
+	return history.Step{
+		Do: act.MarkConfig, On: t.config, Wait: history.Duration(adopted), With: map[string]string{"mark": name, "value": value},
+	}
+}
+
+// does is a step on the object.
+func (t tracked) does(do string) history.Step {
+	return history.Step{Do: do, On: t.config, Wait: history.Duration(adopted)}
+}
+
+// optionalObjects are pairs in which the pods start without the object.
+func optionalObjects(r *rand.Rand) tracked {
+	all := []tracked{
+		{"deployments/shop/cart", "configmaps/shop/extra"},
+		{"deployments/shop/web", "configmaps/shop/extra"},
+		{"deployments/shop/web", "configmaps/shop/app"},
+	}
+	return all[r.IntN(len(all))]
+}
+
+// editOfTracked restarts the workload.
+func editOfTracked(r *rand.Rand) scene {
+	p := anyTracked(r)
+	asks := pick(r, "auto", "named", "patterns", "on-template", "on-template")
+	if p.config == "secrets/shop/db" { // web lists it, and does not reference it
+		asks = pick(r, "named", "patterns")
+	}
+	return scene{workload: p.workload, asks: asks, steps: []history.Step{p.edit("tracked", adopted)}}
+}
+
+// editOfMarked restarts a workload that searches only while the object has the mark. The mark itself restarts nothing.
+func editOfMarked(r *rand.Rand) scene {
+	p := optionalObjects(r)
+	other := tracked{p.workload, "configmaps/shop/app"}
+	if p.config == other.config {
+		other.config = "configmaps/shop/extra"
+	}
+	steps := []history.Step{other.mark("match", "true"), p.mark("match", pick(r, "true", "false")), p.edit("marked-1", adopted)}
+	if r.IntN(2) > 0 {
+		steps = append(steps, p.mark("match", pick(r, "true", "absent")), p.edit("marked-2", adopted))
+	}
+	return scene{workload: p.workload, asks: "search", steps: steps}
+}
+
+// editOfIgnored restarts nothing, until the object is no longer ignored.
+func editOfIgnored(r *rand.Rand) scene {
+	p := optionalObjects(r)
+	steps := []history.Step{p.mark("ignore", "true"), p.edit("ignored", adopted)}
+	if r.IntN(2) > 0 {
+		steps = append(steps, p.mark("ignore", pick(r, "absent", "false")), p.edit("counts-again", adopted))
+	}
+	return scene{workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"), steps: steps}
+}
+
+// editOfExcluded restarts nothing.
+func editOfExcluded(r *rand.Rand) scene {
+	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/extra"}
+	return scene{workload: p.workload, asks: "auto-but", steps: []history.Step{p.edit("excluded", adopted)}}
+}
+
+// editOfAnyWhileOff restarts nothing: an explicit false turns the dialect off.
+func editOfAnyWhileOff(r *rand.Rand) scene {
+	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
+	return scene{workload: p.workload, asks: "auto-false", steps: []history.Step{p.edit("off", adopted)}}
+}
+
+// comingAndGoing is a deletion, and a creation with equal content: neither restarts anything.
+func comingAndGoing(r *rand.Rand) scene {
+	p := optionalObjects(r)
+	return scene{
+		workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"),
+		steps: []history.Step{p.does(act.DeleteConfig), p.does(act.CreateConfig)},
+	}
+}
+
+// returnWithOtherContent restarts the workload: the pods have the content of before.
+func returnWithOtherContent(r *rand.Rand) scene {
+	p := optionalObjects(r)
+	back := p.does(act.RecreateConfigChanged)
+	back.With = map[string]string{"key": p.key(), "value": "other", "pause": adopted.String()}
+	return scene{workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"), steps: []history.Step{back}}
+}
+
+// lateCreation is a creation, which restarts nothing, and then a change, which does.
+func lateCreation(r *rand.Rand) scene {
+	p := tracked{"daemonsets/shop/agent", act.LateConfig}
+	asks := pick(r, "auto", "configmap-auto", "named")
+	again := recreated(p.workload, asks)
+	steps := []history.Step{p.does(act.DeleteConfig), again, p.does(act.CreateConfig)}
+	if r.IntN(2) > 0 {
+		steps = append(steps, p.edit("later", adopted))
+	}
+	return scene{workload: p.workload, asks: asks, steps: steps}
+}
