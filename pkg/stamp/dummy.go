@@ -62,8 +62,8 @@ func verify(d *draft) bool {
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)
-	case d.live.Revision && given.digest == d.fresh[Hash] && given.digest != d.Old.Managed[Hash]:
-		// Clients of SAP's protocol wait for pods that bear the digest.
+	case verdict.Action != policy.Hold && d.live.Revision && given.digest == d.fresh[Hash] && given.digest != d.Old.Managed[Hash]:
+		// Clients of SAP's protocol wait for pods that bear the digest, which pods that cannot start never do.
 		d.reload(d.Old.Managed, nil, record.CauseVerifiedReload)
 	default:
 		return false

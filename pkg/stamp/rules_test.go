@@ -156,6 +156,21 @@ func TestChooseCreate(t *testing.T) {
 	assert.Equal(t, RuleExcluded, Choose(req).Rule, "and never again: its template is immutable")
 }
 
+// SAP's digest of a missing object differs from that of the object: a client that asks with it must not start pods that cannot.
+func TestRevisionModeHoldsWhereARequiredObjectIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.revision = true
+	w.set(cm("b"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("b", ""))))
+	w.remove(cm("b"))
+	w.at(t, 0, "held")
+	missing := digest.Revision("test", []string{"b"}, nil, w.states([]reference.Ref{cm("b")}))
+	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, missing) }))
+	assert.NotContains(t, w.managed(), Dummy)
+	w.at(t, 0, "the request is purged")
+}
+
 func TestRevisionMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
