@@ -23,7 +23,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// decision is what becomes of one request.
+// decision is the outcome of one request.
 type decision struct {
 	// rule is the name of a stamp.Rule, or ruleNone.
 	rule    string
@@ -34,7 +34,7 @@ type decision struct {
 	warnings []string
 }
 
-// acted tells whether the request is worth a line in the log and in the audit log.
+// acted reports whether the request gets a line in the log and in the audit log.
 func (d decision) acted() bool {
 	return len(d.ops) > 0 || d.result.Reject != nil || len(d.warnings) > 0
 }
@@ -54,7 +54,7 @@ func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest,
 	return h.decide(ctx, req, timeout)
 }
 
-// decide goes from the request to the marks that must stand: choose a rule, read what it needs, apply it.
+// decide chooses a rule, reads what it needs, and applies it.
 func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, timeout time.Duration) decision {
 	if req.UID == "" {
 		return malformed(errors.New("the AdmissionReview has no request with a uid"))
@@ -94,15 +94,15 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	return d
 }
 
-// malformed lets a request pass that makes no sense. The API server sends none such.
+// malformed lets an invalid request pass. The API server sends none.
 func malformed(reason error) decision {
 	return decision{rule: ruleNone, outcome: outcomeMalformed, warnings: bound([]string{
 		fmt.Sprintf("pod-reloader could not read this write: %v", reason),
 	})}
 }
 
-// outside tells whether a namespace is known to be out of scope. The API server does not ask about such a one, but any pod
-// that reaches the port can.
+// outside reports whether a namespace is known to be out of scope. The API server sends no request for it, but any pod that
+// reaches the port can.
 func (h *Handler) outside(namespace string) bool {
 	if !h.options.Scope.SelectsNamespaces() {
 		return !h.options.Scope.Namespace(namespace, nil)
@@ -111,7 +111,7 @@ func (h *Handler) outside(namespace string) bool {
 	return known && !h.options.Scope.Namespace(namespace, labels)
 }
 
-// operations returns the patch that makes the marks. A request for a reload that is purged leaves no owner of its field.
+// operations returns the patch that sets the annotations. A request for a reload that is purged leaves no owner of its field.
 func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Managed) []jsonpatch.Operation {
 	ops := h.options.Reader.Operations(wr.current, marks)
 	if _, asked := request.New.Managed[stamp.Dummy]; asked {
@@ -144,8 +144,8 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 	return live
 }
 
-// brought returns the warnings about what the user of this very write got wrong: a Problem that was there before was
-// told when it came.
+// brought returns the warnings about the Problems that this write brings: a Problem that was there before was
+// reported with the write that brought it.
 func (h *Handler) brought(problems []annotation.Problem, request stamp.Request, wr write) []string {
 	if len(problems) == 0 || request.New.Ignored {
 		return nil
@@ -219,8 +219,8 @@ func (d decision) response() admission.Response {
 	return response
 }
 
-// status returns the error that the client gets: a conflict is one that its retry loops know, and what could not be
-// verified is to be tried again in a second.
+// status returns the error that the client gets: its retry loops know a Conflict, and a request that could not be
+// verified is to be retried after a second.
 func status(r *stamp.Rejection) *metav1.Status {
 	s := &metav1.Status{Status: metav1.StatusFailure, Code: r.Code, Message: r.Message, Reason: metav1.StatusReasonConflict}
 	if r.Code != http.StatusConflict {

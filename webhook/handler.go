@@ -1,10 +1,10 @@
-// Package webhook is the admission handler, POST /mutate: it keeps pod-reloader's annotations on workloads right at the
-// moment somebody writes them.
+// Package webhook is the admission handler, POST /mutate: it keeps pod-reloader's annotations on workloads right
+// while workloads are written.
 //
 // It is a thin shell around an admission.Webhook of controller-runtime, which decodes a review and encodes the answer: it
-// asks pkg/stamp which rule fits, reads the configuration that the rule needs to know, asks again which marks must stand,
-// and answers with the patch that makes them. It shares nothing but the pure packages with the loop (pkg/reload). Whatever
-// goes wrong in here, the write of the user passes; the loop catches up.
+// asks pkg/stamp which rule fits, reads the configuration that the rule needs to know, asks again which annotations
+// the workload must have, and answers with the patch that sets them. It shares nothing but the pure packages with the loop (pkg/reload). If
+// the webhook itself fails, the write of the user passes, and the loop catches up.
 //
 // Three things the package does not do. It bounds the memory of one body, not of all callers' (intake). Its answer to a
 // panic rejects the write. And a context from its Server ends for requests in flight, too, when the Server stops.
@@ -31,7 +31,7 @@ import (
 const Path = "/mutate"
 
 // defaultDeadline bounds the reads for one request. It is below the timeout that manifests give the webhook (3 s), so
-// that a slow API server costs a warning and not the marks.
+// that a slow API server causes a warning and not a lost annotation.
 const defaultDeadline = 2 * time.Second
 
 // StateReader reads configuration live.
@@ -62,7 +62,7 @@ type Options struct {
 	Kinds func() workload.Kinds
 	// Reader knows the annotations.
 	Reader stamp.Reader
-	// Scope limits the workloads, as far as their own labels and the names of namespaces tell.
+	// Scope limits the workloads, by their own labels and the names of namespaces.
 	Scope scope.Scope
 	// NamespaceLabels returns the labels of a namespace, as far as they are known without a request. Out of a namespace that
 	// Scope leaves out by its labels nothing is read; one that is not known yet is judged by the API server alone. It is

@@ -9,7 +9,7 @@ import (
 // ruleNone is the rule of requests that no rule looks at: another kind, a sub-resource, out of scope, or no review.
 const ruleNone = "none"
 
-// What became of a request.
+// The outcomes of requests.
 const (
 	// outcomeUnchanged: allowed as it is.
 	outcomeUnchanged = "unchanged"
@@ -21,7 +21,7 @@ const (
 	outcomeRejected = "rejected"
 	// outcomeUnverified: the digest of a new dummy could not be compared.
 	outcomeUnverified = "unverified"
-	// outcomeUnread: the configuration could not be read; allowed with the marks of before.
+	// outcomeUnread: the configuration could not be read; allowed with the annotations from before.
 	outcomeUnread = "unread"
 	// outcomePanicked: a defect of ours; allowed as it is.
 	outcomePanicked = "panicked"

@@ -33,7 +33,7 @@ func disown(raw map[string]any, annotation string) []jsonpatch.Operation {
 	return ops
 }
 
-// alone tells whether a set of fields has no more than one member, the mark of the set itself put aside.
+// alone reports whether a set of fields has at most one member, not counting the entry of the set itself.
 func alone(fields map[string]any, member string) bool {
 	for name := range fields {
 		if name != member && name != "." {

@@ -92,11 +92,11 @@ func TestNamespacesOutOfScopeCauseNoReads(t *testing.T) {
 	assert.Zero(t, w.reads.Load())
 }
 
-// Where there is no place for our marks, the user is told; where a label takes the workload out, nobody is.
+// A workload without a pod template causes a warning, unless a label excludes it.
 func TestTemplateThatIsNone(t *testing.T) {
 	t.Parallel()
 	const none = `"operation":"CREATE","object":{"metadata":{"namespace":"shop",LABELS"annotations":` +
-		`{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{"workloadRef":{"name":"elsewhere"}}}`
+		`{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{}}`
 	told := func(body string) []string {
 		return responseOf(t, post(newHandler(t, newWorld(t), nil, logr.Discard()).handler, []byte(review(body)))).Warnings
 	}

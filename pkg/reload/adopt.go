@@ -45,7 +45,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	return a.closing.inOrder(s)
 }
 
-// purge removes a dummy that was stored while no webhook answered, and closes the treatment: no request waits for it any more.
+// purge removes a dummy that was stored while no webhook answered, and closes the reconciliation: no request waits for it any more.
 func (a *actions) purge(ctx context.Context, s subject) reconcile.Result {
 	if _, stored := s.view.Managed[stamp.Dummy]; !stored {
 		return a.closing.inOrder(s)

@@ -19,7 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// actions write what the Verdict about a workload calls for, and close its treatment.
+// actions write what the Verdict about a workload calls for, and close its reconciliation.
 type actions struct {
 	// webhook means that an admission webhook of ours is meant to answer.
 	webhook     bool

@@ -40,7 +40,7 @@ func BenchmarkReload(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: view}
-			l.treat(b.Context(), s)
+			l.reconcile(b.Context(), s)
 			l.tracking.forget(s.key)
 			l.writer.slots.Leave(s.key)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
-// closing ends the treatment of a workload: it records and reports the outcome, and decides when to look again.
+// closing ends the reconciliation of a workload: it records and reports the outcome, and decides when to look again.
 type closing struct {
 	events  *reporter
 	state   *state
@@ -21,7 +21,7 @@ type closing struct {
 	now     func() time.Time
 }
 
-// inOrder closes a treatment that leaves nothing to do.
+// inOrder closes a reconciliation that leaves nothing to do.
 func (c closing) inOrder(s subject) reconcile.Result {
 	c.state.changes.Settled(s.key)
 	c.state.due.Forget(s.key)
@@ -45,7 +45,7 @@ func (c closing) done(
 	return c.inOrder(s)
 }
 
-// retry closes a treatment that failed: what is due stays due. Each cause is reported to the user once.
+// retry closes a reconciliation that failed: what is due stays due. Each cause is reported to the user once.
 func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Result {
 	after := c.backoff.when(s.key, f)
 	if f.soon || s.stored {

@@ -20,7 +20,7 @@ import (
 )
 
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
-// sees. Tests in the patch pin the marks it was computed from.
+// sees. Tests in the patch pin the annotations from which it was computed.
 func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) reconcile.Result {
 	o, err := a.gather.stored(ctx, s)
 	if absence.Certain(err) {
@@ -68,7 +68,7 @@ type directStamp struct {
 	answer  *metav1.PartialObjectMetadata
 }
 
-// stamped closes the treatment after a direct stamp: what is stored counts, which a webhook that is back may have changed.
+// stamped closes the reconciliation after a direct stamp: what is stored counts, which a webhook that is back may have changed.
 func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict, d directStamp) reconcile.Result {
 	a.state.contests.Wrote(s.key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.object.Kind)

@@ -18,5 +18,5 @@
 //   - blindness, workloads and rechecker make up for watches that fail.
 //   - gatherer reads what decisions depend on; pacing holds back what is due.
 //   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight.
-//   - closing ends a treatment; reporter and problems emit the Events, which catchUp keeps from being written twice.
+//   - closing ends a reconciliation; reporter and problems emit the Events, which catchUp keeps from being written twice.
 package reload

@@ -16,19 +16,19 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// subject is one workload under treatment.
+// subject is one workload under reconciliation.
 type subject struct {
 	key      Key
 	object   workload.Summary
 	view     stamp.View
 	problems []annotation.Problem
-	// events are the arrivals of the config events that the treatment takes into account.
+	// events are the arrivals of the config events that the reconciliation takes into account.
 	events arrivals
-	// stored is set if the API server has stored a write of this treatment that does not end it.
+	// stored is set if the API server has stored a write of this reconciliation that does not end it.
 	stored bool
-	// pausedFor is the period for which the reload of this treatment has paused the workload; 0 if it has not.
+	// pausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
 	pausedFor time.Duration
-	// ran is the Job that this treatment has made; empty if none.
+	// ran is the Job that this reconciliation has made; empty if none.
 	ran string
 	// restarted says that the pods restart without a new template.
 	restarted bool

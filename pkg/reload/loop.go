@@ -94,8 +94,8 @@ func newLoop(with cluster, opts Options) *loop {
 	return l
 }
 
-// treatmentLimit is how long the treatment of one workload may take; what is not done by then is tried again.
-const treatmentLimit = time.Minute
+// reconcileLimit is how long the reconciliation of one workload may take; what is not done by then is tried again.
+const reconcileLimit = time.Minute
 
 // SetupWithManager registers the loop. It runs on the leader; its watches run everywhere, so that a standby is warm.
 func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
@@ -123,7 +123,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		MaxConcurrentReconciles: opts.Workers + maxWrites,
 		EnableWarmup:            &warmup,
 		// A dead connection must not hold a worker for as long as TCP would.
-		ReconciliationTimeout: treatmentLimit,
+		ReconciliationTimeout: reconcileLimit,
 	})
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func (m *metrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind
 
 func (m *metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }
 
-// eventFailed counts a failed write of an Event. A webhook may answer with any status: what is none of HTTP is not told apart.
+// eventFailed counts a failed write of an Event. A webhook may answer with any status: what is no status of HTTP counts as one label.
 func (m *metrics) eventFailed(err error) {
 	label := "none"
 	var status apierrors.APIStatus

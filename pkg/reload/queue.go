@@ -76,7 +76,7 @@ func (q *queue) add(priority int, keys ...Key) {
 	}
 }
 
-// retry queues a workload whose treatment failed, after a while.
+// retry queues a workload whose reconciliation failed, after a while.
 func (q *queue) retry(key Key, after time.Duration) reconcile.Result {
 	q.aging.Queued(q.now().Add(after), key)
 	return again(after, priorityRetry)

@@ -66,7 +66,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.emitReloads(s)
 	l.problems.reportLostStamp(s)
-	return l.treat(ctx, s)
+	return l.reconcile(ctx, s)
 }
 
 func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
@@ -78,8 +78,8 @@ func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
 	return subject{key: key, object: o, view: view, problems: problems, events: l.state.changes.Attempt(key)}, true
 }
 
-// treat decides and acts: gather, decide, wait at the gates, apply.
-func (l *loop) treat(ctx context.Context, s subject) reconcile.Result {
+// reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
+func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
 	in := l.gather.input(s)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in)

@@ -89,7 +89,7 @@ func (a *actions) runWith(
 }
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
-// The digest is that of the content that the stamp is for. It reports whether the treatment ends here.
+// The digest is that of the content that the stamp is for. It reports whether the reconciliation ends here.
 func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) (result reconcile.Result, stopped bool) {
 	if !runsAtOnce(*s, verdict) {
 		return reconcile.Result{}, false

@@ -114,7 +114,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	l.state.due.Due(key, time.Now())
 	l.backoff.rarely.When(key)
 	queue := *l.queue.to.Load()
-	taken, _ := queue.Get() // it is under treatment when the kind goes
+	taken, _ := queue.Get() // it is under reconciliation when the kind goes
 
 	kinds.Set(builtin)
 	assert.NotContains(t, c.names(), "Fleet", "its watch has ended before Set returns")

@@ -57,7 +57,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		c := &hanging{}
 		l, s := dueLoop(t, c, Options{})
 		start := time.Now()
-		result := l.treat(t.Context(), s)
+		result := l.reconcile(t.Context(), s)
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, firstSoon, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, priorityRetry, *result.Priority)
@@ -78,7 +78,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	l.leads.Begin(time.Now())
 	other := subject{key: Key{Namespace: "shop", Name: "other"}}
 	require.True(t, l.writer.mayWrite(other, inflight.Urgent))
-	result := l.treat(t.Context(), s)
+	result := l.reconcile(t.Context(), s)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)
 	_, due := l.state.due.Oldest()
@@ -135,7 +135,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 				c := &hanging{}
 				l, s := dueLoop(t, c, Options{Settle: time.Second, SettleMax: 5 * time.Second})
 				s.events = arrivals{first: time.Now().Add(-time.Minute), unacted: time.Now().Add(-time.Minute), last: time.Now().Add(-tc.last)}
-				l.treat(t.Context(), s)
+				l.reconcile(t.Context(), s)
 				require.Equal(t, 1, c.writes)
 				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
 			})
@@ -149,7 +149,7 @@ func TestWaitAtTheSettleGateIsNoted(t *testing.T) {
 	now := time.Now()
 	l.state.changes.Changed(s.key, now)
 	s.events = l.state.changes.Attempt(s.key)
-	result := l.treat(t.Context(), s)
+	result := l.reconcile(t.Context(), s)
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, priorityConfig, *result.Priority)
 	assert.True(t, l.state.changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")

@@ -62,14 +62,19 @@ func verify(d *draft) bool {
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)
-	case verdict.Action != policy.Hold && d.live.Revision && given.digest == d.fresh[Hash] && given.digest != d.Old.Managed[Hash]:
-		// Clients of SAP's protocol wait for pods that bear the digest, which pods that cannot start never do.
+	case verdict.Action == policy.Nothing && d.awaited(given.digest):
 		d.reload(d.Old.Managed, nil, record.CauseVerifiedReload)
 	default:
 		return false
 	}
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true
+}
+
+// awaited reports whether a client of SAP's protocol asks with a digest and waits for pods that bear it, which the present
+// ones do not.
+func (d *draft) awaited(given string) bool {
+	return d.live.Revision && given == d.fresh[Hash] && given != d.Old.Managed[Hash]
 }
 
 func (d *draft) reject(code int32, format string, values ...any) {

@@ -17,9 +17,6 @@ import (
 // trouble, valid for honest.
 var vague = regexp.MustCompile(`(?i)\b(somebody|nobody|anybody|everybody|whoever|strangers?|honest|tells|told|troubles?|complains?)\b`)
 
-// uncleaned are the packages whose comments are not checked yet. Their texts for users are.
-var uncleaned = []string{"pkg/reload/", "webhook/"}
-
 func TestDocumentsUsePlainWords(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -55,9 +52,6 @@ func TestProgramUsesPlainWords(t *testing.T) {
 			}
 			return true
 		})
-		if hasPrefix(file, uncleaned) {
-			continue
-		}
 		for _, group := range parsed.Comments {
 			for _, comment := range group.List {
 				assertPlain(t, comment.Text, "%s", files.Position(comment.Pos()))
@@ -67,25 +61,9 @@ func TestProgramUsesPlainWords(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-func TestUncleanedPackagesExist(t *testing.T) {
-	t.Parallel()
-	for _, dir := range uncleaned {
-		assert.DirExists(t, filepath.Join(root(t), dir))
-	}
-}
-
 func assertPlain(t *testing.T, text, where string, arguments ...any) {
 	t.Helper()
 	if word := vague.FindString(text); word != "" {
 		assert.Fail(t, "use another word than "+word+": "+text, append([]any{where}, arguments...)...)
 	}
-}
-
-func hasPrefix(file string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(file, prefix) {
-			return true
-		}
-	}
-	return false
 }
