@@ -17,6 +17,7 @@
 //   - state has what is kept per workload, a type for each concern; backoff, the pace of its retries.
 //   - blindness, workloads and rechecker make up for watches that fail.
 //   - gatherer reads what decisions depend on; pacing holds back what is due.
-//   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight.
+//   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight. Beside the
+//     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go).
 //   - closing ends a reconciliation; reporter and problems emit the Events, which catchUp keeps from being written twice.
 package reload
