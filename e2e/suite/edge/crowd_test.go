@@ -60,6 +60,18 @@ func TestLongestListsHoldUpNobody(t *testing.T) {
 			"InvalidAnnotation", "29000 config objects are not tracked: a workload can track 1000")
 	}
 
+	const reloads = 10
+	slowest := func(first int) (slowest time.Duration) {
+		for n := first; n < first+reloads; n++ {
+			before := time.Now()
+			small.SetConfigMap("app", "key", fmt.Sprintf("changed %d times", n))
+			small.AwaitChanges(w, n, "the lists of another namespace hold it up")
+			slowest = max(slowest, time.Since(before))
+		}
+		return slowest
+	}
+	alone := slowest(1)
+
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var running sync.WaitGroup
@@ -73,15 +85,7 @@ func TestLongestListsHoldUpNobody(t *testing.T) {
 			}
 		})
 	}
-	const reloads = 10
-	began, slowest := time.Now(), time.Duration(0)
-	for n := 1; n <= reloads; n++ {
-		before := time.Now()
-		small.SetConfigMap("app", "key", fmt.Sprintf("changed %d times", n))
-		small.AwaitChanges(w, n, "the lists of another namespace hold it up")
-		slowest = max(slowest, time.Since(before))
-	}
-	took := time.Since(began)
+	crowded := slowest(1 + reloads)
 	stop()
 	running.Wait()
 	require.Positive(t, created.Load())
@@ -90,11 +94,12 @@ func TestLongestListsHoldUpNobody(t *testing.T) {
 	require.NoError(t, err)
 	metrics, err := replica.Metrics(t.Context())
 	require.NoError(t, err)
-	t.Logf("%d reloads in %s, the slowest in %s, beside %d dry runs; memory %d MB before, at most %d MB; %v decisions",
-		reloads, took, slowest, created.Load(), idle>>20, peak>>20, metrics.Sum("pod_reloader_webhook_decisions_total"))
-	assert.Less(t, slowest, fixture.Patience/10)
+	t.Logf("the slowest of %d reloads took %s, beside %d dry runs %s; memory %d MB before, at most %d MB; %v decisions",
+		reloads, alone, created.Load(), crowded, idle>>20, peak>>20, metrics.Sum("pod_reloader_webhook_decisions_total"))
+	// The dry runs load the API server, too. A machine on which a single reload takes seconds shows less.
+	assert.Less(t, crowded, max(fixture.Patience/10, 5*alone))
 	assert.Less(t, (peak-idle)>>20, int64(150), "MiB more than before")
 	small.Settled()
-	small.AssertChanges(w, reloads, "and once each")
+	small.AssertChanges(w, 2*reloads, "and once each")
 	nothingDenied(t, in)
 }
