@@ -202,7 +202,7 @@ func TestReloaderBesideSparesTheReload(t *testing.T) {
 			w.set(cm("b"), "B")
 			require.Nil(t, w.write(c.write))
 			assert.Equal(t, c.kept, strings.Contains(w.managed()[Fields], others), c.why)
-			w.at(t, 1, "once, whoever is first")
+			w.at(t, 1, "once, whichever program is first")
 			require.Nil(t, w.write(c.write))
 			w.at(t, 1, "and no more")
 		})

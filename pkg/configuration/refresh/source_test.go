@@ -197,11 +197,11 @@ func TestRead(t *testing.T) {
 	_, err = refresh.Read(t.Context(), configuration.Location{Namespace: "ops", Name: "other"}, client)
 	require.ErrorContains(t, err, "the configuration in configmap:ops/other: there is no ConfigMap ops/other")
 
-	stranger := newClient()
-	stranger.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+	unprivileged := newClient()
+	unprivileged.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", gvr.GroupResource(), "config", "default backend", 0, true)
 	})
-	_, err = refresh.Read(t.Context(), inOps, stranger)
+	_, err = refresh.Read(t.Context(), inOps, unprivileged)
 	require.ErrorContains(t, err, "cannot be read", "a load balancer's 404 is no word on the ConfigMap")
 
 	path := filepath.Join(t.TempDir(), "config.yaml")
