@@ -56,8 +56,9 @@ const parallel = 32
 
 // Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
 // and the object itself where the digest cache does not know that version. An object of which the digest cache knows
-// nothing, or an older version than the watch has seen, is read at once. An object that does not exist is Absent. Callers
-// at the same time share requests, but only those that began after they asked.
+// nothing, or an older version than the watch has seen, is read at once. The metadata of many objects is read in one
+// request, see worthListing. An object that does not exist is Absent. Callers at the same time share requests, but only
+// those that began after they asked.
 //
 // The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
 func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
@@ -67,8 +68,16 @@ func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref
 func (s *Store) liveBy(
 	ctx context.Context, by *lanes, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
+	lists := s.listLive(ctx, by, namespace, refs)
 	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
-		return by.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return s.readLive(ctx, k) })
+		read := s.readLive
+		if versions, ok := lists[k.ref.Kind]; ok {
+			if state, ok := s.atVersion(k, versions); ok {
+				return state, nil
+			}
+			read = s.readContent // its metadata is known
+		}
+		return by.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return read(ctx, k) })
 	})
 }
 
@@ -94,7 +103,7 @@ func (s *Store) Current(ctx context.Context, namespace string, refs []reference.
 		if state, ok := known[k.ref]; ok && complete(state) {
 			return state, nil
 		}
-		return s.fills.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
+		return s.fills.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
 			// Another call may have read it while this one was waiting.
 			if state, ok := s.Observe(k.namespace, []reference.Ref{k.ref})[k.ref]; ok && complete(state) {
 				return state, nil

@@ -36,11 +36,13 @@ type server struct {
 	watches  map[*watching]bool
 	history  []happened
 	requests []string
-	refuse   map[string]int // path prefix → HTTP status
+	refuse   map[string]int // path prefix, or a whole path and "$" → HTTP status
 	// hold, if not nil, is called before a GET of a single object is answered.
 	hold func(*http.Request)
 	// behind makes it an API server whose cache does not come up to any resourceVersion.
 	behind bool
+	// more, if not empty, says with each list that it is not complete.
+	more string
 	// noStreams makes it an API server without streaming lists.
 	noStreams bool
 }
@@ -187,7 +189,7 @@ func (s *server) holding(hold func(*http.Request)) {
 	s.hold = hold
 }
 
-// seen returns, sorted, and forgets the GETs of single objects: "meta /api/…" and "get /api/…".
+// seen returns, sorted, and forgets the reads: of single objects, "meta /api/…" and "get /api/…", and "list /api/…".
 func (s *server) seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +216,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1":
 		s.watch(w, r, parts[0], namespace)
 	case len(parts) == 1:
-		s.list(w, parts[0], namespace)
+		s.list(w, r, parts[0], namespace)
 	default:
 		s.get(w, r, hold)
 	}
@@ -222,7 +224,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) refusal(r *http.Request) int {
 	for prefix, status := range s.refuse {
-		if strings.HasPrefix(r.URL.Path, prefix) {
+		if strings.HasPrefix(r.URL.Path+"$", prefix) {
 			return status
 		}
 	}
@@ -278,10 +280,11 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, hold func(*http.Req
 	}
 }
 
-func (s *server) list(w http.ResponseWriter, resource, namespace string) {
+func (s *server) list(w http.ResponseWriter, r *http.Request, resource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
+	s.requests = append(s.requests, "list "+r.URL.Path)
+	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version), Continue: s.more}}
 	for _, object := range s.objects {
 		if resourceOf(object) == resource && (namespace == "" || namespace == object.GetNamespace()) {
 			list.Items = append(list.Items, *s.partial(object))

@@ -330,7 +330,7 @@ func (s *Store) Stats() Stats {
 	stats := Stats{
 		MetadataReads: s.client.metadata.values(),
 		PayloadReads:  s.client.payload.values(),
-		Joined:        s.admitted.Joined() + s.live.Joined() + s.fills.Joined(),
+		Joined:        s.admitted.joined() + s.live.joined() + s.fills.joined(),
 		Hits:          s.hits.Load(),
 	}
 	s.mu.RLock()
