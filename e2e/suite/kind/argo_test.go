@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -35,38 +38,42 @@ const argoModule = "github.com/argoproj/argo-rollouts"
 
 var rollouts = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
 
-// runArgo defines the kinds of Argo Rollouts as the pinned module has them, and runs its controller.
-func runArgo(ctx context.Context, cp *controlplane.ControlPlane) error {
+// runArgo defines the kinds of Argo Rollouts as the pinned module has them, and runs its controller once the API server
+// serves them.
+func runArgo(ctx context.Context, cp *controlplane.ControlPlane) (*controlplane.Process, error) {
 	root, err := toolchain.Root()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", argoModule)
 	command.Dir = filepath.Join(root, "e2e", "tools", "argo-rollouts")
 	command.Env = append(os.Environ(), "GOWORK=off")
 	output, err := command.Output()
 	if err != nil {
-		return fmt.Errorf("find the module of Argo Rollouts: %w: %s", err, output)
+		return nil, fmt.Errorf("find the module of Argo Rollouts: %w: %s", err, output)
 	}
 	var module struct{ Dir string }
 	if err := json.Unmarshal(output, &module); err != nil {
-		return fmt.Errorf("find the module of Argo Rollouts: %w", err)
+		return nil, fmt.Errorf("find the module of Argo Rollouts: %w", err)
 	}
 	crds := filepath.Join(module.Dir, "manifests", "crds")
 	if _, err := cp.Kubectl(ctx, "apply", "--server-side", "-k", crds); err != nil {
-		return err
+		return nil, err
+	}
+	if err := awaitServed(ctx, cp); err != nil {
+		return nil, err
 	}
 	dir, err := toolchain.Builder{}.Build(ctx, "argo-rollouts")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ports := [2]int{}
 	for n := range ports {
 		if ports[n], err = cp.FreePort(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	_, err = cp.StartProcess(ctx, controlplane.Program{
+	return cp.StartProcess(ctx, controlplane.Program{
 		Name: "argo-rollouts", Path: filepath.Join(dir, "rollouts-controller"),
 		Args: []string{
 			"--kubeconfig=" + cp.AdminKubeconfig(), "--leader-elect=false",
@@ -74,7 +81,27 @@ func runArgo(ctx context.Context, cp *controlplane.ControlPlane) error {
 		},
 		Ready: controlplane.URLReady("http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1])) + "/healthz"),
 	})
-	return err
+}
+
+// awaitServed waits until the API server serves the kinds: its definitions are established a little later than they are
+// stored, and a controller that does not find its kinds waits for long until it asks again.
+func awaitServed(ctx context.Context, cp *controlplane.ControlPlane) error {
+	admin, err := dynamic.NewForConfig(cp.Admin())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, resource := range []string{"rollouts", "experiments", "analysisruns", "analysistemplates", "clusteranalysistemplates"} {
+		err := poll.Until(ctx, resource+" to be served", 100*time.Millisecond, func(ctx context.Context) error {
+			_, err := admin.Resource(rollouts.GroupVersion().WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // argo is a namespace whose observer sees Rollouts as well.
@@ -82,9 +109,24 @@ func argo(t *testing.T) *fixture.Fixture {
 	t.Helper()
 	cp := shared.ControlPlane()
 	s := &fixture.Fixture{TB: t, Client: cp.Client(), Namespace: cp.Namespace(t), Installation: shared}
-	t.Cleanup(func() { shared.Explain(t, s.Namespace) })
+	t.Cleanup(func() { shared.Explain(t, s.Namespace); explainArgo(t, s.Namespace) })
 	s.Watcher = observe.New(t, cp.Admin(), s.Namespace, observe.Kind{Name: "Rollout", Resource: rollouts, Template: "spec.template"})
 	return s
+}
+
+// explainArgo shows what the controller of Argo Rollouts says of a namespace, where the test has failed.
+func explainArgo(t *testing.T, namespace string) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	log, err := os.ReadFile(argoController.LogPath())
+	require.NoError(t, err)
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, namespace) || !strings.Contains(line, "namespace=") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
 }
 
 // rollout creates one with two pods that depend on configmap/app, and waits until they run. The controller

@@ -12,12 +12,16 @@ import (
 // shared is the installation of the tests. The refractory gate is off, so that a reload too many shows.
 var shared *installation.Installation
 
+// argoController is the controller of Argo Rollouts.
+var argoController *controlplane.Process
+
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{
 		KeepRunning: true, Components: []string{"run-cronjobs", "argo-rollouts"}, Args: []string{"--refractory=0s", "--settle=300ms"},
 	}, func(i *installation.Installation) {
 		shared = i
-		if err := runArgo(context.Background(), i.ControlPlane()); err != nil {
+		var err error
+		if argoController, err = runArgo(context.Background(), i.ControlPlane()); err != nil {
 			panic(err)
 		}
 	}))
