@@ -9,13 +9,15 @@ import (
 )
 
 // shared is the installation of the tests that do it no harm: as shipped, but a workload may be reloaded again at once,
-// so that a restart too many is seen where the refractory gate would only put it off. It is told of a kind that nobody
-// compiled in, and that the cluster does not serve yet.
+// so that a restart too many is seen where the refractory gate would only put it off, and configuration must be quiet for
+// longer, so that the writes of a slow machine are one change. It knows of a kind that is not compiled in, and that the
+// cluster does not serve yet.
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Args: []string{
-		"--refractory=0s", "--workload-kinds=example.com/v1/Gadget=spec.template",
+		"--refractory=0s", "--settle=" + settle.String(), "--settle-max=" + settleMax.String(),
+		"--workload-kinds=example.com/v1/Gadget=spec.template",
 	}},
 		func(i *installation.Installation) { shared = i }))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
-// settle is how long configuration must be quiet in an installation as shipped, settleMax how long it may take to be.
-const settle, settleMax = time.Second, 5 * time.Second
+// settle is how long configuration must be quiet in the shared installation, settleMax how long it may take to be.
+const settle, settleMax = 3 * time.Second, 15 * time.Second
 
 // attempts is how often a test tries to make its writes in time.
 const attempts = 5
