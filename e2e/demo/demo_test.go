@@ -27,6 +27,8 @@ var acts = []string{
 	"a release: configuration, then image",
 	"a label edit, a scale, a PUT without our marks",
 	"delete, create again with equal content",
+	"Reloader's search: an object with a match",
+	"Reloader's search: an object without",
 	"rollout undo of a reload",
 	"rollout undo of a release",
 	"a Secret changes while pod-reloader is down",

@@ -35,6 +35,7 @@ func scenes() []scene {
 		{"Ten objects at once are one rollout", (*demo).ten},
 		{"A release, configuration and image, is one rollout", (*demo).release},
 		{"What changes no configuration restarts nothing", (*demo).nothing},
+		{"Manifests for Stakater's Reloader work as they are", (*demo).dialect},
 		{"A rollout undo keeps the configuration", (*demo).undo},
 		{"What changes while pod-reloader is down is picked up", (*demo).down},
 		{"Why?", (*demo).why},

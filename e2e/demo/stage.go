@@ -28,13 +28,15 @@ var (
 	catalog   = observe.Deployment(namespace, "catalog")
 	web       = observe.Deployment(namespace, "web")
 	search    = observe.Deployment(namespace, "search")
+	billing   = observe.Deployment(namespace, "billing")
+	mailer    = observe.Deployment(namespace, "mailer")
 	heartbeat = observe.Deployment(namespace, "heartbeat")
 	ledger    = observe.StatefulSet(namespace, "ledger")
 	agent     = observe.DaemonSet(namespace, "agent")
 )
 
 func everybody() []observe.Workload {
-	return []observe.Workload{cart, catalog, web, search, heartbeat, ledger, agent}
+	return []observe.Workload{cart, catalog, web, search, billing, mailer, heartbeat, ledger, agent}
 }
 
 // drain is how long the replicas serve admission after SIGTERM, the one setting that is not the default: the default is
