@@ -17,11 +17,15 @@ import (
 // startTimeout bounds a start that a test waits for, not counting the build.
 const startTimeout = 2 * time.Minute
 
+// WithoutMutationDetector is the environment of programs that are not ours. The detector ends a program that writes to an
+// object of its caches; make test sets it for the program and the tests, and processes inherit it.
+const WithoutMutationDetector = "KUBE_CACHE_MUTATION_DETECTOR=false"
+
 // forTests are options for control planes of tests, which are shorter of processors than of memory: garbage is collected
-// half as often. The detector of writes to caches is for the program and the tests; the components of Kubernetes would
-// compare all that they have cached each second.
+// half as often. With the mutation detector, the components of Kubernetes would compare all that they have cached each
+// second.
 func forTests(options Options) Options {
-	options.Env = append([]string{"GOGC=200", "KUBE_CACHE_MUTATION_DETECTOR=false"}, options.Env...)
+	options.Env = append([]string{"GOGC=200", WithoutMutationDetector}, options.Env...)
 	return options
 }
 

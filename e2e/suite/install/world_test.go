@@ -125,6 +125,7 @@ func (w *world) runCertManager(ctx context.Context) error {
 	_, err = w.StartProcess(ctx, controlplane.Program{
 		Name: "cert-manager", Path: filepath.Join(dir, "cert-manager"),
 		Args:  []string{"--kubeconfig=" + w.AdminKubeconfig(), "--health-probe-bind-address=" + health},
+		Env:   []string{controlplane.WithoutMutationDetector},
 		Ready: controlplane.URLReady("http://" + health + "/readyz"),
 	})
 	return err

@@ -79,6 +79,7 @@ func runArgo(ctx context.Context, cp *controlplane.ControlPlane) (*controlplane.
 			"--kubeconfig=" + cp.AdminKubeconfig(), "--leader-elect=false",
 			"--metricsPort=" + strconv.Itoa(ports[0]), "--healthzPort=" + strconv.Itoa(ports[1]),
 		},
+		Env:   []string{controlplane.WithoutMutationDetector},
 		Ready: controlplane.URLReady("http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1])) + "/healthz"),
 	})
 }
