@@ -115,7 +115,8 @@ func argo(t *testing.T) *fixture.Fixture {
 	return s
 }
 
-// explainArgo shows what the controller of Argo Rollouts says of a namespace, where the test has failed.
+// explainArgo shows the end of what the controller of Argo Rollouts says of a namespace, where the test has failed, and the
+// end of all that it says if it has ended.
 func explainArgo(t *testing.T, namespace string) {
 	t.Helper()
 	if !t.Failed() {
@@ -123,11 +124,14 @@ func explainArgo(t *testing.T, namespace string) {
 	}
 	log, err := os.ReadFile(argoController.LogPath())
 	require.NoError(t, err)
-	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, namespace) || !strings.Contains(line, "namespace=") {
-			t.Log(strings.TrimSpace(line))
-		}
+	lines, about := strings.Split(string(log), "\n"), namespace
+	select {
+	case <-argoController.Exited():
+		about = "" // every line
+	default:
 	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, about) })
+	t.Logf("the end of the log of Argo Rollouts:\n%s", strings.Join(lines[max(0, len(lines)-50):], "\n"))
 }
 
 // rollout creates one with two pods that depend on configmap/app, and waits until they run. The controller
