@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// here returns what this program does when an object changes.
+func (c *comparison) here(s subject, ch change) Action {
+	_, known := c.Here.Kinds.Get(s.object.Kind.GroupVersionKind)
+	outside := c.Here.Scope.Outside(s.object.Namespace(), s.namespaceLabels, s.object.Labels())
+	if !known || outside != "" || excluded(s, c.Here.Keys) || s.object.Check() != nil || s.object.Kind.CreateOnly {
+		return Nothing
+	}
+	in, ok := c.input(s, ch)
+	if !ok || policy.Assess(in).Verdict.Action != policy.Reload {
+		return Nothing
+	}
+	return acting(s, in.Intent.Tracked[ch.ref].AtOnce)
+}
+
+// acting returns how a reload restarts a workload of its kind.
+func acting(s subject, atOnce bool) Action {
+	kind := s.object.Kind
+	cron := cronrun.CronJob{Object: s.object}
+	switch {
+	case kind.Schedules() && (!atOnce || cron.Decide(nil) == cronrun.Skip):
+		return NextRun
+	case kind.Schedules() && cron.Exclusive():
+		return RunAlone
+	case kind.Schedules():
+		return Run
+	case kind.Restartable() && s.intent.Restart:
+		return RestartAt
+	default:
+		return Restart
+	}
+}
+
+// input returns what the policy judges: a workload whose pods know the object as it was before the change. It is false where the
+// object is not tracked.
+func (c *comparison) input(s subject, ch change) (policy.Input, bool) {
+	before, after := map[reference.Ref]annotation.Traits{}, map[reference.Ref]annotation.Traits{}
+	if ch.event != policy.Created {
+		before[ch.ref] = ch.traits
+	}
+	if ch.event != policy.Deleted {
+		after[ch.ref] = ch.traits
+	}
+	wasTracked := s.tracked(ch.ref, before, false)
+	if ch.ref.Kind == SecretProviderClass || !s.tracked(ch.ref, after, wasTracked) {
+		return policy.Input{}, false
+	}
+	ring, err := digest.NewRing(map[string][]byte{"key": make([]byte, 32)})
+	newest, ok := ring.Newest()
+	if err != nil || !ok {
+		return policy.Input{}, false
+	}
+	items := map[reference.Ref]record.Item{}
+	if item, ok := record.ItemOf(newest.ID, state(ring, ch, ch.event == policy.Created, "before")); ok && wasTracked {
+		items[ch.ref] = item
+	}
+	intent, _ := annotation.Resolve(s.intent, objects(after), recorded{ch.ref: wasTracked}, nil)
+	intent.Tracked = map[reference.Ref]annotation.Trigger{ch.ref: intent.Tracked[ch.ref]}
+	return policy.Input{
+		Namespace: s.object.Namespace(), Intent: intent, Required: maps.Clone(s.required), Ring: ring,
+		Known:                 policy.Known{Record: record.New("", newest.ID, items)},
+		Current:               map[reference.Ref]digest.State{ch.ref: state(ring, ch, ch.event == policy.Deleted, "after")},
+		ReloadMissingRequired: c.Here.ReloadMissingRequired,
+	}, true
+}
+
+// state returns that of an object whose content is a word. The word is also its resourceVersion.
+func state(ring digest.Ring, ch change, absent bool, content string) digest.State {
+	if absent {
+		return digest.State{Absent: true}
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ch.ref.Name}, Data: map[string]string{"key": content}}
+	return digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)
+}

@@ -1,0 +1,287 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/plan"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func template(path ...string) []string { return path }
+
+func kind(group, version, name string) workload.Kind {
+	return workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Template: template("spec", "template")}
+}
+
+// kinds are those of the program, with Rollouts.
+func kinds() workload.Kinds {
+	return workload.NewKinds(append(workload.Builtin(), kind("argoproj.io", "v1alpha1", "Rollout"))...)
+}
+
+// object reads a workload in YAML; its kind need not be one of the program.
+func object(t *testing.T, manifest string) workload.Object {
+	t.Helper()
+	raw := map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(manifest), &raw))
+	gv, err := schema.ParseGroupVersion(raw["apiVersion"].(string))
+	require.NoError(t, err)
+	gvk := gv.WithKind(raw["kind"].(string))
+	of, known := kinds().Get(gvk)
+	if !known {
+		of = kind(gvk.Group, gvk.Version, gvk.Kind)
+	}
+	return workload.Object{Kind: of, Raw: raw}
+}
+
+// deployment is one with annotations and a pod spec, each as lines of YAML.
+func deployment(annotations, pod string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\n" + described("  ", annotations, pod)
+}
+
+func described(indent, annotations, pod string) string {
+	return "metadata:\n  name: cart\n  namespace: shop\n  annotations: {" + annotations + "}\nspec:\n" +
+		indent + "template:\n" + indent + "  spec: {containers: [{name: cart" + pod + "}\n"
+}
+
+const (
+	domain = "reloader.stakater.com/"
+	auto   = domain + `auto: "true"`
+	// reads is the end of a container that reads configmap/app, and of its list.
+	reads  = `, envFrom: [{configMapRef: {name: app}}]}]`
+	nobody = `}]`
+)
+
+func cm(name string) reference.Ref { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
+
+// input is one with flags as they are by default, and some objects.
+func input(t *testing.T, manifests ...string) plan.Input {
+	t.Helper()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	in := plan.Input{
+		Objects: map[string]map[reference.Ref]annotation.Traits{"shop": {
+			cm("app"): {}, cm("app-eu"): {}, cm("marked"): {Marked: true}, {Kind: reference.Secret, Name: "pull"}: {},
+		}},
+		Reloader: plan.Reloader{Dialect: dialect, Variables: true},
+		Here:     plan.Here{Keys: keys, Kinds: kinds()},
+	}
+	for _, manifest := range manifests {
+		in.Workloads = append(in.Workloads, object(t, manifest))
+	}
+	speak(&in, dialect)
+	return in
+}
+
+// speak lets both programs read a dialect.
+func speak(in *plan.Input, dialect annotation.Stakater) {
+	in.Reloader.Dialect = dialect
+	in.Here.Dialects = []annotation.Dialect{annotation.SAP{Keys: in.Here.Keys}, dialect}
+}
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	const onCreate, onDelete = "create", "delete"
+	cronJob := func(spec string) string {
+		return "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: cart, namespace: shop, annotations: {" + auto + "}}\nspec:\n  " + spec +
+			"\n  jobTemplate: {spec: {template: {spec: {containers: [{name: cart" + reads + "}}}}\n"
+	}
+	tests := map[string]struct {
+		reason   string
+		manifest string
+		flags    []string
+		adapt    func(*plan.Input)
+		want     []string
+	}{
+		"auto":             {reason: "Both restart it.", manifest: deployment(auto, reads)},
+		"no annotations":   {reason: "Neither looks at it.", manifest: deployment("", reads)},
+		"auto-reload-all":  {reason: "Both restart it.", manifest: deployment("", reads), adapt: func(in *plan.Input) { dialect := in.Reloader.Dialect; dialect.AutoReloadAll = true; speak(in, dialect) }},
+		"named":            {reason: "Both restart it.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, nobody)},
+		"false and a list": {reason: "The list works in Reloader.", manifest: deployment(domain+`auto: "false", configmap.`+domain+`reload: app`, reads), want: []string{"auto-false: configmap/app modified restart nothing"}},
+		"alternatives": {
+			reason: "^app|none$ matches app-eu in Reloader.", manifest: deployment(`configmap.`+domain+`reload: "app|none"`, nobody),
+			want: []string{"expression: configmap/app-eu modified restart nothing"},
+		},
+		"invalid expression": {reason: "It is a Problem, and the rest works.", manifest: deployment(`configmap.`+domain+`reload: "(,app"`, nobody), want: []string{"problem"}},
+		"not a boolean":      {reason: "It is a Problem.", manifest: deployment(domain+`auto: "yes"`, reads), want: []string{"problem"}},
+		"pull secret": {
+			reason: "Reloader does not look at it.", manifest: deployment(auto, nobody+", imagePullSecrets: [{name: pull}]"),
+			want: []string{"reference: secret/pull modified nothing restart"},
+		},
+		"volume that is not mounted": {
+			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, nobody+", volumes: [{name: v, configMap: {name: app}}]"),
+			want: []string{"reference: configmap/app modified nothing restart"},
+		},
+		"mounted volume": {reason: "Both see it.", manifest: deployment(auto, ", volumeMounts: [{name: v}]}], volumes: [{name: v, configMap: {name: app}}]")},
+		"both dialects": {
+			reason: "Reloader does not read SAP's lists.", manifest: deployment(`pod-reloader.cs.sap.com/configmaps: "marked,gone", `+auto, reads),
+			want: []string{
+				"sap-annotations: configmap/gone created nothing restart", "sap-annotations: configmap/marked modified nothing restart",
+				"sap-annotations: configmap/marked deleted nothing restart",
+			},
+		},
+		"excluded by a label": {
+			reason: "Reloader does not know the label.", manifest: strings.Replace(deployment(auto, reads), "name: cart\n", "name: cart\n  labels: {pod-reloader.cs.sap.com/ignored: \"true\"}\n", 1),
+			want: []string{"excluded-label: configmap/app modified restart nothing"},
+		},
+		"kube-system": {
+			reason: "It is left alone.", manifest: strings.Replace(deployment(auto, reads), "namespace: shop", "namespace: kube-system", 1),
+			adapt: func(in *plan.Input) { in.Objects["kube-system"] = in.Objects["shop"] },
+			want:  []string{"namespace: configmap/app modified restart nothing"},
+		},
+		"ignored namespace": {
+			reason: "By both.", manifest: deployment(auto, reads),
+			adapt: func(in *plan.Input) {
+				in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"shop"}, scope.Scope{Ignored: []string{"shop"}}
+			},
+		},
+		"Job": {
+			reason: "Its template cannot be changed.", manifest: strings.NewReplacer("apps/v1", "batch/v1", "Deployment", "Job").Replace(deployment(auto, reads)),
+			want: []string{"job: configmap/app modified delete and create again nothing"},
+		},
+		"CronJob":           {reason: "Both run it.", manifest: cronJob("schedule: x")},
+		"suspended CronJob": {reason: "Reloader runs it.", manifest: cronJob("suspend: true"), want: []string{"suspended: configmap/app modified run at once next scheduled run"}},
+		"exclusive CronJob": {
+			reason: "Reloader runs it beside others.", manifest: cronJob("concurrencyPolicy: Forbid"),
+			want: []string{"concurrency: configmap/app modified run at once run as concurrencyPolicy allows"},
+		},
+		"DeploymentConfig": {
+			reason: "It is no built-in kind.", manifest: strings.NewReplacer("apps/v1", "apps.openshift.io/v1", "Deployment", "DeploymentConfig").Replace(deployment(auto, reads)),
+			want: []string{"kind: configmap/app modified restart nothing"},
+		},
+		"Rollout": {
+			reason:   "Both restart it, in the way that it asks for.",
+			manifest: strings.NewReplacer("apps/v1", "argoproj.io/v1alpha1", "Deployment", "Rollout").Replace(deployment(auto+`, `+domain+`rollout-strategy: restart`, reads)),
+		},
+		"SecretProviderClass": {
+			reason: "It is not watched; only the annotation by its name is reported.", adapt: func(in *plan.Input) { in.Reloader.CSI = true },
+			manifest: deployment(auto, ", volumeMounts: [{name: v}]}], volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {secretProviderClass: vault}}}]"),
+			want:     []string{"secretproviderclass: secretproviderclass/vault modified restart nothing"},
+		},
+		"webhook-url": {
+			reason: "Reloader does not reload.", manifest: deployment(auto, reads), adapt: func(in *plan.Input) { in.Reloader.NotifyOnly = true },
+			want: []string{"unnamed-object", "webhook-url: configmap/app modified post to --webhook-url restart"},
+		},
+		"awaited object": {
+			reason: "The pods wait for it.", manifest: deployment(auto, strings.Replace(reads, "app", "gone", 1)), flags: []string{onCreate},
+			want: []string{"required-created: configmap/gone created restart nothing"},
+		},
+		"optional object": {reason: "Both restart the pods, which run without it.", manifest: deployment(auto, `, envFrom: [{configMapRef: {name: gone, optional: true}}]}]`), flags: []string{onCreate}},
+		"new object of an expression": {
+			reason: "Its first content is taken as known.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, nobody), flags: []string{onCreate},
+			want: []string{"first-seen: configmap/app-eu created restart nothing"},
+		},
+		"deleted object": {
+			reason: "Reloader needs the variable of an earlier reload.", manifest: deployment(auto, reads), flags: []string{onDelete},
+			want: []string{"deleted: configmap/app deleted nothing restart"},
+		},
+		"deleted object with its variable": {
+			reason: "Both restart.", manifest: deployment(auto, `, env: [{name: STAKATER_APP_CONFIGMAP, value: x}]`+reads), flags: []string{onDelete},
+		},
+		"deleted object, other strategy": {
+			reason: "Both restart.", manifest: deployment(auto, reads), flags: []string{onDelete}, adapt: func(in *plan.Input) { in.Reloader.Variables = false },
+		},
+		"pause":         {reason: "Both pause.", manifest: deployment(auto+`, deployment.`+domain+`pause-period: 5m`, reads)},
+		"endless pause": {reason: "168h is the most.", manifest: deployment(auto+`, deployment.`+domain+`pause-period: 1000h`, reads), want: []string{"pause-period", "problem"}},
+		"no pause":      {reason: "Reloader fails there.", manifest: deployment(auto+`, deployment.`+domain+`pause-period: soon`, reads), want: []string{"pause-period", "problem"}},
+		"of the template": {
+			reason: "Both read the annotations of the pod template where the workload has none.",
+			manifest: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cart, namespace: shop}\nspec:\n  template: {metadata: {annotations: {" + auto +
+				"}}, spec: {containers: [{name: cart" + reads + "}}\n",
+		},
+		"of both": {
+			reason: "Those of the template are not read; that is reported.",
+			manifest: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cart, namespace: shop, annotations: {" + auto + "}}\nspec:\n  template: {metadata: {annotations: {" +
+				`configmap.` + domain + `reload: marked}}, spec: {containers: [{name: cart` + reads + "}}\n",
+			want: []string{"problem"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, tc.manifest)
+			dialect := in.Reloader.Dialect
+			dialect.ReloadOnCreate, dialect.ReloadOnDelete = slices.Contains(tc.flags, onCreate), slices.Contains(tc.flags, onDelete)
+			speak(&in, dialect)
+			if tc.adapt != nil {
+				tc.adapt(&in)
+			}
+			assert.Equal(t, tc.want, summary(plan.Compare(in)), tc.reason)
+		})
+	}
+}
+
+// summary has a line for each effect, or for a reason that has none.
+func summary(r plan.Report) []string {
+	var lines []string
+	for _, g := range r.Groups {
+		before := len(lines)
+		for _, d := range g.Workloads {
+			for _, e := range d.Effects {
+				lines = append(lines, fmt.Sprintf("%s: %s %s %s %s", g.Reason, e.Object, e.Change, e.Reloader, e.Here))
+			}
+		}
+		if len(lines) == before {
+			lines = append(lines, string(g.Reason))
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(strings.Split(a, ":")[0], strings.Split(b, ":")[0]) })
+	return lines
+}
+
+func TestListsBeyondTheLimitAreADifference(t *testing.T) {
+	t.Parallel()
+	in := input(t, deployment(`configmap.`+domain+`reload: "x.*"`, nobody))
+	for i := range 1002 {
+		in.Objects["shop"][cm(fmt.Sprintf("x%04d", i))] = annotation.Traits{}
+	}
+	assert.Equal(t, []string{
+		"limit: configmap/x1000 modified restart nothing", "limit: configmap/x1001 modified restart nothing", "problem",
+	}, summary(plan.Compare(in)))
+}
+
+func TestNamespaceSelectorBesideTheOnlyNamespace(t *testing.T) {
+	t.Parallel()
+	in := input(t, deployment(auto, reads))
+	in.Reloader.Namespaces, in.Here.Scope.Namespaces = []string{"shop"}, []string{"shop"}
+	assert.Empty(t, plan.Compare(in).Groups)
+	in.Workloads[0].Raw["metadata"].(map[string]any)["namespace"] = "dev"
+	assert.Empty(t, plan.Compare(in).Groups, "neither watches it")
+}
+
+func TestReportIsGolden(t *testing.T) {
+	t.Parallel()
+	in := input(t,
+		deployment(domain+`auto: "false", configmap.`+domain+`reload: "app,app-.*"`, reads),
+		strings.Replace(deployment(auto+`, deployment.`+domain+`pause-period: soon`, nobody+", imagePullSecrets: [{name: pull}]"), "name: cart\n", "name: basket\n", 1),
+		strings.Replace(deployment(auto, reads), "name: cart\n", "name: same\n", 1),
+	)
+	report := plan.Compare(in)
+	report.Settings = append(report.Settings, plan.Setting{Name: "--reload-strategy", Message: "another default"})
+	var text bytes.Buffer
+	require.NoError(t, report.Write(&text))
+	want, err := os.ReadFile("testdata/report.txt")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), text.String())
+	encoded, err := json.MarshalIndent(report, "", "  ")
+	require.NoError(t, err)
+	want, err = os.ReadFile("testdata/report.json")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(encoded)+"\n", "programs read it: fields may come, none goes")
+	assert.False(t, report.Empty())
+	assert.True(t, plan.Compare(plan.Input{}).Empty())
+}

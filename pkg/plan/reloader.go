@@ -1,0 +1,239 @@
+package plan
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
+)
+
+// model is the decision of Reloader, as of version 1.4. The rules in exchanged are this program's instead. With all of them
+// exchanged it decides as this program does, which a test compares.
+type model struct {
+	Reloader
+	ours      Here
+	exchanged []Reason
+}
+
+func (c *comparison) theirs(exchanged ...Reason) model {
+	return model{Reloader: c.Reloader, ours: c.Here, exchanged: exchanged}
+}
+
+func (m model) here(rule Reason) bool { return slices.Contains(m.exchanged, rule) }
+
+// decide returns what follows for a workload when an object changes. The order is that of the handlers in
+// internal/pkg/handler (update.go, create.go, delete.go): --webhook-url goes before any workload, then ShouldReload of
+// pkg/common/common.go decides for each, and internal/pkg/callbacks/rolling_upgrade.go acts by its kind.
+func (m model) decide(s subject, c change) Action {
+	if !m.inScope(s) || !m.handles(s) || !m.triggers(s, c) {
+		return Nothing
+	}
+	if m.NotifyOnly && !m.here(byNotifyOnly) {
+		return Notify
+	}
+	return m.act(s, m.selects(s, c))
+}
+
+// watches reports whether Reloader watches the objects of a namespace, by its name.
+func (m model) watches(namespace string) bool {
+	return !slices.Contains(m.IgnoredNamespaces, namespace) && (len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, namespace))
+}
+
+// inScope is that of internal/pkg/cmd/reloader.go and internal/pkg/controller/controller.go: the selector of namespaces has no
+// effect where KUBERNETES_NAMESPACE is set.
+func (m model) inScope(s subject) bool {
+	namespace := s.object.Namespace()
+	if m.here(byScope) {
+		return m.ours.Scope.Outside(namespace, s.namespaceLabels, s.object.Labels()) == ""
+	}
+	selector := m.NamespaceSelector
+	return m.watches(namespace) && (selector == nil || len(m.Namespaces) > 0 || selector.Matches(labels.Set(s.namespaceLabels)))
+}
+
+// handles reports whether the workload is one to reload.
+func (m model) handles(s subject) bool {
+	if m.here(byExcluded) && excluded(s, m.ours.Keys) {
+		return false
+	}
+	if _, known := m.ours.Kinds.Get(s.object.Kind.GroupVersionKind); m.here(byKind) && !known {
+		return false
+	}
+	return !slices.Contains(m.IgnoredKinds, s.object.Kind.Kind) && s.containers > 0
+}
+
+func excluded(s subject, keys annotation.Keys) bool {
+	set := s.object.Labels()
+	return set[keys.IgnoredLabel] == "true" || set[keys.DisabledLabel] == "true"
+}
+
+// triggers reports whether the change of the object calls for a reload.
+func (m model) triggers(s subject, c change) bool {
+	if m.here(byLimit) && s.beyondLimit(c.ref) {
+		return false
+	}
+	_, listed := s.sap.Tracked[c.ref]
+	listed = listed && m.here(bySAP)
+	selected := m.selects(s, c)
+	switch c.event {
+	case policy.Created:
+		return m.creation(s, c, selected && m.Dialect.ReloadOnCreate, listed)
+	case policy.Deleted:
+		return m.deletion(s, c, selected && m.Dialect.ReloadOnDelete, listed)
+	default:
+		return selected || listed
+	}
+}
+
+// creation is for created objects, which count with --reload-on-create; those of the first dialect's lists always.
+func (m model) creation(s subject, c change, selected, listed bool) bool {
+	waited := m.here(byRequiredCreated) && s.required[c.ref]
+	unknown := m.here(byFirstSeen) && !listed && !m.named(s, c.ref)
+	return (selected || listed) && !waited && !unknown
+}
+
+// deletion is for deleted objects, which count with --reload-on-delete. With the strategy env-vars Reloader removes the variable
+// of the object (removeContainerEnvVars in internal/pkg/handler/delete.go), and without one nothing changes.
+func (m model) deletion(s subject, c change, selected, listed bool) bool {
+	if listed && !selected {
+		return !s.required[c.ref] || m.ours.ReloadMissingRequired
+	}
+	return selected && (!m.Variables || m.here(byDeletedVariable) || s.variables[strategy.VariableName(c.ref)])
+}
+
+// kindKeys returns the annotations for a kind of objects.
+func (m model) kindKeys(kind reference.Kind) annotation.StakaterKindKeys {
+	switch kind {
+	case reference.ConfigMap:
+		return m.Dialect.Keys.ConfigMap
+	case reference.Secret:
+		return m.Dialect.Keys.Secret
+	default:
+		const domain = ".reloader.stakater.com/"
+		return annotation.StakaterKindKeys{
+			Reload: "secretproviderclass" + domain + "reload", Auto: "secretproviderclass" + domain + "auto",
+			Exclude: "secretproviderclasses.exclude" + domain + "reload",
+		}
+	}
+}
+
+// origin returns the annotations that count for a kind: those of the pod template where the workload has none of four.
+func (m model) origin(s subject, kind reference.Kind) map[string]string {
+	keys := m.kindKeys(kind)
+	for _, key := range []string{keys.Reload, m.Dialect.Keys.Auto, keys.Auto, m.Dialect.Keys.Search} {
+		if _, ok := s.source.Workload[key]; ok {
+			return s.source.Workload
+		}
+	}
+	return s.source.Template
+}
+
+// items returns the list of names and expressions for a kind.
+func (m model) items(s subject, kind reference.Kind) []string {
+	return splitList(m.origin(s, kind)[m.kindKeys(kind).Reload])
+}
+
+// watchesKind reports whether objects of a kind are watched.
+func (m model) watchesKind(kind reference.Kind) bool {
+	if kind == SecretProviderClass {
+		return m.CSI && !m.here(byProviderClass)
+	}
+	return !slices.Contains(m.Dialect.Without, kind)
+}
+
+// selects is ShouldReload of pkg/common/common.go, with the search for a container that uses the object
+// (getContainerUsingResource in internal/pkg/handler/upgrade.go).
+func (m model) selects(s subject, c change) bool {
+	keys := m.kindKeys(c.ref.Kind)
+	if !m.watchesKind(c.ref.Kind) || c.traits.Ignored || slices.Contains(splitList(s.source.Workload[keys.Exclude]), c.ref.Name) {
+		return false
+	}
+	from := m.origin(s, c.ref.Kind)
+	if on, err := strconv.ParseBool(from[m.Dialect.Keys.Auto]); m.here(byAutoFalse) && err == nil && !on {
+		return false
+	}
+	return m.matches(m.accepted(s, c.ref.Kind), c.ref.Name) || m.automatic(s, from, c.ref) ||
+		from[m.Dialect.Keys.Search] == "true" && c.traits.Marked && m.uses(s, c.ref)
+}
+
+// automatic reports whether auto, typed auto or --auto-reload-all selects the object.
+func (m model) automatic(s subject, from map[string]string, ref reference.Ref) bool {
+	auto, typed := from[m.Dialect.Keys.Auto], from[m.kindKeys(ref.Kind).Auto]
+	on, _ := strconv.ParseBool(auto) // what cannot be read is false
+	typedOn, _ := strconv.ParseBool(typed)
+	return (on || typedOn || auto == "" && typed == "" && m.Dialect.AutoReloadAll) && m.uses(s, ref)
+}
+
+// uses reports whether the pod spec names the object.
+func (m model) uses(s subject, ref reference.Ref) bool {
+	if m.here(byReferences) {
+		return s.references[ref]
+	}
+	return s.seen[ref]
+}
+
+// named reports whether the object is selected by its name, also while it is absent.
+func (m model) named(s subject, ref reference.Ref) bool {
+	named := slices.ContainsFunc(m.accepted(s, ref.Kind), func(item string) bool { return pattern.IsName(item) && item == ref.Name })
+	return named || m.automatic(s, m.origin(s, ref.Kind), ref)
+}
+
+// accepted returns the items of the list that count.
+func (m model) accepted(s subject, kind reference.Kind) []string {
+	items := m.items(s, kind)
+	if !m.here(byRejected) {
+		return items
+	}
+	known := map[string]bool{}
+	for _, selection := range s.intent.Selections {
+		for _, p := range selection.Patterns {
+			known[string(selection.Kind)+"/"+p.String()] = true
+		}
+	}
+	return slices.DeleteFunc(items, func(item string) bool { return !pattern.IsName(item) && !known[string(kind)+"/"+item] })
+}
+
+// matches compares a name with items. Reloader puts ^ and $ around each one as it is written; one that is invalid is skipped.
+func (m model) matches(items []string, name string) bool {
+	return slices.ContainsFunc(items, func(item string) bool {
+		if pattern.IsName(item) {
+			return item == name
+		}
+		text := "^" + item + "$"
+		if m.here(byWholeName) {
+			text = "^(?:" + item + ")$"
+		}
+		expression, err := regexp.Compile(text)
+		return err == nil && expression.MatchString(name)
+	})
+}
+
+// act returns what becomes of a workload of its kind (internal/pkg/callbacks/rolling_upgrade.go). selected says that an
+// annotation of Reloader asks for it.
+func (m model) act(s subject, selected bool) Action {
+	kind := s.object.Kind
+	cron := cronrun.CronJob{Object: s.object}
+	switch {
+	case kind.CreateOnly && m.here(byJob):
+		return Nothing
+	case kind.CreateOnly:
+		return Recreate
+	case kind.Schedules() && (!selected || m.here(bySuspended) && cron.Decide(nil) == cronrun.Skip):
+		return NextRun
+	case kind.Schedules() && m.here(byConcurrency) && cron.Exclusive():
+		return RunAlone
+	case kind.Schedules():
+		return Run
+	case kind.Restartable() && s.source.Workload["reloader.stakater.com/rollout-strategy"] == "restart":
+		return RestartAt
+	default:
+		return Restart
+	}
+}
