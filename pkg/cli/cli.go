@@ -32,9 +32,12 @@ const (
 	exitFailed = 1
 	// exitUsage is for a command line that makes no sense; trying again does not help.
 	exitUsage = 2
+	// exitDifferent is the answer of a comparison that has found differences.
+	exitDifferent = 3
 )
 
-// Run executes a command line until ctx ends, and returns the exit code: 0 for success, 1 for a failure, 2 for wrong usage.
+// Run executes a command line until ctx ends, and returns the exit code: 0 for success, 1 for a failure, 2 for wrong usage, and
+// 3 for differences that a comparison has found.
 func Run(ctx context.Context, p Process) int {
 	root := newRoot(p) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(p.Args)
@@ -43,6 +46,9 @@ func Run(ctx context.Context, p Process) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if status := exitStatus(0); errors.As(err, &status) {
+		return int(status)
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(p.Stderr, "pod-reloader: "+line)
@@ -58,6 +64,11 @@ type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
+
+// exitStatus is the answer of a command that has printed its result: it ends the program without a message.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // usage makes wrong arguments of a command a usage error.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {

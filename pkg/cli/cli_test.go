@@ -42,8 +42,14 @@ func TestRun(t *testing.T) {
 		"clean of all, and of one": {[]string{"clean", "--all", "deployment/x"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "which?"},
 		"clean of a selector":      {[]string{"clean", "deployment/x", "-l", "a=b"}, 2, nil, []string{"--selector need --all"}, "a name is enough"},
 		"clean with all wrong":     {[]string{"clean", "pod/x", "-l", "a b"}, 2, nil, []string{`unknown kind "pod"`, "--selector"}, "all that is wrong is named at once"},
-		"why of nothing":           {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},
-		"no command":               {[]string{"start"}, 2, nil, []string{`pod-reloader: "start" is no command`}, "a usage error"},
+		"plan from nothing":        {[]string{"plan"}, 2, nil, []string{"pod-reloader: name what is compared: --from-reloader"}, "there may be others"},
+		"plan with all wrong": {
+			[]string{"plan", "-o", "xml", "--reloader", "reloader", "--namespace-selector", "a b"}, 2, nil,
+			[]string{"pod-reloader: --output", `--reloader: "reloader": want NAMESPACE/NAME`, "pod-reloader: --namespace-selector", "--from-reloader"},
+			"all that is wrong is named at once",
+		},
+		"why of nothing": {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},
+		"no command":     {[]string{"start"}, 2, nil, []string{`pod-reloader: "start" is no command`}, "a usage error"},
 		"all at once": {
 			[]string{"--bogus", "--settle=soon", "--hash", "md5"},
 			2, nil,

@@ -110,8 +110,11 @@ func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
 	known := append(workload.Builtin(), rollout)
 	objects := map[reference.Ref]annotation.Traits{}
 	for _, ref := range []reference.Ref{
-		{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.ConfigMap, Name: "other"}, {Kind: reference.ConfigMap, Name: "xdb"},
-		{Kind: reference.Secret, Name: "db"}, {Kind: reference.Secret, Name: "app"},
+		{Kind: reference.ConfigMap, Name: "app"},
+		{Kind: reference.ConfigMap, Name: "other"},
+		{Kind: reference.ConfigMap, Name: "xdb"},
+		{Kind: reference.Secret, Name: "db"},
+		{Kind: reference.Secret, Name: "app"},
 	} {
 		objects[ref] = r.traits()
 	}

@@ -182,7 +182,7 @@ func (c *comparison) add(found map[Reason]*Difference) {
 func (c *comparison) group(reason Reason) *Group {
 	g, ok := c.groups[reason]
 	if !ok {
-		g = &Group{Reason: reason, Explanation: explain(reason)}
+		g = &Group{Reason: reason, Explanation: explanations()[reason]}
 		c.groups[reason] = g
 	}
 	return g

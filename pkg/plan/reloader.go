@@ -219,21 +219,28 @@ func (m model) matches(items []string, name string) bool {
 // annotation of Reloader asks for it.
 func (m model) act(s subject, selected bool) Action {
 	kind := s.object.Kind
-	cron := cronrun.CronJob{Object: s.object}
 	switch {
 	case kind.CreateOnly && m.here(byJob):
 		return Nothing
 	case kind.CreateOnly:
 		return Recreate
-	case kind.Schedules() && (!selected || m.here(bySuspended) && cron.Decide(nil) == cronrun.Skip):
-		return NextRun
-	case kind.Schedules() && m.here(byConcurrency) && cron.Exclusive():
-		return RunAlone
 	case kind.Schedules():
-		return Run
+		return m.run(cronrun.CronJob{Object: s.object}, selected)
 	case kind.Restartable() && s.source.Workload["reloader.stakater.com/rollout-strategy"] == "restart":
 		return RestartAt
 	default:
 		return Restart
+	}
+}
+
+// run returns what becomes of a CronJob, which Reloader runs whatever its spec says.
+func (m model) run(cron cronrun.CronJob, selected bool) Action {
+	switch {
+	case !selected || m.here(bySuspended) && cron.Decide(nil) == cronrun.Skip:
+		return NextRun
+	case m.here(byConcurrency) && cron.Exclusive():
+		return RunAlone
+	default:
+		return Run
 	}
 }

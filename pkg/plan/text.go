@@ -17,7 +17,7 @@ const (
 // Write writes the Report for a person to read.
 func (r Report) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d workloads are compared, %d are treated differently.\n", r.Compared, r.Different)
+	fmt.Fprintf(&b, "Workloads compared: %d, treated differently: %d\n", r.Compared, r.Different)
 	if len(r.Settings) > 0 {
 		b.WriteString("\nSettings of Reloader\n")
 	}

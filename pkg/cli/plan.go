@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pod-reloader/pod-reloader/pkg/app"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/plan"
+)
+
+// planFlags are those of the sub-command plan.
+type planFlags struct {
+	kubeconfig, namespace string
+	output                outputFormat
+	fromReloader          bool
+	// reloader is NAMESPACE/NAME of Reloader's Deployment.
+	reloader    string
+	manager     *options.Flags
+	environment options.Environment
+}
+
+// newPlan returns the sub-command that compares another reloader with this one, before this one is installed. It reads only: it
+// needs the right to list workloads, and the metadata of ConfigMaps and Secrets.
+func newPlan(p Process) *cobra.Command {
+	f := &planFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
+	cmd := &cobra.Command{
+		Use:   "plan --from-reloader [flags] [-- ARGUMENT OF RELOADER...]",
+		Short: "List what would be treated differently than by Stakater's Reloader",
+		Long: `List what would be treated differently than by Stakater's Reloader, and why, before anything is installed.
+
+It only reads. It uses your rights: list on the workloads, ConfigMaps and Secrets, on Namespaces with --namespace-selector,
+and get on Reloader's Deployment with --reloader. Of ConfigMaps and Secrets it reads the metadata, not the content.
+
+Give the flags that Reloader runs with, or let --reloader read them, or write its arguments after --. Exit codes: 0 where
+all workloads are treated the same, 3 where one or more are not, 1 where the comparison failed, 2 for wrong usage.`,
+		Example: `  pod-reloader plan --from-reloader --reloader reloader/reloader-reloader
+  pod-reloader plan --from-reloader -o json -- --auto-reload-all=true --is-Argo-Rollouts=true`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), p, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "only workloads of this namespace; without it those of --namespaces, or of all")
+	f.output.register(cmd)
+	flags.BoolVar(&f.fromReloader, "from-reloader", false, "compare with Stakater's Reloader")
+	flags.StringVar(&f.reloader, "reloader", "", "read the flags from Reloader's Deployment, as `NAMESPACE/NAME`")
+	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds",
+		"ignored-workload-types", "is-Argo-Rollouts", "annotation-prefix", "missing-required", "reload-strategy", "env-vars-hash")
+	f.manager.ShareStakater(flags)
+	return cmd
+}
+
+// check returns all that is wrong with the command line.
+func (f *planFlags) check() error {
+	_, _, err := f.manager.CompleteShared(f.environment)
+	errs := []error{f.output.check(), err}
+	if !f.fromReloader {
+		errs = append(errs, errors.New("name what is compared: --from-reloader"))
+	}
+	if namespace, name, ok := strings.Cut(f.reloader, "/"); f.reloader != "" && (!ok || namespace == "" || name == "") {
+		errs = append(errs, fmt.Errorf("--reloader: %q: want NAMESPACE/NAME", f.reloader))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
+	config, err := app.RESTConfig(f.kubeconfig, p.readBuild().Version)
+	if err != nil {
+		return err
+	}
+	reader, err := newPlanReader(config)
+	if err != nil {
+		return err
+	}
+	peer := peer{manager: f.manager, environment: f.environment}
+	if f.reloader != "" {
+		namespace, name, _ := strings.Cut(f.reloader, "/")
+		deployment, err := reader.deployment(ctx, namespace, name)
+		if err != nil {
+			return fmt.Errorf("read Reloader's Deployment %s: %w", f.reloader, err)
+		}
+		peer.take(deployment)
+	}
+	peer.parse(args)
+	report, err := f.compare(ctx, reader, peer)
+	if err != nil {
+		return err
+	}
+	if err := f.output.write(p.Stdout, report, report.Write); err != nil {
+		return err
+	}
+	if len(report.Groups) > 0 {
+		return exitStatus(exitDifferent)
+	}
+	return nil
+}
+
+// compare reads the cluster and compares both programs.
+func (f *planFlags) compare(ctx context.Context, reader planReader, peer peer) (plan.Report, error) {
+	selection, reload, settings := peer.complete()
+	in := plan.Input{
+		Reloader: peer.reloader(selection),
+		Here: plan.Here{
+			Keys: selection.Keys, Dialects: selection.Dialects(), Scope: selection.Scope, Kinds: selection.Kinds,
+			ReloadMissingRequired: reload.ReloadMissingRequired,
+		},
+	}
+	namespaces := selection.Scope.Namespaces
+	if f.namespace != "" {
+		namespaces = []string{f.namespace}
+	}
+	if err := reader.read(ctx, &in, namespaces); err != nil {
+		return plan.Report{}, err
+	}
+	report := plan.Compare(in)
+	report.Settings = settings
+	return report, nil
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/plan"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// planReader reads what a plan compares.
+type planReader struct{ client client.Reader }
+
+func newPlanReader(config *rest.Config) (planReader, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), appsv1.AddToScheme(s)); err != nil {
+		return planReader{}, err
+	}
+	c, err := client.New(config, client.Options{Scheme: s})
+	return planReader{c}, err
+}
+
+func (r planReader) deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	return deployment, r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment)
+}
+
+// read adds the workloads and the config objects of some namespaces, or of all.
+func (r planReader) read(ctx context.Context, in *plan.Input, namespaces []string) error {
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	in.Objects = map[string]map[reference.Ref]annotation.Traits{}
+	for _, namespace := range namespaces {
+		if err := r.workloads(ctx, in, namespace); err != nil {
+			return err
+		}
+		for _, kind := range reference.Kinds() {
+			if err := r.objects(ctx, in, kind, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	return r.namespaces(ctx, in)
+}
+
+// deploymentConfig is a kind that Reloader handles where the cluster has it.
+func deploymentConfig() workload.Kind {
+	return workload.Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: "apps.openshift.io", Version: "v1", Kind: "DeploymentConfig"},
+		Template:         []string{"spec", "template"},
+	}
+}
+
+// workloads adds those of all kinds that the cluster has. Jobs that a CronJob has made count like others, as in Reloader.
+func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace string) error {
+	kinds := in.Here.Kinds.All()
+	if _, known := in.Here.Kinds.Get(deploymentConfig().GroupVersionKind); !known {
+		kinds = append(kinds, deploymentConfig())
+	}
+	for _, kind := range kinds {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersionKind)
+		err := r.pages(ctx, page, namespace, func() {
+			for _, u := range page.Items {
+				u.SetManagedFields(nil)
+				in.Workloads = append(in.Workloads, workload.Object{Kind: kind, Raw: u.Object})
+			}
+		})
+		if err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("list %s: %w", kind.ID(), err)
+		}
+	}
+	return nil
+}
+
+// objects adds what the metadata of the config objects of a kind says.
+func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.Kind, namespace string) error {
+	gvk, _ := kind.GroupVersionKind()
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := r.pages(ctx, page, namespace, func() {
+		for _, object := range page.Items {
+			if in.Objects[object.Namespace] == nil {
+				in.Objects[object.Namespace] = map[reference.Ref]annotation.Traits{}
+			}
+			traits := in.Reloader.Dialect.Traits(object.Labels, object.Annotations)
+			in.Objects[object.Namespace][reference.Ref{Kind: kind, Name: object.Name}] = traits
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("list the metadata of %ss: %w", gvk.Kind, err)
+	}
+	return nil
+}
+
+// namespaces adds the labels of namespaces, where they matter.
+func (r planReader) namespaces(ctx context.Context, in *plan.Input) error {
+	if !(scope.Scope{NamespaceSelector: in.Here.Scope.NamespaceSelector}).SelectsNamespaces() {
+		return nil
+	}
+	in.NamespaceLabels = map[string]map[string]string{}
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	err := r.pages(ctx, page, "", func() {
+		for _, namespace := range page.Items {
+			in.NamespaceLabels[namespace.Name] = namespace.Labels
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("list the Namespaces for --namespace-selector: %w", err)
+	}
+	return nil
+}
+
+// pages lists page by page.
+func (r planReader) pages(ctx context.Context, page client.ObjectList, namespace string, use func()) error {
+	for {
+		err := r.client.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(page.GetContinue()))
+		if err != nil {
+			return err
+		}
+		use()
+		if page.GetContinue() == "" {
+			return nil
+		}
+	}
+}

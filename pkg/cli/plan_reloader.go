@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/plan"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// peer is how Reloader runs: its flags and variables, read as this program reads its own.
+type peer struct {
+	manager     *options.Flags
+	environment options.Environment
+	// unsupported are its flags that this program does not accept, with the reason; notifyOnly and csi are two of those.
+	unsupported     []plan.Setting
+	notifyOnly, csi bool
+}
+
+// take reads the arguments and the environment of Reloader's Deployment.
+func (p *peer) take(deployment *appsv1.Deployment) {
+	containers := deployment.Spec.Template.Spec.Containers
+	if len(containers) == 0 {
+		return
+	}
+	container := containers[max(slices.IndexFunc(containers, isReloader), 0)]
+	variables := map[string]string{}
+	for _, v := range container.Env {
+		variables[v.Name] = v.Value
+		if from := v.ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace" {
+			variables[v.Name] = deployment.Namespace
+		}
+	}
+	p.environment.Getenv = func(name string) string { return variables[name] }
+	if len(container.Command) > 1 {
+		p.parse(container.Command[1:])
+	}
+	p.parse(container.Args)
+}
+
+func isReloader(container corev1.Container) bool {
+	return strings.Contains(strings.ToLower(container.Image+" "+container.Name), "reloader")
+}
+
+// parse reads arguments of Reloader. What this program does not accept is a difference, and no wrong usage.
+func (p *peer) parse(args []string) {
+	p.refuse(p.manager.Parse(args))
+	for i, arg := range args {
+		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name != "webhook-url" || !strings.HasPrefix(arg, "-") {
+			continue
+		}
+		if !joined && i+1 < len(args) {
+			value = args[i+1]
+		}
+		p.notifyOnly = strings.Trim(value, `"`) != ""
+	}
+	p.csi = p.manager.All().Lookup("enable-csi-integration").Value.String() == "true"
+}
+
+// refuse keeps what an error says of each flag.
+func (p *peer) refuse(err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		name, message, ok := strings.Cut(line, ": ")
+		if !ok {
+			name, message = "arguments", line
+		}
+		if s := (plan.Setting{Name: name, Message: message}); !slices.Contains(p.unsupported, s) {
+			p.unsupported = append(p.unsupported, s)
+		}
+	}
+}
+
+// complete returns what the flags select, and the settings that have another effect here.
+func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
+	selection, reload, err := p.manager.CompleteShared(p.environment)
+	p.refuse(err)
+	settings := slices.Clone(p.unsupported)
+	add := func(name, message string) { settings = append(settings, plan.Setting{Name: name, Message: message}) }
+	strategy := p.manager.All().Lookup("reload-strategy")
+	hash := p.manager.All().Lookup("env-vars-hash").Value.String()
+	switch {
+	case !strategy.Changed:
+		add("--reload-strategy", "Reloader writes variables STAKATER_… by default, pod-reloader one annotation; set env-vars if something reads the variables")
+	case p.variables() && hash != "sha1":
+		add("--env-vars-hash", "the variable of a Secret has a keyed digest; set sha1 for Reloader's own, which can be guessed at")
+	}
+	if selection.Stakater.AutoReloadAll {
+		add("--auto-reload-all", "the webhook must be asked about every workload: use the chart value or the component")
+	}
+	return selection, reload, append([]plan.Setting{}, settings...)
+}
+
+// variables reports whether Reloader sets environment variables, as it does by default.
+func (p *peer) variables() bool {
+	strategy := p.manager.All().Lookup("reload-strategy")
+	return !strategy.Changed || slices.Contains([]string{"default", "env-vars"}, strategy.Value.String())
+}
+
+// reloader returns what decides in Reloader.
+func (p *peer) reloader(s options.Selection) plan.Reloader {
+	r := plan.Reloader{
+		Dialect: s.Stakater, Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
+		Variables: p.variables(), NotifyOnly: p.notifyOnly, CSI: p.csi,
+	}
+	for _, kind := range workload.Builtin() {
+		if _, known := s.Kinds.Get(kind.GroupVersionKind); !known {
+			r.IgnoredKinds = append(r.IgnoredKinds, kind.Kind)
+		}
+	}
+	return r
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/plan"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func newPeer(variables map[string]string) peer {
+	return peer{manager: options.NewFlags(), environment: options.Environment{Getenv: func(name string) string { return variables[name] }}}
+}
+
+func TestSettingsOfReloader(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		args   []string
+		want   map[string]string
+		check  func(*testing.T, plan.Reloader)
+	}{
+		"none": {
+			reason: "The strategy is another one by default.", want: map[string]string{"--reload-strategy": "set env-vars if"},
+			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.Variables) },
+		},
+		"annotations": {
+			reason: "The flag means the same.", args: []string{"--reload-strategy=annotations"}, want: map[string]string{},
+			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.False(t, r.Variables) },
+		},
+		"variables": {reason: "A Secret's is keyed.", args: []string{"--reload-strategy", "env-vars"}, want: map[string]string{"--env-vars-hash": "keyed digest"}},
+		"of the chart": {
+			reason: "As Reloader's chart writes them.",
+			args: []string{
+				"--reload-strategy=annotations", `--namespace-selector="env=test"`, "--auto-annotation", "x.org/auto", "--is-Argo-Rollouts=true",
+				"--ignored-workload-types=jobs", "--namespaces-to-ignore=dev", "--auto-reload-all=true",
+			},
+			want: map[string]string{"--auto-reload-all": "the webhook must be asked"},
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.Equal(t, "x.org/auto", r.Dialect.Keys.Auto)
+				assert.Equal(t, []string{"dev"}, r.IgnoredNamespaces)
+				assert.Equal(t, "env=test", r.NamespaceSelector.String())
+				assert.Equal(t, []string{"Job"}, r.IgnoredKinds)
+				assert.True(t, r.Dialect.AutoReloadAll)
+			},
+		},
+		"unsupported": {
+			reason: "Each one is a difference, not wrong usage.",
+			args:   []string{"--reload-strategy=annotations", "--is-openshift", "--enable-csi-integration=true", "--alert-sink", "slack"},
+			want: map[string]string{
+				"--is-openshift": "--workload-kinds=apps.openshift.io", "--enable-csi-integration": "not supported", "--alert-sink": "ALERT_SINK",
+			},
+			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.CSI) },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeer(nil)
+			p.parse(tc.args)
+			selection, _, settings := p.complete()
+			for _, s := range settings {
+				assert.Contains(t, s.Message, tc.want[s.Name], tc.reason)
+				delete(tc.want, s.Name)
+			}
+			assert.Empty(t, tc.want, tc.reason)
+			if tc.check != nil {
+				tc.check(t, p.reloader(selection))
+			}
+		})
+	}
+}
+
+func TestWebhookURLOfReloaderMeansNoReloads(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"none": {nil, false}, "empty": {[]string{"--webhook-url="}, false}, "joined": {[]string{"--webhook-url=http://x"}, true},
+		"of the chart": {[]string{"--webhook-url", "http://x"}, true}, "no value": {[]string{"--webhook-url"}, false},
+		"a value": {[]string{"--alert-sink", "webhook-url=x"}, false},
+	} {
+		p := newPeer(nil)
+		p.parse(tc.args)
+		selection, _, _ := p.complete()
+		assert.Equal(t, tc.want, p.reloader(selection).NotifyOnly, name)
+	}
+}
+
+// The Deployment is one as Reloader's chart renders it, with a sidecar before it.
+func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
+	t.Parallel()
+	namespace := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tools"}}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{
+		{Name: "proxy", Image: "example.com/proxy:1", Args: []string{"--auto-reload-all"}},
+		{
+			Name: "reloader-reloader", Image: "ghcr.io/stakater/reloader:v1.4.0",
+			Command: []string{"/manager", "--reload-on-create=true"}, Args: []string{"--reload-on-delete=true"},
+			Env: []corev1.EnvVar{{Name: "KUBERNETES_NAMESPACE", ValueFrom: namespace}},
+		},
+	}
+	p := newPeer(nil)
+	p.take(deployment)
+	selection, _, _ := p.complete()
+	r := p.reloader(selection)
+	assert.True(t, r.Dialect.ReloadOnCreate)
+	assert.True(t, r.Dialect.ReloadOnDelete)
+	assert.False(t, r.Dialect.AutoReloadAll, "that is an argument of the sidecar")
+	assert.Equal(t, []string{"tools"}, r.Namespaces)
+	p = newPeer(nil)
+	p.take(&appsv1.Deployment{})
+	assert.Empty(t, p.unsupported, "there is nothing to read")
+}
+
+// lister answers lists page by page, and records what was asked for.
+type lister struct {
+	client.Reader
+	t      *testing.T
+	asked  []string
+	failed string
+}
+
+func (l *lister) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(options)
+	kind := list.GetObjectKind().GroupVersionKind().Kind
+	l.asked = append(l.asked, strings.TrimSuffix(kind, "List")+" "+o.Namespace+o.Continue)
+	if kind == l.failed {
+		return errors.New("forbidden")
+	}
+	switch list := list.(type) {
+	case *unstructured.UnstructuredList:
+		if kind == "DeploymentConfig" {
+			return &meta.NoKindMatchError{}
+		}
+		list.Items = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": kind + o.Continue, "namespace": "shop"}}}}
+	case *metav1.PartialObjectMetadataList:
+		list.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
+			Name: "app" + o.Continue, Namespace: "shop", Annotations: map[string]string{"reloader.stakater.com/ignore": "true"}, Labels: map[string]string{"a": "b"},
+		}}}
+	default:
+		l.t.Errorf("%T has contents", list)
+	}
+	list.SetContinue("")
+	if o.Continue == "" && (kind == "Deployment" || kind == "SecretList") {
+		list.SetContinue("2")
+	}
+	return nil
+}
+
+// Of ConfigMaps and Secrets only the metadata is read.
+func TestPlanReadsPagesOfMetadata(t *testing.T) {
+	t.Parallel()
+	l := &lister{t: t}
+	p := newPeer(nil)
+	p.parse([]string{"--namespace-selector=a=b"})
+	selection, _, _ := p.complete()
+	in := plan.Input{Here: plan.Here{Kinds: selection.Kinds, Scope: selection.Scope}, Reloader: p.reloader(selection)}
+	require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
+	assert.Equal(t, []string{
+		"DaemonSet ", "Deployment ", "Deployment 2", "StatefulSet ", "CronJob ", "Job ", "DeploymentConfig ",
+		"ConfigMap ", "Secret ", "Secret 2", "Namespace ",
+	}, l.asked)
+	assert.Len(t, in.Workloads, 6, "a kind that the cluster does not have is left out")
+	secret := reference.Ref{Kind: reference.Secret, Name: "app2"}
+	assert.True(t, in.Objects["shop"][secret].Ignored)
+	assert.Equal(t, map[string]string{"a": "b"}, in.NamespaceLabels["app"])
+
+	l = &lister{t: t}
+	in.Here.Scope.NamespaceSelector = nil
+	require.NoError(t, planReader{l}.read(t.Context(), &in, []string{"shop", "dev"}))
+	assert.Contains(t, l.asked, "StatefulSet shop")
+	assert.Contains(t, l.asked, "Secret dev2")
+	assert.NotContains(t, l.asked, "Namespace ", "labels of namespaces do not matter")
+	for kind, want := range map[string]string{
+		"Deployment": "list apps/v1/Deployment: forbidden", "SecretList": "list the metadata of Secrets: forbidden",
+	} {
+		require.EqualError(t, planReader{&lister{t: t, failed: kind}}.read(t.Context(), &in, nil), want)
+	}
+}

@@ -1,0 +1,136 @@
+package plan
+
+import "maps"
+
+// Explanation says what both programs do, and what to do about the difference.
+type Explanation struct {
+	Reloader string `json:"reloader"`
+	Here     string `json:"podReloader"`
+	Advice   string `json:"advice"`
+}
+
+// explanations returns the Explanation of each Reason.
+func explanations() map[Reason]Explanation {
+	all := aboutWorkloads()
+	maps.Copy(all, aboutSelection())
+	maps.Copy(all, aboutEvents())
+	return all
+}
+
+// aboutWorkloads are those of the rules by which a workload is handled.
+func aboutWorkloads() map[Reason]Explanation {
+	return map[Reason]Explanation{
+		byScope: {
+			"handles workloads in kube-system, and ignores --namespace-selector where KUBERNETES_NAMESPACE is set",
+			"handles kube-system only where --namespaces names it, and applies all flags for namespaces",
+			"nothing if that is right; else adapt --namespaces and --namespace-selector",
+		},
+		byExcluded: {
+			"does not know the labels ignored and disabled of pod-reloader",
+			"leaves the workload alone",
+			"remove the label from the workload to have it reloaded",
+		},
+		byKind: {
+			"handles this kind of workloads",
+			"does not handle it",
+			"name the kind with --workload-kinds, and grant the rights",
+		},
+		byJob: {
+			"deletes the Job and creates it again, also a finished one",
+			"leaves a Job alone once it is created: its pod template cannot be changed",
+			"use a CronJob or a Deployment, or create the Job again with the release",
+		},
+		bySuspended: {
+			"runs a suspended CronJob",
+			"gives the new configuration to its next run, when the CronJob is not suspended any more",
+			"nothing, unless a run of a suspended CronJob is wanted: then resume it",
+		},
+		byConcurrency: {
+			"runs a CronJob at once whatever its concurrencyPolicy",
+			"waits for the active Jobs with Forbid, and replaces them with Replace",
+			"nothing, unless Jobs shall overlap: then set concurrencyPolicy: Allow",
+		},
+		byNotifyOnly: {
+			"posts to --webhook-url for each change and reloads nothing",
+			"reloads the workload",
+			"remove the annotations of workloads that must not restart, or use alerts beside reloads",
+		},
+		byProviderClass: {
+			"reloads when the driver brings another version of an object of the SecretProviderClass",
+			"does not watch SecretProviderClasses",
+			"let the driver sync the objects into a Secret (secretObjects), and name that",
+		},
+	}
+}
+
+// aboutSelection are those of the rules by which objects are selected.
+func aboutSelection() map[Reason]Explanation {
+	return map[Reason]Explanation{
+		byAutoFalse: {
+			`lets lists of names and search work beside auto: "false"`,
+			`takes auto: "false" for everything`,
+			"remove the annotation auto, or the lists",
+		},
+		byWholeName: {
+			"compares an expression with ^ and $ around its text: of a|b, ^ binds to a and $ to b, so that it matches parts of names",
+			"matches whole names",
+			"write the expression so that it matches the names that are meant",
+		},
+		byRejected: {
+			"accepts the item of the list",
+			"does not accept it: it is too long, too large, or matches no possible name",
+			"write a shorter list or expression",
+		},
+		byLimit: {
+			"has no limit",
+			"tracks 1000 objects of a workload, those that the pods need first",
+			"narrow the expressions, or use auto or search",
+		},
+		byReferences: {
+			"does not look everywhere in a pod spec: not at imagePullSecrets, credentials of volume drivers, and volumes that no container mounts",
+			"looks at every place in which a pod spec can name a ConfigMap or a Secret",
+			"nothing, or exclude the object with the annotation for that",
+		},
+		bySAP: {
+			"does not read the annotations configmaps and secrets of pod-reloader",
+			"tracks the objects that they list, too; creation and deletion count there",
+			"remove those annotations if they are left over",
+		},
+	}
+}
+
+// aboutEvents are the others.
+func aboutEvents() map[Reason]Explanation {
+	return map[Reason]Explanation{
+		byRequiredCreated: {
+			"restarts the workload when an object is created, also one that its pods wait for",
+			"lets the pods start that wait for it",
+			"nothing",
+		},
+		byFirstSeen: {
+			"restarts the workload for a new object that an expression or a mark selects (--reload-on-create)",
+			"takes the content of a new object as the running one; its next change restarts the workload",
+			"list names that shall count from their creation on, without metacharacters",
+		},
+		byDeletedVariable: {
+			"restarts the workload for a deleted object only where an earlier reload has left a STAKATER_ variable for it",
+			"restarts it in each case",
+			"nothing",
+		},
+		byPausePeriod: {
+			"accepts every duration, and fails at one that it cannot read: the workloads after this one are not reloaded",
+			"accepts durations above 0 and up to 168h, reports others, and does not pause for them",
+			"correct the annotation",
+		},
+		byUnnamedObject: {
+			"posts each change of these objects to --webhook-url",
+			"takes no notice: no workload depends on them",
+			"nothing, or watch these objects in another way",
+		},
+		byProblem: {
+			"ignores what it cannot read, or logs it",
+			"reports it, as a warning on each write and as a Warning Event; the rest works",
+			"as the text says",
+		},
+	}
+}
