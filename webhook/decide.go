@@ -125,7 +125,7 @@ func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Manage
 func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unresolved error, timeout time.Duration) stamp.Live {
 	live := stamp.Live{
 		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
-		Revision: h.options.Revision, ReloadMissingRequired: h.options.ReloadMissingRequired,
+		Revision: h.options.Revision, NotifyOnly: h.options.NotifyOnly, ReloadMissingRequired: h.options.ReloadMissingRequired,
 	}
 	if len(refs) == 0 {
 		return live

@@ -70,6 +70,8 @@ type Options struct {
 	NamespaceLabels func(namespace string) (labels map[string]string, known bool)
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
+	// NotifyOnly means that the loop reports Changes instead of reloading.
+	NotifyOnly bool
 	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
 	ReloadMissingRequired bool
 	// Deadline bounds the reads for one request; 0 is 2 seconds. A third of the caller's own timeout is always

@@ -63,6 +63,8 @@ type Reload struct {
 	Changes []Change
 	// More counts further ones.
 	More int
+	// NotReloaded says that the changes are reported and nothing was reloaded.
+	NotReloaded bool
 	// Pending says why pods do not restart yet, such as "paused"; empty if they do.
 	Pending string
 }

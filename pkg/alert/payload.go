@@ -31,7 +31,11 @@ func (c Config) text(r Reload, bold string) string {
 	if c.Info != "" {
 		b.WriteString(c.Info + " : ")
 	}
-	fmt.Fprintf(&b, "reloaded %[1]s%[2]s %[3]s/%[4]s%[1]s", bold, r.Kind, r.Namespace, r.Name)
+	format := "reloaded %[1]s%[2]s %[3]s/%[4]s%[1]s"
+	if r.NotReloaded {
+		format = "not reloaded %[1]s%[2]s %[3]s/%[4]s%[1]s"
+	}
+	fmt.Fprintf(&b, format, bold, r.Kind, r.Namespace, r.Name)
 	if r.Pending != "" {
 		b.WriteString(", rollout pending (" + r.Pending + ")")
 	}
@@ -115,8 +119,12 @@ func (c Config) report(r Reload) any {
 	if changes == nil {
 		changes = []Change{}
 	}
+	event := "reload"
+	if r.NotReloaded {
+		event = "change"
+	}
 	return report{
-		Event: "reload", Time: r.Time.UTC().Format(time.RFC3339Nano), Text: c.text(r, ""),
+		Event: event, Time: r.Time.UTC().Format(time.RFC3339Nano), Text: c.text(r, ""),
 		Workload: workload{r.Kind, r.Namespace, r.Name},
 		Cause:    r.Cause, Changes: changes, More: r.More, Pending: r.Pending, Info: c.Info,
 	}

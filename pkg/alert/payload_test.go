@@ -43,6 +43,10 @@ func TestTextOfAReload(t *testing.T) {
 		reload Reload
 		want   string
 	}{
+		"not reloaded": {
+			Reload{Kind: "StatefulSet", Namespace: "a", Name: "b", NotReloaded: true, Changes: []Change{{"secret", "c", "modified"}}},
+			"not reloaded StatefulSet a/b: secret/c modified",
+		},
 		"no change is known": {Reload{Kind: "DaemonSet", Namespace: "a", Name: "b", Cause: "verified-reload"}, "reloaded DaemonSet a/b: verified reload"},
 		"one": {
 			Reload{Kind: "StatefulSet", Namespace: "a", Name: "b", Changes: []Change{{"secret", "c", "deleted"}}},
@@ -71,4 +75,16 @@ func TestParseSink(t *testing.T) {
 	}
 	_, err := ParseSink("pager")
 	require.ErrorContains(t, err, `"pager": want slack, teams, gchat or webhook`)
+}
+
+func TestPayloadOfAChangeWithoutAReload(t *testing.T) {
+	t.Parallel()
+	r := cart()
+	r.NotReloaded, r.Pending = true, ""
+	payload, err := Config{Sink: Webhook}.payload(r)
+	require.NoError(t, err)
+	var got struct{ Event, Text string }
+	require.NoError(t, json.Unmarshal(payload, &got))
+	assert.Equal(t, "change", got.Event)
+	assert.Equal(t, "not reloaded Deployment shop/cart: configmap/app modified, secret/db created, 3 more", got.Text)
 }

@@ -28,7 +28,8 @@ func (b *builder) buildWebhook() error {
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
 		NamespaceLabels: b.namespaces.Labels,
 		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
-		Now: b.host.Now,
+		NotifyOnly: o.Reload.NotifyOnly,
+		Now:        b.host.Now,
 	})
 	if err != nil {
 		return err

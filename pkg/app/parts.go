@@ -109,6 +109,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		Refractory:            o.Reload.Refractory,
 		ReloadMissingRequired: o.Reload.ReloadMissingRequired,
 		Revision:              o.Reload.Revision,
+		NotifyOnly:            o.Reload.NotifyOnly,
 		PausedAt:              o.Selection.Stakater.Keys.PausedAt,
 		Webhook:               o.Webhook.Enabled,
 		Workers:               o.Reload.Workers,

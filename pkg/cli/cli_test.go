@@ -44,7 +44,8 @@ func TestRun(t *testing.T) {
 		"clean with all wrong":     {[]string{"clean", "pod/x", "-l", "a b"}, 2, nil, []string{`unknown kind "pod"`, "--selector"}, "all that is wrong is named at once"},
 		"plan from nothing":        {[]string{"plan"}, 2, nil, []string{"pod-reloader: name what is compared: --from-reloader"}, "there may be others"},
 		"plan with all wrong": {
-			[]string{"plan", "-o", "xml", "--reloader", "reloader", "--namespace-selector", "a b"}, 2, nil,
+			[]string{"plan", "-o", "xml", "--reloader", "reloader", "--namespace-selector", "a b"},
+			2, nil,
 			[]string{"pod-reloader: --output", `--reloader: "reloader": want NAMESPACE/NAME`, "pod-reloader: --namespace-selector", "--from-reloader"},
 			"all that is wrong is named at once",
 		},

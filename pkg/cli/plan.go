@@ -55,7 +55,8 @@ all workloads are treated the same, 3 where one or more are not, 1 where the com
 	flags.BoolVar(&f.fromReloader, "from-reloader", false, "compare with Stakater's Reloader")
 	flags.StringVar(&f.reloader, "reloader", "", "read the flags from Reloader's Deployment, as `NAMESPACE/NAME`")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds",
-		"ignored-workload-types", "is-Argo-Rollouts", "annotation-prefix", "missing-required", "reload-strategy", "env-vars-hash")
+		"ignored-workload-types", "is-Argo-Rollouts", "annotation-prefix", "missing-required", "reload-strategy", "env-vars-hash",
+		"webhook-url")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -109,10 +110,10 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 func (f *planFlags) compare(ctx context.Context, reader planReader, peer peer) (plan.Report, error) {
 	selection, reload, settings := peer.complete()
 	in := plan.Input{
-		Reloader: peer.reloader(selection),
+		Reloader: peer.reloader(selection, reload),
 		Here: plan.Here{
 			Keys: selection.Keys, Dialects: selection.Dialects(), Scope: selection.Scope, Kinds: selection.Kinds,
-			ReloadMissingRequired: reload.ReloadMissingRequired,
+			ReloadMissingRequired: reload.ReloadMissingRequired, NotifyOnly: reload.NotifyOnly,
 		},
 	}
 	namespaces := selection.Scope.Namespaces

@@ -16,9 +16,8 @@ import (
 type peer struct {
 	manager     *options.Flags
 	environment options.Environment
-	// unsupported are its flags that this program does not accept, with the reason; notifyOnly and csi are two of those.
-	unsupported     []plan.Setting
-	notifyOnly, csi bool
+	// unsupported are its flags that this program does not accept, with the reason.
+	unsupported []plan.Setting
 }
 
 // take reads the arguments and the environment of Reloader's Deployment.
@@ -49,17 +48,6 @@ func isReloader(container corev1.Container) bool {
 // parse reads arguments of Reloader. What this program does not accept is a difference, and no wrong usage.
 func (p *peer) parse(args []string) {
 	p.refuse(p.manager.Parse(args))
-	for i, arg := range args {
-		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if name != "webhook-url" || !strings.HasPrefix(arg, "-") {
-			continue
-		}
-		if !joined && i+1 < len(args) {
-			value = args[i+1]
-		}
-		p.notifyOnly = strings.Trim(value, `"`) != ""
-	}
-	p.csi = p.manager.All().Lookup("enable-csi-integration").Value.String() == "true"
 }
 
 // refuse keeps what an error says of each flag.
@@ -92,6 +80,9 @@ func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
 	case p.variables() && hash != "sha1":
 		add("--env-vars-hash", "the variable of a Secret has a keyed digest; set sha1 for Reloader's own, which can be guessed at")
 	}
+	if reload.NotifyOnly {
+		add("--webhook-url", "the request has other content: it names a workload and what changed, and is posted once for each workload")
+	}
 	if selection.Stakater.AutoReloadAll {
 		add("--auto-reload-all", "the webhook must be asked about every workload: use the chart value or the component")
 	}
@@ -105,10 +96,11 @@ func (p *peer) variables() bool {
 }
 
 // reloader returns what decides in Reloader.
-func (p *peer) reloader(s options.Selection) plan.Reloader {
+func (p *peer) reloader(s options.Selection, reload options.Reload) plan.Reloader {
 	r := plan.Reloader{
 		Dialect: s.Stakater, Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
-		Variables: p.variables(), NotifyOnly: p.notifyOnly, CSI: p.csi,
+		Variables: p.variables(), NotifyOnly: reload.NotifyOnly,
+		CSI: p.manager.All().Lookup("enable-csi-integration").Value.String() == "true",
 	}
 	for _, kind := range workload.Builtin() {
 		if _, known := s.Kinds.Get(kind.GroupVersionKind); !known {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,14 +72,14 @@ func TestSettingsOfReloader(t *testing.T) {
 			t.Parallel()
 			p := newPeer(nil)
 			p.parse(tc.args)
-			selection, _, settings := p.complete()
+			selection, reload, settings := p.complete()
 			for _, s := range settings {
 				assert.Contains(t, s.Message, tc.want[s.Name], tc.reason)
 				delete(tc.want, s.Name)
 			}
 			assert.Empty(t, tc.want, tc.reason)
 			if tc.check != nil {
-				tc.check(t, p.reloader(selection))
+				tc.check(t, p.reloader(selection, reload))
 			}
 		})
 	}
@@ -96,8 +97,9 @@ func TestWebhookURLOfReloaderMeansNoReloads(t *testing.T) {
 	} {
 		p := newPeer(nil)
 		p.parse(tc.args)
-		selection, _, _ := p.complete()
-		assert.Equal(t, tc.want, p.reloader(selection).NotifyOnly, name)
+		selection, reload, settings := p.complete()
+		assert.Equal(t, tc.want, p.reloader(selection, reload).NotifyOnly, name)
+		assert.Equal(t, tc.want, slices.ContainsFunc(settings, func(s plan.Setting) bool { return strings.HasPrefix(s.Message, "the request has other") }), name)
 	}
 }
 
@@ -116,8 +118,8 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	}
 	p := newPeer(nil)
 	p.take(deployment)
-	selection, _, _ := p.complete()
-	r := p.reloader(selection)
+	selection, reload, _ := p.complete()
+	r := p.reloader(selection, reload)
 	assert.True(t, r.Dialect.ReloadOnCreate)
 	assert.True(t, r.Dialect.ReloadOnDelete)
 	assert.False(t, r.Dialect.AutoReloadAll, "that is an argument of the sidecar")
@@ -169,8 +171,8 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	l := &lister{t: t}
 	p := newPeer(nil)
 	p.parse([]string{"--namespace-selector=a=b"})
-	selection, _, _ := p.complete()
-	in := plan.Input{Here: plan.Here{Kinds: selection.Kinds, Scope: selection.Scope}, Reloader: p.reloader(selection)}
+	selection, reload, _ := p.complete()
+	in := plan.Input{Here: plan.Here{Kinds: selection.Kinds, Scope: selection.Scope}, Reloader: p.reloader(selection, reload)}
 	require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
 	assert.Equal(t, []string{
 		"DaemonSet ", "Deployment ", "Deployment 2", "StatefulSet ", "CronJob ", "Job ", "DeploymentConfig ",

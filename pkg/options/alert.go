@@ -19,6 +19,23 @@ const (
 	alertInfo     = "ALERT_ADDITIONAL_INFO"
 )
 
+// alerts returns where alerts go. With --webhook-url it is there, and they are about changes: nothing is reloaded.
+func (f *Flags) alerts(p *problems, env Environment) *alert.Config {
+	c := completeAlerts(p, env)
+	if f.webhookURL == "" {
+		return c
+	}
+	if c != nil {
+		p.add("webhook-url", errors.New("nothing is reloaded with it, and alerts are about reloads: unset "+alertOnReload))
+	}
+	// Reloader's chart may leave quotes inside the argument.
+	u := parseURL(strings.Trim(f.webhookURL, ` "`), "http", "https")
+	if u == nil {
+		p.add("webhook-url", errors.New("want an http or https URL"))
+	}
+	return &alert.Config{Sink: alert.Webhook, URL: u}
+}
+
 // completeAlerts returns where alerts go; nil where there are none.
 func completeAlerts(p *problems, env Environment) *alert.Config {
 	get := func(name string) string { return strings.TrimSpace(env.Getenv(name)) }

@@ -42,3 +42,28 @@ func TestAlertProblems(t *testing.T) {
 	_, err = completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": "on"})
 	require.ErrorContains(t, err, "environment variable ALERT_ON_RELOAD: want true or false")
 }
+
+func TestWebhookURLReportsInsteadOfReloading(t *testing.T) {
+	t.Parallel()
+	tools := map[string]string{"POD_NAMESPACE": "tools"}
+	for name, args := range map[string][]string{
+		"joined": {"--webhook-url=https://ci.example/t0ken"}, "of the chart": {"--webhook-url", `"https://ci.example/t0ken"`},
+	} {
+		o, err := completeIn(t, tools, args...)
+		require.NoError(t, err, name)
+		assert.True(t, o.Reload.NotifyOnly, name)
+		require.NotNil(t, o.Alerts, name)
+		assert.Equal(t, alert.Webhook, o.Alerts.Sink, name)
+		assert.Equal(t, "https://ci.example/t0ken", o.Alerts.URL.String(), name)
+	}
+	o, err := completeIn(t, tools, "--webhook-url=")
+	require.NoError(t, err)
+	assert.False(t, o.Reload.NotifyOnly)
+	assert.Nil(t, o.Alerts)
+	_, err = completeIn(t, tools, "--webhook-url=t0ken")
+	require.EqualError(t, err, "--webhook-url: want an http or https URL")
+	_, err = completeIn(t, map[string]string{
+		"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": "true", "ALERT_WEBHOOK_URL": "https://chat.example",
+	}, "--webhook-url=https://ci.example")
+	require.ErrorContains(t, err, "unset ALERT_ON_RELOAD")
+}

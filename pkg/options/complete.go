@@ -32,7 +32,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p, env),
 		ReloadStrategy:      f.completeStrategy(&p),
-		Alerts:              completeAlerts(&p, env),
+		Alerts:              f.alerts(&p, env),
 		PlainSecrets:        f.plainSecrets(&p),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
@@ -134,6 +134,7 @@ func (f *Flags) reload(p *problems, env Environment) Reload {
 	p.oneOf("hash", f.hash, "content", "revision")
 	r.ReloadMissingRequired = f.missingRequired == "reload"
 	r.Revision = f.hash == "revision"
+	r.NotifyOnly = f.webhookURL != ""
 	return r
 }
 

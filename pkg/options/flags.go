@@ -31,6 +31,7 @@ type Flags struct {
 	annotationPrefix                           string
 	objectSelector                             string
 	missingRequired, hash, configuration       string
+	webhookURL                                 string
 	logFormat, logLevel                        string
 	kinds, namespaces, namespaceSelector       []string
 	withoutNamespaces, withoutKinds            []string

@@ -17,8 +17,6 @@ func instead(flag string) string {
 		return "write --health-probe-bind-address"
 	case "alert-on-reload", "alert-sink", "alert-webhook-url", "alert-additional-info":
 		return "set the environment variable " + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-	case "webhook-url":
-		return "nothing is left undone for a notification yet; to be notified of each reload, set ALERT_ON_RELOAD=true and ALERT_WEBHOOK_URL in the environment"
 	case "alert-proxy":
 		return "set the environment variable ALERT_WEBHOOK_PROXY"
 	case "alert-structured":

@@ -37,7 +37,7 @@ type Options struct {
 	ReloadStrategy annotation.ReloadStrategy
 	// PlainSecrets makes what a ReloadStrategy writes for a Secret a plain digest of its content, not a keyed one.
 	PlainSecrets bool
-	// Alerts says where an alert about each reload goes; nil where none is wanted.
+	// Alerts says where an alert about each reload goes, or about each change with Reload.NotifyOnly; nil where none is wanted.
 	Alerts *alert.Config
 	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.
 	ShutdownGracePeriod time.Duration
@@ -101,7 +101,9 @@ type Reload struct {
 	ReloadMissingRequired bool
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
-	Workers  int
+	// NotifyOnly posts what changed instead of reloading; Options.Alerts says where to.
+	NotifyOnly bool
+	Workers    int
 	// CountByNamespace counts reloads by namespace, which is a label without a bound.
 	CountByNamespace bool
 }

@@ -107,7 +107,6 @@ func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 		"--metrics-addr=:9090":                      "--metrics-bind-address",
 		"--health-addr=:9091":                       "--health-probe-bind-address",
 		"--alert-sink=slack":                        "ALERT_SINK",
-		"--webhook-url=http://receiver":             "ALERT_WEBHOOK_URL",
 		"--alert-proxy=http://proxy":                "ALERT_WEBHOOK_PROXY",
 		"--alert-structured=true":                   "remove the flag",
 		"--secretproviderclass-annotation=x.org/me": "SecretProviderClasses are not supported",

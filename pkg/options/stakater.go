@@ -25,6 +25,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; default: env-vars, as in Reloader's chart")
 	set.StringVar(&f.variableHash, "env-vars-hash", "keyed",
 		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1 is Reloader's own, and can be guessed at")
+	set.StringVar(&f.webhookURL, "webhook-url", "", "post what changed to this `URL` instead of reloading")
 	set.BoolVar(&f.csi, "enable-csi-integration", false, "not supported: SecretProviderClasses do not trigger reloads")
 	set.BoolVar(&f.syncAfterRestart, "sync-after-restart", false, "no effect: changes during a downtime are always found")
 	set.BoolVar(&f.stakaterAnnotations, "stakater-annotations", true, "false: Reloader's annotations are not read")

@@ -50,11 +50,6 @@ func aboutWorkloads() map[Reason]Explanation {
 			"waits for the active Jobs with Forbid, and replaces them with Replace",
 			"nothing, unless Jobs shall overlap: then set concurrencyPolicy: Allow",
 		},
-		byNotifyOnly: {
-			"posts to --webhook-url for each change and reloads nothing",
-			"reloads the workload",
-			"remove the annotations of workloads that must not restart, or use alerts beside reloads",
-		},
 		byProviderClass: {
 			"reloads when the driver brings another version of an object of the SecretProviderClass",
 			"does not watch SecretProviderClasses",
@@ -124,8 +119,8 @@ func aboutEvents() map[Reason]Explanation {
 		},
 		byUnnamedObject: {
 			"posts each change of these objects to --webhook-url",
-			"takes no notice: no workload depends on them",
-			"nothing, or watch these objects in another way",
+			"posts what changed for which workload; no workload depends on these",
+			"nothing, or annotate the workloads that shall be reported",
 		},
 		byProblem: {
 			"ignores what it cannot read, or logs it",

@@ -25,6 +25,9 @@ func (c *comparison) here(s subject, ch change) Action {
 	if !ok || policy.Assess(in).Verdict.Action != policy.Reload {
 		return Nothing
 	}
+	if c.Here.NotifyOnly {
+		return Notify
+	}
 	return acting(s, in.Intent.Tracked[ch.ref].AtOnce)
 }
 

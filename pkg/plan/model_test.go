@@ -127,10 +127,11 @@ func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
 			ReloadMissingRequired: r.chance(),
 		},
 	}
+	in.Here.NotifyOnly = in.Reloader.NotifyOnly
 	if r.IntN(4) == 0 {
 		in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"dev"}, scope.Scope{Ignored: []string{"dev"}}
 	}
-	return &comparison{Input: in, groups: map[Reason]*Group{}, named: map[string]map[reference.Ref]bool{}}
+	return &comparison{Input: in, groups: map[Reason]*Group{}, named: map[string]map[reference.Ref]bool{}, compiled: compiled{}}
 }
 
 // With all rules exchanged the model is this program, so that each difference has a reason among the rules.

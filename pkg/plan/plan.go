@@ -59,8 +59,8 @@ type Here struct {
 	Dialects []annotation.Dialect
 	Scope    scope.Scope
 	Kinds    workload.Kinds
-	// ReloadMissingRequired is --missing-required=reload.
-	ReloadMissingRequired bool
+	// ReloadMissingRequired is --missing-required=reload, NotifyOnly --webhook-url.
+	ReloadMissingRequired, NotifyOnly bool
 }
 
 // Action is what follows when a config object changes.
@@ -94,7 +94,7 @@ type change struct {
 
 // Compare returns what would be treated differently.
 func Compare(in Input) Report {
-	c := comparison{Input: in, groups: map[Reason]*Group{}, named: map[string]map[reference.Ref]bool{}}
+	c := comparison{Input: in, groups: map[Reason]*Group{}, named: map[string]map[reference.Ref]bool{}, compiled: compiled{}}
 	for _, object := range in.Workloads {
 		c.compare(object)
 	}
@@ -111,6 +111,7 @@ type comparison struct {
 	compared, differs int
 	// named are the objects that some workload depends on, by namespace.
 	named map[string]map[reference.Ref]bool
+	compiled
 }
 
 // compare adds the differences of one workload.
@@ -148,7 +149,7 @@ func (c *comparison) reported(s subject) []annotation.Problem {
 // effect adds what differs about one change of one object.
 func (c *comparison) effect(found map[Reason]*Difference, s subject, ch change) {
 	theirs, ours := c.theirs().decide(s, ch), c.here(s, ch)
-	if ours != Nothing || c.theirs(byNotifyOnly).decide(s, ch) != Nothing {
+	if ours != Nothing {
 		c.name(s.object.Namespace(), ch.ref)
 	}
 	if theirs == ours {

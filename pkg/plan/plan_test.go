@@ -173,8 +173,9 @@ func TestReasons(t *testing.T) {
 			want:     []string{"secretproviderclass: secretproviderclass/vault modified restart nothing"},
 		},
 		"webhook-url": {
-			reason: "Reloader does not reload.", manifest: deployment(auto, reads), adapt: func(in *plan.Input) { in.Reloader.NotifyOnly = true },
-			want: []string{"unnamed-object", "webhook-url: configmap/app modified post to --webhook-url restart"},
+			reason: "Both post; only Reloader also for what no workload depends on.", manifest: deployment(auto, reads),
+			adapt: func(in *plan.Input) { in.Reloader.NotifyOnly, in.Here.NotifyOnly = true, true },
+			want:  []string{"unnamed-object"},
 		},
 		"awaited object": {
 			reason: "The pods wait for it.", manifest: deployment(auto, strings.Replace(reads, "app", "gone", 1)), flags: []string{onCreate},
@@ -284,4 +285,18 @@ func TestReportIsGolden(t *testing.T) {
 	assert.Equal(t, string(want), string(encoded)+"\n", "programs read it: fields may come, none goes")
 	assert.False(t, report.Empty())
 	assert.True(t, plan.Compare(plan.Input{}).Empty())
+}
+
+func TestObjectsThatNoWorkloadNamesAreListedWithWebhookURL(t *testing.T) {
+	t.Parallel()
+	in := input(t, deployment(auto, reads))
+	in.Objects["dev"] = map[reference.Ref]annotation.Traits{cm("x"): {}}
+	in.Reloader.NotifyOnly, in.Here.NotifyOnly, in.Reloader.IgnoredNamespaces = true, true, []string{"dev"}
+	groups := plan.Compare(in).Groups
+	require.Len(t, groups, 1)
+	assert.Equal(t, []plan.Object{
+		{Kind: "configmap", Namespace: "shop", Name: "app-eu"},
+		{Kind: "configmap", Namespace: "shop", Name: "marked"},
+		{Kind: "secret", Namespace: "shop", Name: "pull"},
+	}, groups[0].Objects)
 }

@@ -11,7 +11,6 @@ const (
 	byJob             Reason = "job"
 	bySuspended       Reason = "suspended"
 	byConcurrency     Reason = "concurrency"
-	byNotifyOnly      Reason = "webhook-url"
 	byProviderClass   Reason = "secretproviderclass"
 	byAutoFalse       Reason = "auto-false"
 	byWholeName       Reason = "expression"
@@ -37,7 +36,7 @@ const (
 // rules returns the rules that can be exchanged in the model of Reloader.
 func rules() []Reason {
 	return []Reason{
-		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byNotifyOnly, byProviderClass, byAutoFalse, byWholeName,
+		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byProviderClass, byAutoFalse, byWholeName,
 		byRejected, byLimit, byReferences, bySAP, byRequiredCreated, byFirstSeen, byDeletedVariable,
 	}
 }

@@ -21,25 +21,40 @@ type model struct {
 	Reloader
 	ours      Here
 	exchanged []Reason
+	compiled
+}
+
+// compiled are the regular expressions of all lists, each once; nil for one that is invalid.
+type compiled map[string]*regexp.Regexp
+
+func (c compiled) matches(text, name string) bool {
+	expression, known := c[text]
+	if !known {
+		expression, _ = regexp.Compile(text) // nil where it is invalid
+		c[text] = expression
+	}
+	return expression != nil && expression.MatchString(name)
 }
 
 func (c *comparison) theirs(exchanged ...Reason) model {
-	return model{Reloader: c.Reloader, ours: c.Here, exchanged: exchanged}
+	return model{Reloader: c.Reloader, ours: c.Here, exchanged: exchanged, compiled: c.compiled}
 }
 
 func (m model) here(rule Reason) bool { return slices.Contains(m.exchanged, rule) }
 
 // decide returns what follows for a workload when an object changes. The order is that of the handlers in
-// internal/pkg/handler (update.go, create.go, delete.go): --webhook-url goes before any workload, then ShouldReload of
-// pkg/common/common.go decides for each, and internal/pkg/callbacks/rolling_upgrade.go acts by its kind.
+// internal/pkg/handler (update.go, create.go, delete.go): ShouldReload of pkg/common/common.go decides for each workload, and
+// internal/pkg/callbacks/rolling_upgrade.go acts by its kind. With --webhook-url one request is posted for each changed object
+// instead, whether a workload depends on it or not; those of which none does are reported apart.
 func (m model) decide(s subject, c change) Action {
 	if !m.inScope(s) || !m.handles(s) || !m.triggers(s, c) {
 		return Nothing
 	}
-	if m.NotifyOnly && !m.here(byNotifyOnly) {
+	action := m.act(s, m.selects(s, c))
+	if m.NotifyOnly && action != Nothing {
 		return Notify
 	}
-	return m.act(s, m.selects(s, c))
+	return action
 }
 
 // watches reports whether Reloader watches the objects of a namespace, by its name.
@@ -210,8 +225,7 @@ func (m model) matches(items []string, name string) bool {
 		if m.here(byWholeName) {
 			text = "^(?:" + item + ")$"
 		}
-		expression, err := regexp.Compile(text)
-		return err == nil && expression.MatchString(name)
+		return m.compiled.matches(text, name)
 	})
 }
 

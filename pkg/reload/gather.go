@@ -82,6 +82,6 @@ func (g gatherer) stored(ctx context.Context, s subject) (workload.Object, error
 func (g gatherer) webhookInput(s subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Live {
 	return stamp.Live{
 		States: states, Ring: ring, Namespace: s.key.Namespace, Now: g.now(),
-		Revision: g.opts.Revision, ReloadMissingRequired: g.opts.ReloadMissingRequired,
+		Revision: g.opts.Revision, NotifyOnly: g.opts.NotifyOnly, ReloadMissingRequired: g.opts.ReloadMissingRequired,
 	}
 }

@@ -32,6 +32,8 @@ type Options struct {
 	ReloadMissingRequired bool
 	// Revision makes the value of config-hash SAP's revision digest.
 	Revision bool
+	// NotifyOnly reports Changes to Alerts instead of reloading.
+	NotifyOnly bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
 	// Webhook means that an admission webhook of ours is meant to answer; without it the loop stamps by itself.

@@ -125,6 +125,8 @@ func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.A
 	verdict := a.Verdict
 	l.problems.reportHold(ctx, s, verdict)
 	switch {
+	case verdict.Action == policy.Reload && l.gather.opts.NotifyOnly:
+		return l.actions.notify(ctx, s, in, verdict)
 	case verdict.Action == policy.Reload:
 		return l.actions.reload(ctx, s, in, verdict)
 	case verdict.Foreign != "":

@@ -21,6 +21,8 @@ type Live struct {
 	Revision bool
 	// ReloadMissingRequired reloads also when an object that pods need to start was deleted (--missing-required=reload).
 	ReloadMissingRequired bool
+	// NotifyOnly means that the loop reports Changes instead of reloading (--webhook-url): it adopts them without a stamp.
+	NotifyOnly bool
 	// Now is the time that a reload is dated with.
 	Now time.Time
 }

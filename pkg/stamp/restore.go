@@ -64,7 +64,7 @@ func keepOrRestore(d *draft) bool {
 			d.keepExplanation()
 			return true
 		}
-	case d.reloadedWithoutStamp():
+	case d.reloadedWithoutStamp(), verdict.Action == policy.Reload && d.notified():
 		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
 		if err == nil {
 			d.putRecord(d.Managed, rec)
@@ -84,6 +84,11 @@ func keepOrRestore(d *draft) bool {
 func (d *draft) reloadedWithoutStamp() bool {
 	last, ok := d.explained()
 	return ok && d.recent(last) && d.recordsLive(d.refs)
+}
+
+// notified reports whether the write adopts a Change that the loop has reported instead of reloading.
+func (d *draft) notified() bool {
+	return d.live.NotifyOnly && d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsLive(d.refs)
 }
 
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.

@@ -107,7 +107,17 @@ func TestRule6Restore(t *testing.T) {
 		return func(w *world, raw map[string]any) { w.mark(raw, key, value) }
 	}
 	live := func(w *world, raw map[string]any) { w.mark(raw, Hash, w.hash()) }
+	report := func(w *world, raw map[string]any) { w.mark(raw, Record, w.liveRecord(true).String()) }
+	notifying := func(since func(*world)) func(*world) {
+		return func(w *world) { since(w); w.notifyOnly = true }
+	}
 	judge(t, RuleAnnotationsEdited, map[string]row{
+		"a Change that was reported instead of a reload": {since: notifying(changed), write: report, hash: kept, record: written, last: kept},
+		"a report of a state that is over": {since: notifying(changed), write: func(w *world, raw map[string]any) {
+			report(w, raw)
+			w.set(cm("a"), "over")
+		}, hash: kept, record: kept, last: kept, warning: "config-record"},
+		"a report, but held":    {since: notifying(held), write: report, hash: kept, record: kept, last: kept, warning: "config-record"},
 		"a hash by hand":        {write: edit(Hash, "mine"), hash: kept, record: kept, last: kept, warning: "has restored them: config-hash"},
 		"a restart by hand":     {write: edit(Restart, "7"), hash: kept, record: kept, last: kept, warning: "config-restart"},
 		"a Record by hand":      {write: edit(Record, "v1:garbage"), hash: kept, record: kept, last: kept, warning: "config-record"},

@@ -45,6 +45,8 @@ type world struct {
 	other func(raw map[string]any)
 	// reloadMissing: --missing-required=reload.
 	reloadMissing bool
+	// notifyOnly is --webhook-url.
+	notifyOnly bool
 	// foreign are the ids of keys that the loop has adopted once.
 	foreign map[digest.KeyID]bool
 	// result and live are of the last pass of the webhook.
@@ -135,7 +137,7 @@ func (w *world) managed() Managed        { return w.managedOf(w.stored) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
 func (w *world) live(refs []reference.Ref) Live {
 	live := Live{
-		States: w.states(refs), Ring: w.ring, Namespace: "test", Revision: w.revision, ReloadMissingRequired: w.reloadMissing,
+		States: w.states(refs), Ring: w.ring, Namespace: "test", Revision: w.revision, ReloadMissingRequired: w.reloadMissing, NotifyOnly: w.notifyOnly,
 		Now: time.Date(2026, 1, 1, 0, 0, w.rv, 0, time.UTC),
 	}
 	if w.unreadable && len(refs) > 0 {

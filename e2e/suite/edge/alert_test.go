@@ -10,10 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // receiver keeps the alerts about workloads of one namespace, as a receiver of ALERT_SINK=webhook sees them.
@@ -24,6 +26,7 @@ type receiver struct {
 }
 
 type receivedAlert struct {
+	Event    string                           `json:"event"`
 	Text     string                           `json:"text"`
 	Workload struct{ Namespace, Name string } `json:"workload"`
 	Changes  []struct{ Kind, Name, Type string }
@@ -104,4 +107,51 @@ func TestReloadIsPostedOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, metrics.Sum("pod_reloader_alerts_total", "outcome", "delivered"), 2.0)
 	assert.Zero(t, metrics.Sum("pod_reloader_alerts_total", "outcome", "failed"))
+}
+
+// With --webhook-url a change is posted, once for each workload, and restarts nothing. It stays known when the leader changes.
+// One workload was stamped when it was created; the other one, which opts in later, never.
+func TestChangeIsPostedInsteadOfAReload(t *testing.T) {
+	t.Parallel()
+	sink := &receiver{alerts: map[string][]receivedAlert{}}
+	server := httptest.NewServer(sink)
+	t.Cleanup(server.Close)
+	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms", "--webhook-url=" + server.URL},
+	})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	web, late := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}}), s.Deployment("late", fixture.Uses{})
+	s.Merge(&appsv1.Deployment{}, "late", `{"metadata":{"annotations":{"configmap.reloader.stakater.com/reload":"app"}}}`)
+	s.AwaitAdopted(web, "configmap/app")
+	s.AwaitAdopted(late, "configmap/app")
+	require.Empty(t, fixture.TemplateAnnotations(s.Get(late)), "it was never stamped")
+	for n := 1; n <= 3; n++ {
+		if n == 2 {
+			leader, err := in.Leader(s.Patiently())
+			require.NoError(t, err)
+			leader.Kill()
+		}
+		s.SetConfigMap("app", "key", fmt.Sprint("changed ", n))
+		s.Await(fmt.Sprintf("notifications %d", n), func() error {
+			if got := sink.in(s.Namespace); len(got) != 2*n {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		})
+	}
+	s.Settled()
+	got := sink.in(s.Namespace)
+	require.Len(t, got, 6, "each change is posted once for each workload")
+	for _, a := range got {
+		assert.Equal(t, "change", a.Event)
+		assert.Equal(t, fmt.Sprintf("not reloaded Deployment %s/%s: configmap/app modified", s.Namespace, a.Workload.Name), a.Text)
+	}
+	for _, w := range []observe.Workload{web, late} {
+		s.AssertChanges(w, 0, "nothing is reloaded")
+		s.AwaitEvent(w, "ChangeNotified", "configmap/app modified")
+	}
+	report, err := in.Why(s.Patiently(), "deployment/web", "-n", s.Namespace)
+	require.NoError(t, err)
+	assert.Contains(t, report, "nothing is due")
 }

@@ -1,0 +1,76 @@
+package reload
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// reasonNotified is the reason of the Event about a change that was reported instead of a reload.
+const reasonNotified = "ChangeNotified"
+
+// notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
+// several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
+// Record: then nothing is reported, and the Change stays due.
+func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+	a.pacing.due(s)
+	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
+		return a.closing.retry(ctx, s, unreadable(err))
+	}
+	hash, key := s.view.Managed[stamp.Hash], a.annotations.ConfigRecord
+	rec, err := policy.Fresh(in, hash, true)
+	if err != nil {
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
+	}
+	text, fits := rec.Text(s.view.RecordBudget())
+	if !fits {
+		return a.closing.retry(ctx, s, failure{reason: reasonNoRoom, err: errors.New(noRoom(false))})
+	}
+	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
+	if err != nil {
+		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+	}
+	in.Known = policy.KnownOf(hash, answer.Annotations[key])
+	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
+		s.stored = true
+		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
+			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")})
+	}
+	a.state.writes.Wrote(s.key, answer.Generation, a.now())
+	a.state.contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
+	a.events.notified(s, verdict, text)
+	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8))
+	return a.closing.inOrder(s)
+}
+
+// notified offers the notification about a Change, and sends an Event. The Record that was written names both.
+func (r *reporter) notified(s subject, verdict policy.Verdict, recorded string) {
+	change := record.LastReload{Time: r.now(), Cause: record.CauseConfigChange}
+	var causes []reference.Ref
+	for _, c := range verdict.Changes {
+		change.Changes = append(change.Changes, c.Record())
+		causes = append(causes, c.Ref)
+	}
+	notification := alertAbout(s, change, "")
+	notification.NotReloaded = true
+	r.alerts.Offer(notification)
+	m := r.message(s, causes)
+	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonNotified, action
+	m.Note = sentence(change, "posted to --webhook-url, not reloaded")
+	r.out.Put(outbox.Message{
+		Event:   m.Event(event.Name(s.key.Name, s.object.UID(), reasonNotified, recorded)),
+		Subject: s.key.String(),
+		Life:    reportedFor,
+		Failed:  r.failed,
+	})
+}
