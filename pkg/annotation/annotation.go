@@ -31,6 +31,10 @@ type Keys struct {
 	ConfigRecord string
 	// LastReload explains the last reload, on the workload.
 	LastReload string
+	// RecreatedFrom is the UID of the Job that a Job replaces, on the Job.
+	RecreatedFrom string
+	// RecreationLabel is the label of the Secrets with Jobs that are to be created again, in the installation's own namespace.
+	RecreationLabel string
 	// IgnoredLabel and DisabledLabel are labels: "true" excludes the workload everywhere.
 	IgnoredLabel, DisabledLabel string
 }
@@ -45,14 +49,16 @@ func NewKeys(prefix string) (Keys, error) {
 	}
 	prefix = domain + "/"
 	return Keys{
-		ConfigMaps:    prefix + "configmaps",
-		Secrets:       prefix + "secrets",
-		ConfigHash:    prefix + "config-hash",
-		ConfigRestart: prefix + "config-restart",
-		ConfigRecord:  prefix + "config-record",
-		LastReload:    prefix + "last-reload",
-		IgnoredLabel:  prefix + "ignored",
-		DisabledLabel: prefix + "disabled",
+		ConfigMaps:      prefix + "configmaps",
+		Secrets:         prefix + "secrets",
+		ConfigHash:      prefix + "config-hash",
+		ConfigRestart:   prefix + "config-restart",
+		ConfigRecord:    prefix + "config-record",
+		LastReload:      prefix + "last-reload",
+		RecreatedFrom:   prefix + "recreated-from",
+		RecreationLabel: prefix + "recreation",
+		IgnoredLabel:    prefix + "ignored",
+		DisabledLabel:   prefix + "disabled",
 	}, nil
 }
 
@@ -67,7 +73,7 @@ type Trigger struct {
 	OnCreate, OnDelete bool
 	// OnMissing lets also the deletion of an object that the pods need trigger, which is held back otherwise.
 	OnMissing bool
-	// AtOnce lets a CronJob run at once besides getting a new template for its next run.
+	// AtOnce lets a CronJob run at once besides getting a new template for its next run, and a Job be created again.
 	AtOnce bool
 }
 
@@ -97,6 +103,18 @@ type Intent struct {
 // Refs returns the tracked Refs, sorted.
 func (i Intent) Refs() []reference.Ref {
 	return slices.SortedFunc(maps.Keys(i.Tracked), reference.Ref.Compare)
+}
+
+// AtOnce returns the Intent with what triggers at once only. A Job is reloaded for nothing else.
+func (i Intent) AtOnce() Intent {
+	tracked := maps.Clone(i.Tracked)
+	maps.DeleteFunc(tracked, func(_ reference.Ref, trigger Trigger) bool { return !trigger.AtOnce })
+	if len(tracked) == len(i.Tracked) {
+		return i
+	}
+	i.Tracked, i.ConfigMaps, i.Secrets = tracked, nil, nil
+	i.Dynamic = true // the config-hash is one of all that is tracked
+	return i
 }
 
 // SameLists reports whether SAP's two lists name the same, whatever the order and the repetitions.

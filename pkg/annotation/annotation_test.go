@@ -30,14 +30,16 @@ func keysOf(t testing.TB, prefix string) annotation.Keys {
 func TestNewKeys(t *testing.T) {
 	t.Parallel()
 	want := annotation.Keys{
-		ConfigMaps:    "pod-reloader.cs.sap.com/configmaps",
-		Secrets:       "pod-reloader.cs.sap.com/secrets",
-		ConfigHash:    "pod-reloader.cs.sap.com/config-hash",
-		ConfigRestart: "pod-reloader.cs.sap.com/config-restart",
-		ConfigRecord:  "pod-reloader.cs.sap.com/config-record",
-		LastReload:    "pod-reloader.cs.sap.com/last-reload",
-		IgnoredLabel:  "pod-reloader.cs.sap.com/ignored",
-		DisabledLabel: "pod-reloader.cs.sap.com/disabled",
+		ConfigMaps:      "pod-reloader.cs.sap.com/configmaps",
+		Secrets:         "pod-reloader.cs.sap.com/secrets",
+		ConfigHash:      "pod-reloader.cs.sap.com/config-hash",
+		ConfigRestart:   "pod-reloader.cs.sap.com/config-restart",
+		ConfigRecord:    "pod-reloader.cs.sap.com/config-record",
+		LastReload:      "pod-reloader.cs.sap.com/last-reload",
+		RecreatedFrom:   "pod-reloader.cs.sap.com/recreated-from",
+		RecreationLabel: "pod-reloader.cs.sap.com/recreation",
+		IgnoredLabel:    "pod-reloader.cs.sap.com/ignored",
+		DisabledLabel:   "pod-reloader.cs.sap.com/disabled",
 	}
 	assert.Equal(t, want, keysOf(t, annotation.DefaultPrefix), "these names are what SAP's users have in their manifests")
 	assert.Equal(t, want, keysOf(t, "pod-reloader.cs.sap.com"), "the slash at the end may be left out")
@@ -185,4 +187,20 @@ func TestParseTracksAtMostAThousandRefs(t *testing.T) {
 	}
 	assert.True(t, intent.Dynamic)
 	assert.Len(t, intent.ConfigMaps, 500, "the digest of SAP's lists is over the lists as written")
+}
+
+func TestAtOnceLeavesOutWhatDoesNotTriggerAtOnce(t *testing.T) {
+	t.Parallel()
+	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
+	both := annotation.Intent{
+		Asked: true, ConfigMaps: []string{"app"},
+		Tracked: map[reference.Ref]annotation.Trigger{app: {OnCreate: true}, db: {AtOnce: true}},
+	}
+	assert.Equal(t, annotation.Intent{
+		Asked: true, Tracked: map[reference.Ref]annotation.Trigger{db: {AtOnce: true}}, Dynamic: true,
+	}, both.AtOnce(), "the config-hash is over both: it proves no change of one")
+	assert.Len(t, both.Tracked, 2, "it stays as it is")
+	one := both.AtOnce()
+	one.Dynamic = false
+	assert.Equal(t, one, one.AtOnce(), "where all triggers at once, the config-hash is compared")
 }

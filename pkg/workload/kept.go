@@ -28,7 +28,7 @@ type Kept struct {
 	// sizes are what all annotations take, those included that are not kept: of the workload and of its template.
 	sizes [2]int
 
-	hasTemplate, controlled, paused bool
+	hasTemplate, controlled, paused, finished bool
 
 	pending string
 	// unreadable and misplaced are the errors of Object.References and Object.Check.
@@ -54,6 +54,7 @@ func (o Object) Keep(keep Keep) *Kept {
 		hasTemplate:     o.HasTemplate(),
 		controlled:      o.Controlled(),
 		paused:          o.Paused(),
+		finished:        o.Finished(),
 		pending:         o.Pending(),
 		unreadable:      unreadable,
 		misplaced:       o.Check(),

@@ -52,7 +52,7 @@ func sameReading(t *testing.T, o Object, s Summary) {
 		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending()})
 	assert.Equal(t, o.Generation(), s.Generation())
 	assert.Equal(t, o.Created(), s.Created())
-	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Paused()}, []bool{s.HasTemplate(), s.Controlled(), s.Paused()})
+	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Paused(), o.Finished()}, []bool{s.HasTemplate(), s.Controlled(), s.Paused(), s.Finished()})
 	assert.Equal(t, o.Check(), s.Check())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := s.AnnotationSizes()
@@ -64,6 +64,7 @@ func FuzzSummary(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"annotations":{"x":1}},"spec":{"template":{"metadata":[],"spec":{"containers":{}}}}}`))
 	f.Add([]byte(`{"spec":"x"}`))
 	f.Add([]byte(`{"spec":{"paused":true,"workloadRef":{"name":"web"}}}`))
+	f.Add([]byte(`{"status":{"active":1,"conditions":[{"type":"Suspended","status":"False"},{"type":"Failed","status":"True"}]}}`))
 	custom, err := ParseKind("example.com/v1/Fleet=spec.updateStrategy.pods")
 	require.NoError(f, err)
 	whole, err := ParseKind("example.com/v1/Fleet=spec")
@@ -121,6 +122,25 @@ func TestMatters(t *testing.T) {
 	} {
 		assert.Equal(t, c.matters, c.after.Matters(before), name)
 		assert.Equal(t, c.matters, before.Matters(c.after), name)
+	}
+}
+
+// A Job that has finished is left alone: its status counts, that of other kinds does not.
+func TestFinishedJobsMatter(t *testing.T) {
+	t.Parallel()
+	const text = `{"metadata":{"uid":"u","resourceVersion":"%s","generation":1},"status":{"conditions":[{"type":"%s","status":"%s"}]}}`
+	job, cron := NewKinds(Builtin()...).Find("job")[0], NewKinds(Builtin()...).Find("cronjob")[0]
+	keep := Keep{Label: ours, Annotation: ours}
+	running := decoded(t, job, fmt.Appendf(nil, text, "5", "Suspended", "False"), keep)
+	for _, tc := range []struct {
+		kind, status string
+		want         bool
+	}{{"Complete", "True", true}, {"Failed", "True", true}, {"Failed", "False", false}, {"FailureTarget", "True", false}} {
+		changed := fmt.Appendf(nil, text, "6", tc.kind, tc.status)
+		after := decoded(t, job, changed, keep)
+		assert.Equal(t, tc.want, after.Finished(), tc.kind)
+		assert.Equal(t, tc.want, after.Matters(running), tc.kind)
+		assert.False(t, decoded(t, cron, changed, keep).Finished(), "other kinds do not finish")
 	}
 }
 

@@ -19,7 +19,8 @@ type Kind struct {
 	schema.GroupVersionKind
 	// Template is the path of the pod template, e.g. spec, template.
 	Template []string
-	// CreateOnly is set for kinds whose template cannot be changed after creation (Job): stamped once, never reloaded.
+	// CreateOnly is set for kinds whose template cannot be changed after creation (Job): it is stamped once, and a reload creates
+	// the workload again.
 	CreateOnly bool
 }
 

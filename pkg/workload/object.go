@@ -165,6 +165,19 @@ func (o Object) Paused() bool {
 	return paused
 }
 
+// Finished reports whether a Job is complete or has failed. Other kinds never are.
+func (o Object) Finished() bool {
+	if !o.Kind.CreateOnly {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "status", "conditions")
+	list, _ := conditions.([]any)
+	return slices.ContainsFunc(list, func(entry any) bool {
+		condition, _ := entry.(map[string]any)
+		return (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == "True"
+	})
+}
+
 // Pending says why a new template does not replace the running pods now, e.g. "paused", or "" if it does.
 func (o Object) Pending() string {
 	if o.Paused() {

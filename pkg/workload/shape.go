@@ -13,6 +13,9 @@ func Shape(kind Kind) *skim.Shape {
 	shape.Members["metadata"] = objectShape(
 		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "labels", "annotations", "ownerReferences")
 	shape.Members["spec"] = objectShape("paused", "updateStrategy", "workloadRef")
+	if kind.CreateOnly {
+		shape.Members["status"] = objectShape("conditions")
+	}
 	template := objectShape("metadata", "spec")
 	template.Members["metadata"] = objectShape("annotations")
 	template.Members["spec"] = reference.Shape()

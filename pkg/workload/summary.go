@@ -73,13 +73,16 @@ func (s Summary) References() ([]reference.Reference, error) {
 // Paused reports whether the controller of the workload leaves a new template alone for now.
 func (s Summary) Paused() bool { return s.kept().paused }
 
+// Finished reports whether a Job is complete or has failed. Other kinds never are.
+func (s Summary) Finished() bool { return s.kept().finished }
+
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 
-// Matters reports whether a change can change what is due: the spec, or labels or annotations that were kept differ, or it is
-// another object.
+// Matters reports whether a change can change what is due: the spec, or labels or annotations that were kept differ, a Job has
+// finished, or it is another object.
 func (s Summary) Matters(before Summary) bool {
 	a, b := before.kept(), s.kept()
-	return a.generation != b.generation || a.uid != b.uid ||
+	return a.generation != b.generation || a.uid != b.uid || a.finished != b.finished ||
 		!slices.Equal(a.annotations, b.annotations) || !slices.Equal(a.labels, b.labels)
 }

@@ -1,0 +1,143 @@
+// Package jobrun decides whether a Job is created again, and makes the Job that replaces it.
+//
+// It is one of the pure packages. The pod template of a Job is immutable, so that a Job gets a new configuration only if it is
+// deleted and created again under its name. Between the two, its manifest is in a Secret: see Manifest.
+package jobrun
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Action is what a changed configuration means for a Job.
+type Action string
+
+const (
+	// Recreate deletes the Job and creates it again.
+	Recreate Action = "recreate"
+	// Adopt records the new configuration only: the Job has no pods, and starts them with it.
+	Adopt Action = "adopt"
+	// Skip leaves the Job alone.
+	Skip Action = "skip"
+)
+
+// Job reads a raw Job.
+type Job struct{ workload.Object }
+
+// Decide returns what a changed configuration means for the Job. A Job of a CronJob is left to it: a new one would count as a
+// second run. So is every Job that has a controller.
+func (j Job) Decide(rerunFinished bool) Action {
+	finished := j.Finished()
+	switch {
+	case j.Deleting(), j.Controlled(), finished && !rerunFinished:
+		return Skip
+	case !finished && j.suspended():
+		return Adopt
+	default:
+		return Recreate
+	}
+}
+
+// Deleting reports whether the Job is being deleted.
+func (j Job) Deleting() bool {
+	at, _, _ := unstructured.NestedString(j.Raw, "metadata", "deletionTimestamp")
+	return at != ""
+}
+
+// Finalizers are those that the end of a deletion waits for.
+func (j Job) Finalizers() []string {
+	finalizers, _, _ := unstructured.NestedStringSlice(j.Raw, "metadata", "finalizers")
+	return finalizers
+}
+
+// ReplacementOf returns the UID of the Job that this one replaces; empty if it replaces none.
+func (j Job) ReplacementOf(keys annotation.Keys) string { return j.Annotations()[keys.RecreatedFrom] }
+
+func (j Job) suspended() bool {
+	suspended, _, _ := unstructured.NestedBool(j.Raw, "spec", "suspend")
+	return suspended
+}
+
+// Replacement returns the Job as it is to be created again: what the API server sets, and the annotations of the old stamp, are
+// left out. It names the Job that it replaces.
+func (j Job) Replacement(keys annotation.Keys) *unstructured.Unstructured {
+	job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(j.Raw)}
+	job.SetAPIVersion("batch/v1")
+	job.SetKind("Job")
+	delete(job.Object, "status")
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"managedFields", "selfLink",
+		// With it, the API server answers "already exists" as if it had generated the name.
+		"generateName",
+	} {
+		unstructured.RemoveNestedField(job.Object, "metadata", field)
+	}
+	job.SetFinalizers(withoutDeletion(job.GetFinalizers()))
+	withoutGenerated(job)
+	annotations := job.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for _, key := range []string{keys.ConfigHash, keys.ConfigRecord, keys.LastReload, "batch.kubernetes.io/job-tracking"} {
+		delete(annotations, key)
+	}
+	annotations[keys.RecreatedFrom] = j.UID()
+	job.SetAnnotations(annotations)
+	for _, key := range []string{keys.ConfigHash, keys.ConfigRestart} {
+		remove(job, append(slices.Clone(template), "annotations", key)...)
+	}
+	return job
+}
+
+// template is where a Job has the metadata of its pods.
+var template = []string{"spec", "template", "metadata"}
+
+// withoutDeletion leaves out the finalizers that a deletion has set.
+func withoutDeletion(finalizers []string) []string {
+	return slices.DeleteFunc(finalizers, func(name string) bool { return name == "foregroundDeletion" || name == "orphan" })
+}
+
+// withoutGenerated takes out the selector and the labels that the API server generates from the UID of the Job. A Job without
+// labels is shown with those of its pods.
+func withoutGenerated(job *unstructured.Unstructured) {
+	if manual, _, _ := unstructured.NestedBool(job.Object, "spec", "manualSelector"); manual {
+		return
+	}
+	unstructured.RemoveNestedField(job.Object, "spec", "selector")
+	for _, label := range []string{
+		"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
+	} {
+		remove(job, "metadata", "labels", label)
+		remove(job, append(slices.Clone(template), "labels", label)...)
+	}
+}
+
+// remove removes an entry of a map, and the map if nothing else is in it.
+func remove(job *unstructured.Unstructured, path ...string) {
+	unstructured.RemoveNestedField(job.Object, path...)
+	parent := path[:len(path)-1]
+	if left, ok, _ := unstructured.NestedMap(job.Object, parent...); ok && len(left) == 0 {
+		unstructured.RemoveNestedField(job.Object, parent...)
+	}
+}
+
+// Stamp puts a stamp on a Job that is created again. Where the webhook answers, it does so itself, with what it reads by then.
+func Stamp(job *unstructured.Unstructured, keys annotation.Keys, managed stamp.Managed) error {
+	if hash, ok := managed[stamp.Hash]; ok {
+		err := unstructured.SetNestedField(job.Object, hash, append(slices.Clone(template), "annotations", keys.ConfigHash)...)
+		if err != nil {
+			return err
+		}
+	}
+	if rec, ok := managed[stamp.Record]; ok {
+		return unstructured.SetNestedField(job.Object, rec, "metadata", "annotations", keys.ConfigRecord)
+	}
+	return nil
+}

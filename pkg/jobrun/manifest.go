@@ -1,0 +1,115 @@
+package jobrun
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+// Manifest is all that is needed to create a Job again. It is in a Secret from before the deletion until the Job exists, so
+// that any leader can create it, and a user as well.
+type Manifest struct {
+	// Job is the one to create.
+	Job *unstructured.Unstructured
+	// UID is that of the Job that it replaces.
+	UID string
+	// Reload explains the reload. Time and hash are those of the attempt: the new Job may get others.
+	Reload record.LastReload
+}
+
+// The keys of the Secret.
+const (
+	jobKey    = "job.json"
+	reloadKey = "last-reload.json"
+)
+
+// Store says where the Secrets of an installation are.
+type Store struct {
+	// Namespace and Installation are those of the program.
+	Namespace, Installation string
+	Keys                    annotation.Keys
+}
+
+// longestLabel is the limit of the API server for the value of a label.
+const longestLabel = 63
+
+// Label returns the label of the Secrets of the installation.
+func (s Store) Label() (key, value string) {
+	value = s.Installation
+	if len(value) > longestLabel {
+		sum := sha256.Sum256([]byte(value))
+		value = strings.TrimRight(value[:longestLabel-9], "-.") + "-" + hex.EncodeToString(sum[:4])
+	}
+	return s.Keys.RecreationLabel, value
+}
+
+// Name returns the name of the Secret for the Job with a UID. Another attempt at the same Job has the same name.
+func (s Store) Name(uid string) string {
+	_, installation := s.Label()
+	return installation + "-job-" + strings.ToLower(uid)
+}
+
+// Encode returns the Secret with a Manifest.
+func (s Store) Encode(m Manifest) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(m.Job.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode the Job: %w", err)
+	}
+	label, installation := s.Label()
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret",
+		"metadata": map[string]any{
+			"name": s.Name(m.UID), "namespace": s.Namespace,
+			"labels": map[string]any{"app.kubernetes.io/name": "pod-reloader", label: installation},
+		},
+		"type": "Opaque",
+		"data": map[string]any{
+			jobKey:    base64.StdEncoding.EncodeToString(text),
+			reloadKey: base64.StdEncoding.EncodeToString([]byte(m.Reload.String())),
+		},
+	}}, nil
+}
+
+// Decode reads the Manifest of a Secret. The error says that it is none.
+func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
+	text, err := content(secret, jobKey)
+	if err != nil {
+		return Manifest{}, err
+	}
+	job := &unstructured.Unstructured{}
+	if err := job.UnmarshalJSON(text); err != nil {
+		return Manifest{}, fmt.Errorf("decode %s: %w", jobKey, err)
+	}
+	m := Manifest{Job: job, UID: job.GetAnnotations()[s.Keys.RecreatedFrom]}
+	if job.GetAPIVersion() != "batch/v1" || job.GetKind() != "Job" || job.GetName() == "" || job.GetNamespace() == "" || m.UID == "" {
+		return Manifest{}, fmt.Errorf("decode %s: it is not a Job that replaces another one", jobKey)
+	}
+	if text, err = content(secret, reloadKey); err != nil {
+		return Manifest{}, err
+	}
+	if m.Reload, err = record.ParseLastReload(string(text)); err != nil {
+		return Manifest{}, fmt.Errorf("decode %s: %w", reloadKey, err)
+	}
+	return m, nil
+}
+
+func content(secret *unstructured.Unstructured, key string) ([]byte, error) {
+	value, ok, _ := unstructured.NestedString(secret.Object, "data", key)
+	if !ok {
+		return nil, errors.New("the Secret has no " + key)
+	}
+	text, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", key, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,86 @@
+package jobrun_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+)
+
+func storeOf(t testing.TB) jobrun.Store {
+	t.Helper()
+	return jobrun.Store{Namespace: "pod-reloader", Installation: "reloader", Keys: keysOf(t)}
+}
+
+func TestManifestComesBack(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t)
+	m := jobrun.Manifest{
+		Job: jobOf(nil, map[string]any{"backoffLimit": int64(3)}, nil).Replacement(s.Keys), UID: "u1",
+		Reload: record.LastReload{
+			Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Hash: "h", Cause: record.CauseConfigChange,
+			Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
+		},
+	}
+	secret, err := s.Encode(m)
+	require.NoError(t, err)
+	assert.Equal(t, "pod-reloader", secret.GetNamespace())
+	assert.Equal(t, "reloader-job-u1", secret.GetName())
+	assert.Equal(t, "reloader", secret.GetLabels()[prefix+"recreation"])
+	back, err := s.Decode(secret)
+	require.NoError(t, err)
+	assert.Equal(t, m, back)
+}
+
+func TestSecretThatIsNoManifest(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t)
+	const reload = `{"time":"2026-01-02T03:04:05.000Z","hash":"h","cause":"config-change"}`
+	const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b","annotations":{"` + prefix + `recreated-from":"u"}}}`
+	for name, tc := range map[string]struct {
+		data map[string]string
+		want string
+	}{
+		"empty":                  {want: "has no job.json"},
+		"no JSON":                {data: map[string]string{"job.json": "{"}, want: "decode job.json"},
+		"another kind":           {data: map[string]string{"job.json": strings.Replace(job, "Job", "Pod", 1)}, want: "not a Job that replaces another one"},
+		"it replaces none":       {data: map[string]string{"job.json": `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b"}}`}, want: "not a Job that replaces"},
+		"without the reload":     {data: map[string]string{"job.json": job}, want: "has no last-reload.json"},
+		"the reload is no JSON":  {data: map[string]string{"job.json": job, "last-reload.json": "x"}, want: "decode last-reload.json"},
+		"complete, as a control": {data: map[string]string{"job.json": job, "last-reload.json": reload}},
+	} {
+		data := map[string]any{}
+		for key, text := range tc.data {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+		_, err := s.Decode(&unstructured.Unstructured{Object: map[string]any{"data": data}})
+		if tc.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, tc.want, name)
+	}
+	_, err := s.Decode(&unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"job.json": "%"}}})
+	require.ErrorContains(t, err, "decode job.json: illegal base64")
+}
+
+func TestNamesOfALongInstallationAreValid(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t)
+	s.Installation = strings.Repeat("a", 53) + "." + strings.Repeat("b", 199)
+	_, label := s.Label()
+	assert.LessOrEqual(t, len(label), 63)
+	assert.Regexp(t, `^a{53}-[0-9a-f]{8}$`, label)
+	other := s
+	other.Installation += "c"
+	_, another := other.Label()
+	assert.NotEqual(t, label, another)
+	assert.Equal(t, label+"-job-0000", s.Name("0000"))
+}
