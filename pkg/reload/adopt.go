@@ -27,7 +27,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	key := a.annotations.ConfigRecord
 	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return a.closing.retry(ctx, s, failedWrite("AdoptionFailed", err))
+		return a.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
 	}
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {

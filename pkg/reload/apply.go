@@ -34,17 +34,27 @@ type actions struct {
 	problems    problems
 	metrics     *metrics
 	now         func() time.Time
+	jobs        Jobs
+	recreations *recreations
 }
 
-// reload asks the webhook for the reload, or stamps by itself where there is none.
+// reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
 func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
 	a.pacing.due(s)
-	if s.view.Intent.Restart && s.view.Managed[stamp.Hash] != "" {
+	switch {
+	case s.object.Kind.CreateOnly:
+		return a.recreate(ctx, s)
+	case s.view.Intent.Restart && s.view.Managed[stamp.Hash] != "":
 		return a.restart(ctx, s, in, verdict)
-	}
-	if !a.webhook {
+	case a.webhook:
+		return a.request(ctx, s, in, verdict)
+	default:
 		return a.stamp(ctx, s, verdict)
 	}
+}
+
+// request asks the webhook for the reload, and stamps by itself where none answers.
+func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
 	proof, err := a.proof(ctx, s, in, verdict)
 	if err != nil {
 		return a.closing.retry(ctx, s, unreadable(err))

@@ -78,7 +78,7 @@ func (r workloads) getLive(ctx context.Context, w *watched, key Key) (workload.S
 	}
 	all := func(string) bool { return true }
 	live := workload.Summary{Kind: w.kind, Kept: workload.Object{Kind: w.kind, Raw: u.Object}.Keep(workload.Keep{Label: all, Annotation: all})}
-	w.unlessGone(func() { r.tracking.index.Enter(key, r.tracking.reader.Intent(live)) })
+	w.unlessGone(func() { r.tracking.index.Enter(key, r.tracking.intent(live)) })
 	return live, true
 }
 

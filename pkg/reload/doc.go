@@ -18,6 +18,7 @@
 //   - blindness, workloads and rechecker make up for watches that fail.
 //   - gatherer reads what decisions depend on; pacing holds back what is due.
 //   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight. Beside the
-//     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go).
+//     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go). A Job is
+//     created again instead (recreate.go); what a leader has begun of that, the next one ends (recreation.go, resume.go).
 //   - closing ends a reconciliation; reporter and problems emit the Events, which catchUp keeps from being written twice.
 package reload

@@ -43,6 +43,15 @@ type gatherer struct {
 	now   func() time.Time
 }
 
+// subject reads the annotations of a workload.
+func (g gatherer) subject(key Key, o workload.Summary, events arrivals) subject {
+	view, problems := g.opts.Reader.ReadSummary(o)
+	if o.Kind.CreateOnly {
+		view.Intent = view.Intent.AtOnce()
+	}
+	return subject{key: key, object: o, view: view, problems: problems, events: events}
+}
+
 // input returns what is known without a read.
 func (g gatherer) input(s subject) policy.Input {
 	refs := s.view.Intent.Refs()

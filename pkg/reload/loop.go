@@ -65,7 +65,7 @@ func newLoop(with cluster, opts Options) *loop {
 	l.queue = newQueue(l.leads, l.now)
 	blindness := blindness{with.Watches, with.mapper}
 	l.tracking = &tracking{
-		reader: opts.Reader, follow: with.Workloads, watches: newWatches(), index: newIndex(), recent: newRecent(opts.Settle),
+		reader: opts.Reader, jobs: opts.Jobs, follow: with.Workloads, watches: newWatches(), index: newIndex(), recent: newRecent(opts.Settle),
 		state: l.state, backoff: l.backoff, queue: l.queue, now: l.now,
 	}
 	l.tracking.index.patterns = with.Patterns
@@ -90,6 +90,7 @@ func newLoop(with cluster, opts Options) *loop {
 	l.actions = &actions{
 		webhook: opts.Webhook, annotations: opts.Reader.Keys, gather: l.gather, pacing: l.pacing, writer: l.writer, closing: l.closing,
 		backoff: l.backoff, state: l.state, events: l.events, problems: l.problems, metrics: metrics, now: l.now,
+		jobs: opts.Jobs, recreations: &recreations{},
 	}
 	return l
 }
@@ -133,6 +134,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		out.Start,
 		func(ctx context.Context) error { return l.events.catchUp.run(ctx, events, l.queueAgain) },
 		l.lead,
+		l.resumeRecreations,
 		l.rechecker.run,
 	} {
 		if err := mgr.Add(run); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
@@ -18,8 +19,10 @@ import (
 
 // Options configure the loop. The zero values of the durations switch the gates off.
 type Options struct {
-	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are left out.
+	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are followed as Jobs says.
 	Kinds Kinds
+	// Jobs says how Jobs are created again.
+	Jobs Jobs
 	// Reader reads the annotations of workloads.
 	Reader stamp.Reader
 	// Scope has the workloads that are looked after.
@@ -45,6 +48,21 @@ type Options struct {
 	Workers int
 	// CountByNamespace counts reloads by namespace, too: a label whose values have no bound.
 	CountByNamespace bool
+}
+
+// Jobs says how Jobs are created again. The zero value leaves all of them alone.
+type Jobs struct {
+	// Follow watches Jobs.
+	Follow bool
+	// RerunFinished creates also those again that are complete or have failed.
+	RerunFinished bool
+	// Store is where their manifests are between the deletion and the creation.
+	Store jobrun.Store
+}
+
+// leaves reports whether a workload is a Job that is left alone, whatever its annotations ask for.
+func (j Jobs) leaves(s workload.Summary) bool {
+	return s.Kind.CreateOnly && (s.Controlled() || s.Finished() && !j.RerunFinished)
 }
 
 // Store gives the state of config objects; configstate.Store is one.

@@ -128,6 +128,8 @@ func (s subject) effect() string {
 	switch {
 	case s.restarted:
 		return "restarted"
+	case s.object.Kind.CreateOnly:
+		return "created again"
 	case s.ran != "":
 		return stamped + ", and run at once as Job " + s.ran
 	case s.pending() != "":

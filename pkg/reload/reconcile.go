@@ -22,6 +22,9 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 	if l.gather.store.WaitForSync(ctx) != nil {
 		return again(time.Second, priorityWorkload), nil // the context has ended
 	}
+	if result, stopped := l.actions.completeRecreation(ctx, key); stopped {
+		return result, nil
+	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
 		l.tracking.forget(key)
@@ -66,6 +69,9 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.emitReloads(s)
 	l.problems.reportLostStamp(s)
+	if l.actions.jobs.leaves(s.object) {
+		return l.closing.inOrder(s)
+	}
 	return l.reconcile(ctx, s)
 }
 
@@ -74,8 +80,7 @@ func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
 	if !ok {
 		return subject{}, false
 	}
-	view, problems := l.gather.opts.Reader.ReadSummary(o)
-	return subject{key: key, object: o, view: view, problems: problems, events: l.state.changes.Attempt(key)}, true
+	return l.gather.subject(key, o, l.state.changes.Attempt(key)), true
 }
 
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -13,6 +14,7 @@ import (
 // tracking knows the workloads and what they track, and queues those that a change concerns. It is safe for concurrent use.
 type tracking struct {
 	reader  stamp.Reader
+	jobs    Jobs
 	follow  func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
 	watches *watches
 	index   *index
@@ -41,7 +43,7 @@ func (t *tracking) configChanged(e configstate.Event) {
 
 // join begins to look after a kind: its workloads enter the index as they are found.
 func (t *tracking) join(ctx context.Context, kind workload.Kind) {
-	if kind.CreateOnly {
+	if kind.CreateOnly && !t.jobs.Follow {
 		return
 	}
 	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
@@ -79,7 +81,8 @@ func (t *tracking) forget(key Key) {
 
 // workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
 func (t *tracking) workloadChanged(of *watched, before, after workload.Summary) {
-	if before.Kept != nil && after.Kept != nil && !after.Matters(before) {
+	before, after = t.concerned(before), t.concerned(after)
+	if before.Kept == nil && after.Kept == nil || before.Kept != nil && after.Kept != nil && !after.Matters(before) {
 		return
 	}
 	of.unlessGone(func() {
@@ -96,12 +99,28 @@ func (t *tracking) workloadChanged(of *watched, before, after workload.Summary) 
 	})
 }
 
+// concerned returns a workload as far as configuration matters to it: a Job that is left alone is as good as none.
+func (t *tracking) concerned(s workload.Summary) workload.Summary {
+	if s.Kept != nil && t.jobs.leaves(s) {
+		s.Kept = nil
+	}
+	return s
+}
+
 func (t *tracking) update(s workload.Summary) {
 	key := keyOf(s)
-	for _, ref := range t.index.Enter(key, t.reader.Intent(s)) {
+	for _, ref := range t.index.Enter(key, t.intent(s)) {
 		if at, ok := t.recent.At(objectKey{key.Namespace, ref}, t.now()); ok {
 			t.state.changes.Changed(key, at)
 		}
 	}
 	t.queue.add(priorityWorkload, key)
+}
+
+// intent returns what can cause a reload of a workload, with what it selects unresolved.
+func (t *tracking) intent(s workload.Summary) annotation.Intent {
+	if s.Kind.CreateOnly {
+		return t.reader.Intent(s).AtOnce()
+	}
+	return t.reader.Intent(s)
 }

@@ -1,0 +1,203 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// The reasons of the Events about Jobs that are created again.
+const (
+	reasonRecreationRefused = "RecreationForbidden"
+	reasonRecreationFailed  = "RecreationFailed"
+	reasonRecreationWaits   = "RecreationPostponed"
+	reasonRecreationDropped = "RecreationDropped"
+)
+
+// recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
+// Job in a dry run and a Secret has its manifest, from which any leader can create it.
+func (a *actions) recreate(ctx context.Context, s subject) reconcile.Result {
+	o, err := a.gather.stored(ctx, s)
+	switch {
+	case absence.Certain(err):
+		return a.closing.inOrder(s)
+	case err != nil:
+		return a.closing.retry(ctx, s, failedRecreation(err))
+	}
+	s, job := a.live(s, o), jobrun.Job{Object: o}
+	action := job.Decide(a.jobs.RerunFinished)
+	if action == jobrun.Skip {
+		return a.closing.inOrder(s)
+	}
+	next, err := a.replacement(ctx, s, job)
+	if err != nil {
+		return a.closing.retry(ctx, s, unreadable(err))
+	}
+	verdict := policy.Assess(next.input).Verdict
+	switch {
+	case verdict.Action != policy.Reload:
+		return a.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")})
+	case action == jobrun.Adopt:
+		return a.adoptSuspended(ctx, s, next.input)
+	}
+	next.explain(s, verdict, a.now().UTC())
+	if err := a.replace(ctx, s, next.manifest); err != nil {
+		return a.closing.retry(ctx, s, failedRecreation(err))
+	}
+	result, _ := a.completeRecreation(ctx, s.key)
+	return result
+}
+
+// live returns the subject as a live read shows it.
+func (a *actions) live(s subject, o workload.Object) subject {
+	all := func(string) bool { return true }
+	kept := o.Keep(workload.Keep{Label: all, Annotation: all})
+	return a.gather.subject(s.key, workload.Summary{Kind: o.Kind, Kept: kept}, s.events)
+}
+
+// replacement is a Job that is to be created, and what it starts with.
+type replacement struct {
+	manifest jobrun.Manifest
+	managed  stamp.Managed
+	// input compares the Job that it replaces with the live configuration.
+	input policy.Input
+}
+
+// replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
+func (a *actions) replacement(ctx context.Context, s subject, old jobrun.Job) (*replacement, error) {
+	job := old.Replacement(a.annotations)
+	req, _ := a.gather.opts.Reader.NewRequest(nil, workload.Object{Kind: s.object.Kind, Raw: job.Object})
+	if req.New.Unresolved != nil {
+		return nil, req.New.Unresolved
+	}
+	plan := stamp.Choose(req)
+	states, err := a.gather.store.Live(ctx, s.key.Namespace, plan.Reads)
+	if err != nil {
+		return nil, err
+	}
+	managed := plan.Apply(req, a.gather.webhookInput(s, a.gather.keys.Ring(), states)).Managed
+	if err := jobrun.Stamp(job, a.annotations, managed); err != nil {
+		return nil, err
+	}
+	in := a.gather.input(s)
+	in.Current = states
+	return &replacement{jobrun.Manifest{Job: job, UID: old.UID()}, managed, in}, nil
+}
+
+// explain adds why the Job is created again.
+func (r *replacement) explain(s subject, verdict policy.Verdict, now time.Time) {
+	last := record.LastReload{
+		Time: now.Truncate(time.Millisecond), Hash: r.managed[stamp.Hash], Cause: record.CauseConfigChange, Generation: s.object.Generation(),
+	}
+	for _, c := range verdict.Changes {
+		last.Changes = append(last.Changes, c.Record())
+	}
+	if earlier, err := record.ParseLastReload(s.view.Managed[stamp.LastReload]); err == nil {
+		last = last.After(earlier)
+	}
+	r.manifest.Reload = last
+}
+
+// replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
+// then is completed, or dropped, by the next attempt.
+func (a *actions) replace(ctx context.Context, s subject, m jobrun.Manifest) error {
+	err := a.writer.write(ctx, s, func(ctx context.Context) error {
+		return a.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
+	})
+	// The name is looked for last: there is nothing else against the new Job.
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("dry run of the new job: %w", err)
+	}
+	secret, err := a.jobs.Store.Encode(m)
+	if err != nil {
+		return err
+	}
+	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, secret, fieldOwner) })
+	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
+		a.recreations.Add(s.key, secret.GetName())
+	}
+	if err != nil {
+		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
+	}
+	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.deleteJob(ctx, s) })
+	if err == nil || absence.Certain(err) {
+		// Not found: another leader may have deleted it for the same reason, and stopped.
+		return nil
+	}
+	if answered(err) && a.dropManifest(ctx, s, secret) == nil {
+		a.recreations.Done(s.key, secret.GetName())
+	}
+	return fmt.Errorf("delete the job: %w", err)
+}
+
+// answered reports whether the API server answered a request: without an answer, it may have done what was asked for.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code < 500
+}
+
+// deleteJob deletes a Job with its pods, as it was read.
+func (a *actions) deleteJob(ctx context.Context, s subject) error {
+	job := emptyObject(s.object.Kind)
+	job.SetNamespace(s.key.Namespace)
+	job.SetName(s.key.Name)
+	uid, version := types.UID(s.object.UID()), s.object.ResourceVersion()
+	return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &uid, ResourceVersion: &version})
+}
+
+// adoptSuspended records the configuration that the pods of a suspended Job start with.
+func (a *actions) adoptSuspended(ctx context.Context, s subject, in policy.Input) reconcile.Result {
+	rec, err := policy.Fresh(in, s.view.Managed[stamp.Hash], true)
+	if err != nil {
+		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
+	}
+	text, fits := rec.Text(s.view.RecordBudget())
+	a.events.warn(s, reasonNoRoom, noRoom(fits))
+	if !fits {
+		return a.closing.inOrder(s)
+	}
+	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
+		return a.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
+	}
+	a.metrics.adopted(s.object.Kind)
+	return a.closing.inOrder(s)
+}
+
+// failedRecreation is failedWrite for a Job.
+func failedRecreation(err error) failure {
+	f := failedWrite(reasonRecreationFailed, err)
+	if f.refused {
+		return refusedRecreation(f)
+	}
+	return f
+}
+
+// ofJob is a failed write of an annotation, which needs the rights to create Jobs again where the workload is one.
+func ofJob(s subject, f failure) failure {
+	if s.object.Kind.CreateOnly && f.refused {
+		return refusedRecreation(f)
+	}
+	return f
+}
+
+func refusedRecreation(f failure) failure {
+	f.reason = reasonRecreationRefused
+	f.err = fmt.Errorf("the Job keeps the configuration that it was started with, because pod-reloader may not create it again; "+
+		"add the component recreate-jobs, or set reloader.recreateJobs=true in the chart: %w", f.err)
+	return f
+}

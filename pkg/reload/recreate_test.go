@@ -1,0 +1,317 @@
+package reload
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// recreationSteps are the writes of a re-creation, in order.
+var recreationSteps = []string{"dry-run create Job", "create Secret", "delete Job", "create Job", "patch Job", "delete Secret"}
+
+func TestJobIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	l := j.leader(t)
+	require.Equal(t, policy.Reload, j.due(t).Action)
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Equal(t, recreationSteps, j.writes(), "nothing is deleted before the new Job is accepted and its manifest is stored")
+	assert.NotEqual(t, "uid-1", string(j.stored().GetUID()))
+	assert.Equal(t, policy.Nothing, j.due(t).Action, "its pods start with the present configuration")
+	assert.Len(t, j.api.objects, 1, "the Secret is gone")
+	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.notes())
+
+	j.api.calls = nil
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Zero(t, j.reconcile(t, j.leader(t)), "another leader")
+	assert.Empty(t, j.writes(), "it is not created a second time")
+	assert.Len(t, j.notes(), 1)
+}
+
+func TestJobIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	for name, tc := range map[string]struct {
+		status map[string]any
+		change func(j *jobScene)
+		want   []string
+	}{
+		"finished":                {status: complete},
+		"finished ones run again": {status: complete, change: func(j *jobScene) { j.opts.Jobs.RerunFinished = true }, want: recreationSteps},
+		"the change was undone":   {change: func(j *jobScene) { j.set("old") }},
+		"of a CronJob":            {change: func(j *jobScene) { j.metadata("ownerReferences", []any{map[string]any{"controller": true}}) }},
+		"being deleted":           {change: func(j *jobScene) { j.metadata("deletionTimestamp", "2026-01-01T00:00:00Z") }},
+		"SAP's annotations": {change: func(j *jobScene) {
+			j.metadata("annotations", map[string]any{annotation.DefaultPrefix + "configmaps": "app"})
+		}},
+		"an annotation of each":    {change: func(j *jobScene) { j.annotate(annotation.DefaultPrefix+"configmaps", "app") }, want: recreationSteps},
+		"excluded by a label":      {change: func(j *jobScene) { j.metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"}) }},
+		"suspended: it is adopted": {change: func(j *jobScene) { j.stored().Object["spec"].(map[string]any)["suspend"] = true }, want: []string{"patch Job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, tc.status)
+			if tc.change != nil {
+				tc.change(j)
+			}
+			l := j.leader(t)
+			j.reconcile(t, l)
+			assert.ElementsMatch(t, tc.want, j.writes())
+			j.api.calls = nil
+			j.reconcile(t, l)
+			assert.Empty(t, j.writes(), "and nothing is done twice")
+		})
+	}
+}
+
+func (j *jobScene) metadata(field string, value any) {
+	_ = unstructured.SetNestedField(j.stored().Object, value, "metadata", field)
+}
+
+func (j *jobScene) annotate(key, value string) {
+	_ = unstructured.SetNestedField(j.stored().Object, value, "metadata", "annotations", key)
+}
+
+// A suspended Job has no pods: those that it starts later have what is there by then.
+func TestSuspendedJobAdoptsTheConfiguration(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, map[string]any{"suspend": true}, nil)
+	j.reconcile(t, j.leader(t))
+	assert.Equal(t, policy.Nothing, j.due(t).Action)
+	assert.Equal(t, "uid-1", string(j.stored().GetUID()))
+	assert.Empty(t, j.notes(), "nothing is reloaded")
+}
+
+func forbidden(kind string) error {
+	err := apierrors.NewForbidden(resourceOf(kind), "", nil)
+	err.ErrStatus.Message = resourceOf(kind).String() + ` is forbidden: User "x" cannot do that`
+	return err
+}
+
+func TestRefusalDeletesNothing(t *testing.T) {
+	t.Parallel()
+	quota := apierrors.NewForbidden(resourceOf("Job"), "import", errors.New("exceeded quota"))
+	for name, tc := range map[string]struct {
+		step   string
+		err    error
+		reason string
+		text   string
+	}{
+		"quota": {recreationSteps[0], quota, "RecreationFailed", `dry run of the new job: jobs.batch "import" is forbidden: exceeded quota`},
+		"no right to create Jobs": {
+			recreationSteps[0], forbidden("Job"), "RecreationForbidden", "add the component recreate-jobs, or set reloader.recreateJobs=true in the chart: dry run",
+		},
+		"no right to create Secrets": {recreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
+		"no right to delete Jobs":    {recreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
+		"the deletion is denied":     {recreationSteps[2], apierrors.NewInvalid(jobKind().GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, nil)
+			j.api.before = func(call string) error {
+				if call == tc.step {
+					return tc.err
+				}
+				return nil
+			}
+			assert.Positive(t, j.reconcile(t, j.leader(t)).RequeueAfter, "it is tried again")
+			assert.Equal(t, "uid-1", string(j.stored().GetUID()))
+			assert.Len(t, j.api.objects, 1, "no Secret is left")
+			require.Len(t, j.notes(), 1)
+			assert.Contains(t, j.notes()[0], tc.reason+": ")
+			assert.Contains(t, j.notes()[0], tc.text)
+		})
+	}
+}
+
+func TestJobThatChangesBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	l := j.leader(t)
+	j.api.before = func(call string) error {
+		if call == "create Secret" {
+			j.stored().SetResourceVersion("2")
+		}
+		return nil
+	}
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	assert.Equal(t, "uid-1", string(j.stored().GetUID()), "it may have finished")
+	assert.Len(t, j.api.objects, 1)
+	assert.Empty(t, j.notes())
+	j.api.before = nil
+	j.now = j.now.Add(1 * time.Second)
+	j.reconcile(t, l)
+	assert.NotEqual(t, "uid-1", string(j.stored().GetUID()))
+}
+
+// A leader stops before or after each of its writes, without an answer: the next one ends what it has begun.
+func TestAnyLeaderCompletesARecreation(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"before", "after"} {
+		for _, step := range recreationSteps {
+			t.Run(when+" "+step, func(t *testing.T) {
+				t.Parallel()
+				j := newJobScene(t, nil, nil)
+				stopped := false
+				stop := func(call string) error {
+					if stopped = stopped || call == step; stopped {
+						return errors.New("the connection is lost")
+					}
+					return nil
+				}
+				if when == "before" {
+					j.api.before = stop
+				} else {
+					j.api.after = stop
+				}
+				j.reconcile(t, j.leader(t))
+				require.True(t, stopped)
+				j.api.before, j.api.after = nil, nil
+				j.now = j.now.Add(10 * time.Second)
+
+				l := j.leader(t)
+				keys, err := l.actions.listRecreations(t.Context())
+				require.NoError(t, err)
+				for range 3 {
+					for _, key := range append(keys, Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) {
+						_, err := l.Reconcile(t.Context(), key)
+						require.NoError(t, err)
+					}
+				}
+				require.NotNil(t, j.stored(), "the Job is not lost")
+				assert.NotEqual(t, "uid-1", string(j.stored().GetUID()))
+				assert.Equal(t, policy.Nothing, j.due(t).Action)
+				assert.Len(t, j.api.objects, 1, "the Secret is gone")
+				assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.notes())
+				assert.Equal(t, 2, j.api.jobs, "one new Job was created")
+			})
+		}
+	}
+}
+
+// begun is a scene in which a Job is deleted, and what follows fails.
+func begun(t *testing.T) (*jobScene, *loop) {
+	t.Helper()
+	j := newJobScene(t, nil, nil)
+	j.api.before = func(call string) error {
+		if call == "create Job" {
+			return errors.New("the connection is lost")
+		}
+		return nil
+	}
+	l := j.leader(t)
+	j.reconcile(t, l)
+	require.Nil(t, j.stored())
+	require.Len(t, j.api.objects, 1, "the Secret")
+	j.api.before = nil
+	return j, l
+}
+
+func TestJobOfTheUserIsKept(t *testing.T) {
+	t.Parallel()
+	j, l := begun(t)
+	mine := j.job(nil, nil)
+	mine.SetLabels(map[string]string{"mine": "true"})
+	j.api.store(mine)
+	j.reconcile(t, l)
+	assert.Equal(t, "true", j.stored().GetLabels()["mine"])
+	assert.Len(t, j.api.objects, 1, "the Secret is gone")
+	assert.NotContains(t, j.writes(), "patch Secret")
+	require.Len(t, j.notes(), 1)
+	assert.Contains(t, j.notes()[0], "RecreationDropped: another Job of this name was created")
+}
+
+func TestRecreationEndsWithTheNamespace(t *testing.T) {
+	t.Parallel()
+	terminating := apierrors.NewForbidden(resourceOf("Job"), "import", errors.New("namespace shop is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, err := range map[string]error{
+		"terminating": terminating, "gone": apierrors.NewNotFound(corev1.Resource("namespaces"), "shop"),
+	} {
+		j, l := begun(t)
+		j.api.before = func(call string) error {
+			if call == "create Job" {
+				return err
+			}
+			return nil
+		}
+		assert.Zero(t, j.reconcile(t, l), name)
+		assert.Empty(t, j.api.objects, name)
+		assert.Empty(t, j.notes(), name)
+	}
+}
+
+func TestRefusedCreationIsReportedAndRetried(t *testing.T) {
+	t.Parallel()
+	j, l := begun(t)
+	j.api.before = func(call string) error {
+		if call == "create Job" {
+			return apierrors.NewForbidden(resourceOf("Job"), "import", errors.New("exceeded quota"))
+		}
+		return nil
+	}
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	require.Len(t, j.notes(), 1)
+	assert.Equal(t, `RecreationFailed: create the deleted job again from secret pod-reloader/pod-reloader-job-uid-1: jobs.batch "import" is forbidden: exceeded quota`, j.notes()[0])
+	assert.Equal(t, "uid-1", string(j.out.messages[0].Event.Regarding.UID))
+	j.api.before = nil
+	j.reconcile(t, l)
+	assert.NotNil(t, j.stored())
+}
+
+func TestRecreationWaitsForFinalizers(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	j.metadata("finalizers", []any{"example.org/keep"})
+	l := j.leader(t)
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter, "it does not wait in a worker")
+	assert.Equal(t, []string{"RecreationPostponed: the new Job is created when the old one is gone, which waits for the finalizers example.org/keep"}, j.notes())
+	j.api.calls = nil
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	assert.Empty(t, j.writes())
+	delete(j.api.objects, jobName)
+	j.reconcile(t, l)
+	require.NotNil(t, j.stored())
+	assert.Equal(t, []string{"example.org/keep"}, j.stored().GetFinalizers(), "a finalizer of the manifest stays")
+	assert.Equal(t, policy.Nothing, j.due(t).Action)
+}
+
+func TestJobsThatAreLeftAloneAreNotIndexed(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	l := j.leader(t)
+	running := summaryOf(jobKind(), j.stored().Object)
+	done := j.stored().DeepCopy()
+	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+	finished := summaryOf(jobKind(), done.Object)
+	of := l.tracking.watches.get(jobKind().ID())
+	none := workload.Summary{Kind: jobKind()}
+
+	l.tracking.workloadChanged(of, none, finished)
+	assert.Empty(t, l.tracking.index.All(), "it has finished")
+	l.tracking.workloadChanged(of, none, running)
+	assert.Len(t, l.tracking.index.All(), 1)
+	l.tracking.workloadChanged(of, running, finished)
+	assert.Empty(t, l.tracking.index.All(), "it has finished since")
+}
+
+func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	j.opts.Jobs = Jobs{}
+	l := j.leader(t)
+	assert.Nil(t, l.tracking.watches.get(jobKind().ID()))
+	require.NoError(t, l.resumeRecreations(t.Context()))
+	assert.Empty(t, j.api.calls, "no right is needed")
+}

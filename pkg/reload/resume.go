@@ -1,0 +1,59 @@
+package reload
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// resumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
+func (l *loop) resumeRecreations(ctx context.Context) error {
+	if !l.actions.jobs.Follow {
+		return nil
+	}
+	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 5 * time.Minute, Jitter: 0.1}
+	failed := ""
+	for {
+		keys, err := l.actions.listRecreations(ctx)
+		if err == nil {
+			l.queue.add(priorityWorkload, keys...)
+			return nil
+		}
+		if text := err.Error(); text != failed && ctx.Err() == nil {
+			failed = text
+			l.events.log.Info("Cannot list the Jobs that are to be created again; retrying", "namespace", l.actions.jobs.Store.Namespace, "error", text)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause.Step()):
+		}
+	}
+}
+
+// listRecreations records the Secrets with manifests, and returns their Jobs.
+func (a *actions) listRecreations(ctx context.Context) ([]Key, error) {
+	secrets := &unstructured.UnstructuredList{}
+	secrets.SetAPIVersion("v1")
+	secrets.SetKind("SecretList")
+	label, value := a.jobs.Store.Label()
+	err := a.gather.live.List(ctx, secrets, client.InNamespace(a.jobs.Store.Namespace), client.MatchingLabels{label: value})
+	if err != nil {
+		return nil, err
+	}
+	var keys []Key
+	for _, secret := range secrets.Items {
+		m, err := a.jobs.Store.Decode(&secret)
+		if err != nil {
+			a.events.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
+			continue
+		}
+		key := Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
+		a.recreations.Add(key, secret.GetName())
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
