@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -114,12 +116,23 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		Webhook:               o.Webhook.Enabled,
 		Workers:               o.Reload.Workers,
 		CountByNamespace:      o.Reload.CountByNamespace,
+		Jobs:                  b.jobs(),
 		Now:                   b.host.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the loop: %w", err)
 	}
 	return mgr, nil
+}
+
+// jobs says how Jobs are created again. Only the annotations of Reloader ask for that.
+func (b *builder) jobs() reload.Jobs {
+	o := b.options
+	_, served := o.Selection.Kinds.Get(batchv1.SchemeGroupVersion.WithKind("Job"))
+	return reload.Jobs{
+		Follow: served && !o.Selection.WithoutStakater, RerunFinished: o.Reload.RerunFinishedJobs,
+		Store: jobrun.Store{Namespace: o.Namespace, Installation: o.Installation, Keys: o.Selection.Keys},
+	}
 }
 
 // workloads makes what follows the workloads of each kind.

@@ -64,7 +64,8 @@ installation that select workloads and objects.`,
 	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "namespace of the installation, where its digest key is")
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds",
-		"ignored-workload-types", "is-Argo-Rollouts", "config", "annotation-prefix", "missing-required")
+		"ignored-workload-types", "is-Argo-Rollouts", "config", "annotation-prefix", "missing-required",
+		"rerun-finished-jobs")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -121,7 +122,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	keys := q.selection.Keys
 	in := explain.Input{
 		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
-		ReloadMissingRequired: q.reload.ReloadMissingRequired,
+		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs,
 	}
 	reader := stamp.Reader{
 		Keys: keys, Dialects: q.selection.Dialects(),

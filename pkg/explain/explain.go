@@ -40,6 +40,8 @@ type Input struct {
 	Outside string
 	// ReloadMissingRequired is as the installation has it (--missing-required=reload).
 	ReloadMissingRequired bool
+	// RerunFinishedJobs is as the installation has it (--rerun-finished-jobs).
+	RerunFinishedJobs bool
 	// Warnings are the Warning Events that pod-reloader has sent about the workload, in any order.
 	Warnings []Warning
 	// Now is the present time.
@@ -124,7 +126,7 @@ func Explain(in Input) Report {
 		r.Blind = &blind
 	}
 	decision := policy.Input{
-		Namespace: in.Object.Namespace(), Intent: in.View.Intent, Required: in.View.Required, Known: in.View.Managed.Known(), Current: in.States, Ring: in.Ring,
+		Namespace: in.Object.Namespace(), Intent: triggers(in), Required: in.View.Required, Known: in.View.Managed.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,
 	}
 	verdict := policy.Assess(decision).Verdict
@@ -139,8 +141,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 	switch {
 	case in.Outside != "":
 		return string(policy.Nothing), "not handled: " + in.Outside
-	case in.Object.Kind.CreateOnly:
-		return string(policy.Nothing), "the pod template of a " + in.Object.Kind.Kind + " cannot be changed: it is stamped once, when it is created"
+	case ofJob(in) != "":
+		return string(policy.Nothing), ofJob(in)
 	case !in.View.Intent.Asked:
 		return string(policy.Nothing), fmt.Sprintf("no annotation asks for reloads; set %s or %s on the workload itself, not on its pod template", in.Keys.ConfigMaps, in.Keys.Secrets)
 	case in.View.Excluded:
@@ -157,6 +159,30 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
 	default:
 		return string(verdict.Action), verdict.Reason
+	}
+}
+
+// triggers returns what can cause a reload.
+func triggers(in Input) annotation.Intent {
+	if in.Object.Kind.CreateOnly {
+		return in.View.Intent.AtOnce()
+	}
+	return in.View.Intent
+}
+
+// ofJob says why the configuration of a Job does not matter any more; empty if it does.
+func ofJob(in Input) string {
+	switch {
+	case !in.Object.Kind.CreateOnly:
+		return ""
+	case in.Object.Controlled():
+		return "another object controls the Job: it is not created again"
+	case in.Object.Finished() && !in.RerunFinishedJobs:
+		return "the Job has finished: it is created again only with --rerun-finished-jobs"
+	case len(triggers(in).Tracked) == 0:
+		return "the pod template of a Job cannot be changed: it is stamped once, when it is created"
+	default:
+		return ""
 	}
 }
 

@@ -189,6 +189,44 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// What the loop says about a Job.
+func TestExplainJob(t *testing.T) {
+	t.Parallel()
+	auto := func(f *fixture) { f.annotations()["configmap.reloader.stakater.com/reload"] = "app" }
+	finished := func(f *fixture) {
+		auto(f)
+		f.raw["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	}
+	for name, tc := range map[string]struct {
+		change          func(*fixture)
+		verdict, reason string
+	}{
+		"SAP's annotations": {func(*fixture) {}, "nothing", "stamped once, when it is created"},
+		"both":              {auto, "reload", "configmap/app modified"},
+		"finished":          {finished, "nothing", "only with --rerun-finished-jobs"},
+		"finished ones run again": {func(f *fixture) {
+			finished(f)
+			f.in.RerunFinishedJobs = true
+		}, "reload", "configmap/app modified"},
+		"of a CronJob": {func(f *fixture) {
+			auto(f)
+			f.metadata()["ownerReferences"] = []any{map[string]any{"controller": true}}
+		}, "nothing", "another object controls the Job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.kind = "job"
+			f.in.States[app] = f.state("2", "b")
+			tc.change(f)
+			report := f.explain()
+			assert.Equal(t, tc.verdict, report.Verdict, report.Reason)
+			assert.Contains(t, report.Reason, tc.reason)
+			assert.Len(t, report.Configuration, 2)
+		})
+	}
+}
+
 func TestReportReadsLikeAnAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -238,6 +276,7 @@ type fixture struct {
 	raw  map[string]any
 	hash string
 	in   explain.Input
+	kind string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -246,7 +285,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, err)
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
-	f := &fixture{ring: ring}
+	f := &fixture{ring: ring, kind: "deployment"}
 	states := map[reference.Ref]digest.State{app: f.state("1", "a"), db: f.state("1", "s")}
 	id, _ := ring.Newest()
 	f.hash, err = digest.Hash(id.ID, states)
@@ -276,14 +315,11 @@ func newFixture(t *testing.T) *fixture {
 }
 
 func (f *fixture) explain() explain.Report {
-	var deployment workload.Kind
-	for _, kind := range workload.Builtin() {
-		if kind.Kind == "Deployment" {
-			deployment = kind
-		}
+	f.in.Object = workload.Object{Kind: workload.NewKinds(workload.Builtin()...).Find(f.kind)[0], Raw: f.raw}
+	reader := stamp.Reader{
+		Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()}},
+		Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil },
 	}
-	f.in.Object = workload.Object{Kind: deployment, Raw: f.raw}
-	reader := stamp.Reader{Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}}}
 	f.in.View, f.in.Problems = reader.Read(f.in.Object)
 	return explain.Explain(f.in)
 }

@@ -135,6 +135,7 @@ func (f *Flags) reload(p *problems, env Environment) Reload {
 	r.ReloadMissingRequired = f.missingRequired == "reload"
 	r.Revision = f.hash == "revision"
 	r.NotifyOnly = f.webhookURL != ""
+	r.RerunFinishedJobs = f.rerunFinishedJobs
 	return r
 }
 

@@ -38,6 +38,7 @@ type Flags struct {
 	argoRollouts, csi, stakaterAnnotations     bool
 	metricsSecure, pprof, webhook, http2       bool
 	elect, enableHA, syncAfterRestart          bool
+	rerunFinishedJobs                          bool
 	settle, settleMax, refractory, grace       time.Duration
 	workers                                    int
 	stakater                                   annotation.Stakater

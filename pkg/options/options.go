@@ -103,7 +103,9 @@ type Reload struct {
 	Revision bool
 	// NotifyOnly posts what changed instead of reloading; Options.Alerts says where to.
 	NotifyOnly bool
-	Workers    int
+	// RerunFinishedJobs creates also Jobs again that have finished.
+	RerunFinishedJobs bool
+	Workers           int
 	// CountByNamespace counts reloads by namespace, which is a label without a bound.
 	CountByNamespace bool
 }

@@ -36,8 +36,10 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 		"--namespaces-to-ignore=default,tools", `--namespace-selector="env=test"`, `--resource-label-selector="app=x,team:*"`,
 		"--auto-annotation", "x.org/auto", "--pause-deployment-annotation", "x.org/pause", "--is-Argo-Rollouts=true",
 		"--reload-on-create=true", "--reload-on-delete", "true", "--sync-after-restart=true", "--reload-strategy=annotations",
-		"--enable-ha=true", "--auto-reload-all=true", "--enable-pprof", "--pprof-addr", ":6061", "--enable-csi-integration=false")
+		"--enable-ha=true", "--auto-reload-all=true", "--enable-pprof", "--pprof-addr", ":6061", "--enable-csi-integration=false",
+		"--rerun-finished-jobs")
 	require.NoError(t, err)
+	assert.True(t, o.Reload.RerunFinishedJobs, "Reloader always does so")
 	assert.Equal(t, "tools", o.Namespace)
 	assert.Equal(t, "reloader-reloader", o.Installation)
 	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")

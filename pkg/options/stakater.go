@@ -19,6 +19,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.BoolVar(&s.AutoReloadAll, "auto-reload-all", false, "reload workloads without annotations when what they reference changes")
 	set.BoolVar(&s.ReloadOnCreate, "reload-on-create", false, "reload also when an object is created")
 	set.BoolVar(&s.ReloadOnDelete, "reload-on-delete", false, "reload also when an object is deleted, even one that pods cannot start without")
+	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "create also Jobs again that are complete or have failed")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),

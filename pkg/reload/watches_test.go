@@ -101,7 +101,7 @@ func TestKindsComeAndGo(t *testing.T) {
 		<-c.attached
 	}
 	assert.Equal(t, map[string]bool{"DaemonSet": true, "Deployment": true, "StatefulSet": true, "CronJob": true}, c.names(),
-		"Jobs are not watched")
+		"Jobs are watched only where they can be created again")
 
 	kind := fleet(t, "spec.template")
 	kinds.Set(builtin.Override(kind))

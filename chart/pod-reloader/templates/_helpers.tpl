@@ -29,6 +29,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
   resources: [cronjobs]
   verbs: [get, list, watch, patch]
 {{- end }}
+{{- if not .Values.reloader.ignoreJobs }}
+# To report the Jobs whose configuration changed.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+{{- end }}
 # To report what was done and why; list is for a new leader, which writes the Events that are missing, and for `why`.
 - apiGroups: [events.k8s.io]
   resources: [events]
@@ -38,6 +44,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [create, list, delete]
+{{- end }}
+{{- if .Values.reloader.recreateJobs }}
+# get, delete, create: the Job. patch: the managed annotations of Jobs that the webhook has not seen, and last-reload.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, create, patch, delete]
 {{- end }}
 {{- if .Values.reloader.isArgoRollouts }}
 # As for Deployments.

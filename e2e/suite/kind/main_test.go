@@ -17,7 +17,7 @@ var argoController *controlplane.Process
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{
-		KeepRunning: true, Components: []string{"run-cronjobs", "argo-rollouts"}, Args: []string{"--refractory=0s", "--settle=300ms"},
+		KeepRunning: true, Components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts"}, Args: []string{"--refractory=0s", "--settle=300ms"},
 	}, func(i *installation.Installation) {
 		shared = i
 		var err error

@@ -75,6 +75,11 @@ var variants = map[string]struct {
 		components: []string{"run-cronjobs"},
 		values:     []string{"reloader.runCronJobs=true"},
 	},
+	"RecreateJobs": {
+		reason:     "rights alone, in the namespace of the installation as well",
+		components: []string{"recreate-jobs"},
+		values:     []string{"reloader.recreateJobs=true"},
+	},
 	"WithoutStakaterAnnotations": {
 		reason:     "an excluded dialect costs no call",
 		components: []string{"without-stakater-annotations"},
