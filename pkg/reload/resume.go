@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // resumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
@@ -40,7 +42,7 @@ func (a *actions) listRecreations(ctx context.Context) ([]Key, error) {
 	secrets.SetAPIVersion("v1")
 	secrets.SetKind("SecretList")
 	label, value := a.jobs.Store.Label()
-	err := a.gather.live.List(ctx, secrets, client.InNamespace(a.jobs.Store.Namespace), client.MatchingLabels{label: value})
+	err := a.gather.live.List(watchhealth.Unwatched(ctx), secrets, client.InNamespace(a.jobs.Store.Namespace), client.MatchingLabels{label: value})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // The reasons of the Events about runs.
@@ -165,7 +166,7 @@ func (a *actions) activeJobs(ctx context.Context, s *subject, cron cronrun.CronJ
 	jobs := &unstructured.UnstructuredList{}
 	jobs.SetAPIVersion("batch/v1")
 	jobs.SetKind("JobList")
-	if err := a.gather.live.List(ctx, jobs, client.InNamespace(s.key.Namespace)); err != nil {
+	if err := a.gather.live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.key.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
 	return cron.Active(jobs.Items), nil

@@ -2,6 +2,7 @@ package watchhealth
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -96,3 +97,15 @@ func oneName(query url.Values) string {
 	name, _ := selector.RequiresExactMatch("metadata.name")
 	return name
 }
+
+// unwatched is the key of the value that Unwatched sets.
+type unwatched struct{}
+
+// Unwatched returns a context for lists that belong to no watch. Without it, a list of the objects of a namespace that is also
+// watched counts as one of that watch.
+func Unwatched(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unwatched{}, true)
+}
+
+// isUnwatched reports whether a context is one of Unwatched.
+func isUnwatched(ctx context.Context) bool { return ctx.Value(unwatched{}) != nil }

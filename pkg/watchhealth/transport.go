@@ -48,7 +48,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	e := &exchange{monitor: t.monitor, caller: r.Context(), cancel: cancel, began: time.Now()}
 	e.request, e.followed = parse(r)
-	e.followed = e.followed && t.monitor.follows(e.request)
+	e.followed = e.followed && !isUnwatched(r.Context()) && t.monitor.follows(e.request)
 	if e.followed {
 		t.monitor.begin(e.request)
 	}
