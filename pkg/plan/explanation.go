@@ -36,9 +36,9 @@ func aboutWorkloads() map[Reason]Explanation {
 			"name the kind with --workload-kinds, and grant the rights",
 		},
 		byJob: {
-			"deletes the Job and creates it again, also a finished one",
-			"leaves a Job alone once it is created: its pod template cannot be changed",
-			"use a CronJob or a Deployment, or create the Job again with the release",
+			"deletes the Job and creates it again, also one that is finished, suspended or made by a CronJob",
+			"leaves such a Job alone, and one that only the annotations of SAP's pod-reloader name",
+			"nothing; or create finished Jobs again as well with --rerun-finished-jobs",
 		},
 		bySuspended: {
 			"runs a suspended CronJob",

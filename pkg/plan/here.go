@@ -9,6 +9,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -18,24 +19,27 @@ import (
 func (c *comparison) here(s subject, ch change) Action {
 	_, known := c.Here.Kinds.Get(s.object.Kind.GroupVersionKind)
 	outside := c.Here.Scope.Outside(s.object.Namespace(), s.namespaceLabels, s.object.Labels())
-	if !known || outside != "" || excluded(s, c.Here.Keys) || s.object.Check() != nil || s.object.Kind.CreateOnly {
+	if !known || outside != "" || excluded(s, c.Here.Keys) || s.object.Check() != nil {
 		return Nothing
 	}
 	in, ok := c.input(s, ch)
 	if !ok || policy.Assess(in).Verdict.Action != policy.Reload {
 		return Nothing
 	}
-	if c.Here.NotifyOnly {
+	action := acting(s, in.Intent.Tracked[ch.ref].AtOnce, c.Here.RerunFinishedJobs)
+	if c.Here.NotifyOnly && action != Nothing {
 		return Notify
 	}
-	return acting(s, in.Intent.Tracked[ch.ref].AtOnce)
+	return action
 }
 
 // acting returns how a reload restarts a workload of its kind.
-func acting(s subject, atOnce bool) Action {
+func acting(s subject, atOnce, rerunFinished bool) Action {
 	kind := s.object.Kind
 	cron := cronrun.CronJob{Object: s.object}
 	switch {
+	case kind.CreateOnly:
+		return creatingAgain(s, atOnce, rerunFinished)
 	case kind.Schedules() && (!atOnce || cron.Decide(nil) == cronrun.Skip):
 		return NextRun
 	case kind.Schedules() && cron.Exclusive():
@@ -47,6 +51,14 @@ func acting(s subject, atOnce bool) Action {
 	default:
 		return Restart
 	}
+}
+
+// creatingAgain returns what becomes of a Job.
+func creatingAgain(s subject, atOnce, rerunFinished bool) Action {
+	if atOnce && (jobrun.Job{Object: s.object}).Decide(rerunFinished) == jobrun.Recreate {
+		return Recreate
+	}
+	return Nothing
 }
 
 // input returns what the policy judges: a workload whose pods know the object as it was before the change. It is false where the

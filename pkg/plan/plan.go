@@ -61,6 +61,8 @@ type Here struct {
 	Kinds    workload.Kinds
 	// ReloadMissingRequired is --missing-required=reload, NotifyOnly --webhook-url.
 	ReloadMissingRequired, NotifyOnly bool
+	// RerunFinishedJobs is --rerun-finished-jobs.
+	RerunFinishedJobs bool
 }
 
 // Action is what follows when a config object changes.

@@ -96,6 +96,9 @@ func speak(in *plan.Input, dialect annotation.Stakater) {
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	const onCreate, onDelete = "create", "delete"
+	job := func(annotations string) string {
+		return strings.NewReplacer("apps/v1", "batch/v1", "Deployment", "Job").Replace(deployment(annotations, reads))
+	}
 	cronJob := func(spec string) string {
 		return "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: cart, namespace: shop, annotations: {" + auto + "}}\nspec:\n  " + spec +
 			"\n  jobTemplate: {spec: {template: {spec: {containers: [{name: cart" + reads + "}}}}\n"
@@ -149,9 +152,14 @@ func TestReasons(t *testing.T) {
 				in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"shop"}, scope.Scope{Ignored: []string{"shop"}}
 			},
 		},
-		"Job": {
-			reason: "Its template cannot be changed.", manifest: strings.NewReplacer("apps/v1", "batch/v1", "Deployment", "Job").Replace(deployment(auto, reads)),
+		"Job": {reason: "Both create it again.", manifest: job(auto)},
+		"finished Job": {
+			reason: "Reloader creates it again.", manifest: job(auto) + "\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
 			want: []string{"job: configmap/app modified delete and create again nothing"},
+		},
+		"finished Job with --rerun-finished-jobs": {
+			reason: "Both create it again.", manifest: job(auto) + "\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
+			adapt: func(in *plan.Input) { in.Here.RerunFinishedJobs = true },
 		},
 		"CronJob":           {reason: "Both run it.", manifest: cronJob("schedule: x")},
 		"suspended CronJob": {reason: "Reloader runs it.", manifest: cronJob("suspend: true"), want: []string{"suspended: configmap/app modified run at once next scheduled run"}},

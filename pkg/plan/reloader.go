@@ -235,7 +235,7 @@ func (m model) act(s subject, selected bool) Action {
 	kind := s.object.Kind
 	switch {
 	case kind.CreateOnly && m.here(byJob):
-		return Nothing
+		return creatingAgain(s, selected, m.ours.RerunFinishedJobs)
 	case kind.CreateOnly:
 		return Recreate
 	case kind.Schedules():
