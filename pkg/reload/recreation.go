@@ -22,6 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -183,7 +184,20 @@ func (a *actions) recreated(ctx context.Context, s subject, r recreation) reconc
 	if result, stopped := a.endRecreation(ctx, s, r); stopped {
 		return result
 	}
-	return a.closing.done(ctx, s, policy.Verdict{}, last, s.object.Generation())
+	return a.closing.done(ctx, s, verdictOf(last), last, s.object.Generation())
+}
+
+// verdictOf is the Verdict that a reload was made for.
+func verdictOf(last record.LastReload) policy.Verdict {
+	verdict := policy.Verdict{Action: policy.Reload}
+	for _, c := range last.Changes {
+		ref, err := reference.Parse(c.Ref)
+		if err != nil {
+			ref = policy.Any
+		}
+		verdict.Changes = append(verdict.Changes, policy.Change{Ref: ref, Type: policy.ChangeType(c.Type)})
+	}
+	return verdict
 }
 
 // explainRecreation writes last-reload on the new Job.
