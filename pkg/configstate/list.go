@@ -10,6 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // The metadata of listFrom objects or more of a kind is read as one list, if their namespace has at most listShare times
@@ -75,7 +76,8 @@ func (s *Store) worthListing(namespace string, kind reference.Kind, refs []refer
 // readVersions reads the versions of all objects of a kind in a namespace, by name.
 func (s *Store) readVersions(ctx context.Context, key scopeKey) (map[string]listed, error) {
 	s.client.metadata.add(key.kind)
-	list, err := s.client.list(ctx, key.kind, key.namespace, metav1.ListOptions{}, wire.Keep{})
+	// In a namespace that is watched, it would count as a list of the watch.
+	list, err := s.client.list(watchhealth.Unwatched(ctx), key.kind, key.namespace, metav1.ListOptions{}, wire.Keep{})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // manySecrets are those of one workload, in namespace a.
@@ -78,6 +79,28 @@ func TestLiveListsTheMetadataOfMany(t *testing.T) {
 		default:
 			assert.Equal(t, before[ref], after[ref])
 		}
+	}
+}
+
+// The lists of an admission request are no sign that the watch of the namespace has lost its connection.
+func TestLiveListIsNoneOfTheWatch(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	refs := manySecrets(s, 16)
+	monitor := &watchhealth.Monitor{}
+	f := newFixture(t, s, func(o *configstate.Options) {
+		o.Namespaces = []string{"a"}
+		o.Config.Wrap(monitor.Wrap)
+	}).start(t)
+	for range 3 {
+		_, err := f.Live(t.Context(), "a", refs)
+		require.NoError(t, err)
+	}
+	assert.Contains(t, s.seen(), "list /api/v1/namespaces/a/secrets")
+	statuses := monitor.Statuses()
+	assert.Len(t, statuses, 2)
+	for _, status := range statuses {
+		assert.True(t, status.Healthy(), "%+v", status)
 	}
 }
 
