@@ -383,19 +383,3 @@ func (s *server) event(kind string, object runtime.Object) []byte {
 	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
 }
-
-func secret(namespace, name string, values ...string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{}}
-	for i, value := range values {
-		s.Data[fmt.Sprintf("key%d", i)] = []byte(value)
-	}
-	return s
-}
-
-func configMap(namespace, name string, values ...string) *corev1.ConfigMap {
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{}}
-	for i, value := range values {
-		c.Data[fmt.Sprintf("key%d", i)] = value
-	}
-	return c
-}

@@ -60,9 +60,9 @@ func described(indent, annotations, pod string) string {
 const (
 	domain = "reloader.stakater.com/"
 	auto   = domain + `auto: "true"`
-	// reads is the end of a container that reads configmap/app, and of its list.
+	// reads is the end of a container that reads configmap/app, and of its list; noRefs that of one without references.
 	reads  = `, envFrom: [{configMapRef: {name: app}}]}]`
-	nobody = `}]`
+	noRefs = `}]`
 )
 
 func cm(name string) reference.Ref { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
@@ -113,20 +113,20 @@ func TestReasons(t *testing.T) {
 		"auto":             {reason: "Both restart it.", manifest: deployment(auto, reads)},
 		"no annotations":   {reason: "Neither looks at it.", manifest: deployment("", reads)},
 		"auto-reload-all":  {reason: "Both restart it.", manifest: deployment("", reads), adapt: func(in *plan.Input) { dialect := in.Reloader.Dialect; dialect.AutoReloadAll = true; speak(in, dialect) }},
-		"named":            {reason: "Both restart it.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, nobody)},
+		"named":            {reason: "Both restart it.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, noRefs)},
 		"false and a list": {reason: "The list works in Reloader.", manifest: deployment(domain+`auto: "false", configmap.`+domain+`reload: app`, reads), want: []string{"auto-false: configmap/app modified restart nothing"}},
 		"alternatives": {
-			reason: "^app|none$ matches app-eu in Reloader.", manifest: deployment(`configmap.`+domain+`reload: "app|none"`, nobody),
+			reason: "^app|none$ matches app-eu in Reloader.", manifest: deployment(`configmap.`+domain+`reload: "app|none"`, noRefs),
 			want: []string{"expression: configmap/app-eu modified restart nothing"},
 		},
-		"invalid expression": {reason: "It is a Problem, and the rest works.", manifest: deployment(`configmap.`+domain+`reload: "(,app"`, nobody), want: []string{"problem"}},
+		"invalid expression": {reason: "It is a Problem, and the rest works.", manifest: deployment(`configmap.`+domain+`reload: "(,app"`, noRefs), want: []string{"problem"}},
 		"not a boolean":      {reason: "It is a Problem.", manifest: deployment(domain+`auto: "yes"`, reads), want: []string{"problem"}},
 		"pull secret": {
-			reason: "Reloader does not look at it.", manifest: deployment(auto, nobody+", imagePullSecrets: [{name: pull}]"),
+			reason: "Reloader does not look at it.", manifest: deployment(auto, noRefs+", imagePullSecrets: [{name: pull}]"),
 			want: []string{"reference: secret/pull modified nothing restart"},
 		},
 		"volume that is not mounted": {
-			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, nobody+", volumes: [{name: v, configMap: {name: app}}]"),
+			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, noRefs+", volumes: [{name: v, configMap: {name: app}}]"),
 			want: []string{"reference: configmap/app modified nothing restart"},
 		},
 		"mounted volume": {reason: "Both see it.", manifest: deployment(auto, ", volumeMounts: [{name: v}]}], volumes: [{name: v, configMap: {name: app}}]")},
@@ -191,7 +191,7 @@ func TestReasons(t *testing.T) {
 		},
 		"optional object": {reason: "Both restart the pods, which run without it.", manifest: deployment(auto, `, envFrom: [{configMapRef: {name: gone, optional: true}}]}]`), flags: []string{onCreate}},
 		"new object of an expression": {
-			reason: "Its first content is taken as known.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, nobody), flags: []string{onCreate},
+			reason: "Its first content is taken as known.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, noRefs), flags: []string{onCreate},
 			want: []string{"first-seen: configmap/app-eu created restart nothing"},
 		},
 		"deleted object": {
@@ -254,7 +254,7 @@ func summary(r plan.Report) []string {
 
 func TestListsBeyondTheLimitAreADifference(t *testing.T) {
 	t.Parallel()
-	in := input(t, deployment(`configmap.`+domain+`reload: "x.*"`, nobody))
+	in := input(t, deployment(`configmap.`+domain+`reload: "x.*"`, noRefs))
 	for i := range 1002 {
 		in.Objects["shop"][cm(fmt.Sprintf("x%04d", i))] = annotation.Traits{}
 	}
@@ -276,7 +276,7 @@ func TestReportIsGolden(t *testing.T) {
 	t.Parallel()
 	in := input(t,
 		deployment(domain+`auto: "false", configmap.`+domain+`reload: "app,app-.*"`, reads),
-		strings.Replace(deployment(auto+`, deployment.`+domain+`pause-period: soon`, nobody+", imagePullSecrets: [{name: pull}]"), "name: cart\n", "name: basket\n", 1),
+		strings.Replace(deployment(auto+`, deployment.`+domain+`pause-period: soon`, noRefs+", imagePullSecrets: [{name: pull}]"), "name: cart\n", "name: basket\n", 1),
 		strings.Replace(deployment(auto, reads), "name: cart\n", "name: same\n", 1),
 	)
 	report := plan.Compare(in)

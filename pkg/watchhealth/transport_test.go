@@ -382,21 +382,19 @@ func TestListOfItsOwnDoesNotCountForAWatch(t *testing.T) {
 		healthy bool
 	}{"of its own": {apart: true, healthy: true}, "of the watch": {}} {
 		c := newClient(t)
-		send := func(ctx context.Context, url string, s server) {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api"+url, http.NoBody)
-			require.NoError(t, err)
-			response, err := c.monitor.Wrap(s).RoundTrip(request)
+		send := func(ctx context.Context, url string) {
+			response, err := c.send(ctx, url, status(http.StatusOK))
 			require.NoError(t, err)
 			_, _ = io.Copy(io.Discard, response.Body)
 			_ = response.Body.Close()
 		}
-		send(t.Context(), watch, status(http.StatusOK))
+		send(t.Context(), watch)
 		ctx := t.Context()
 		if tc.apart {
 			ctx = watchhealth.Unwatched(ctx)
 		}
 		for range 2 {
-			send(ctx, "/api/v1/secrets", status(http.StatusOK))
+			send(ctx, "/api/v1/secrets")
 		}
 		statuses := c.monitor.Statuses()
 		require.Len(t, statuses, 1, name)
