@@ -38,6 +38,9 @@ type Sizes struct {
 	Rate  int
 	Load  time.Duration
 	Loads int
+	// LoadFor is how long the load test of Reloader writes; LoadShare divides its numbers of objects and workloads.
+	LoadFor   time.Duration
+	LoadShare int
 	// Objects are watched by a cache that is filled Syncs times.
 	Objects, Syncs int
 	// BenchTime is how long each of the Go benchmarks runs, BenchTimes how often: as for go test.
@@ -57,6 +60,7 @@ func Full() Sizes {
 		Looks: 20, Deployments: 10_000,
 		Huge: 100_000, HugeChanges: 20,
 		Rate: 200, Load: 5 * time.Second, Loads: 5,
+		LoadFor: 15 * time.Second, LoadShare: 1,
 		Objects: 20_000, Syncs: 3,
 		BenchTime: "500ms", BenchTimes: 3,
 	}
@@ -74,6 +78,7 @@ func Quick() Sizes {
 		Looks: 2, Deployments: 20,
 		Huge: 2000, HugeChanges: 2,
 		Rate: 50, Load: time.Second, Loads: 1,
+		LoadFor: time.Second, LoadShare: 5,
 		Objects: 50, Syncs: 2,
 		BenchTime: "100x", BenchTimes: 1,
 	}
@@ -106,6 +111,8 @@ func scenarios() []scenario {
 		{"requests", complete, requests},
 		{"sharing", complete, sharing},
 		{"burst", complete, burst},
+		{"reloader-load", complete, reloaderLoad},
+		{"reloader-annotations", annotating, annotationsLoad},
 		{"memory", bulk, memory},
 		{"scale", bulk, scale},
 		{"huge", empty, huge},
@@ -128,7 +135,7 @@ func Names() []string {
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
 	var found []figure.Figure
 	var failures []error
-	for _, stage := range []stage{bare, complete, bulk, empty} {
+	for _, stage := range []stage{bare, complete, annotating, bulk, empty} {
 		var mine []scenario
 		for _, s := range scenarios() {
 			if s.stage == stage && slices.Contains(names, s.name) {

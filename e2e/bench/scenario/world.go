@@ -31,6 +31,8 @@ const (
 	bare stage = iota
 	// complete has everything, with pod-reloader as shipped, for counts.
 	complete
+	// annotating is like complete, with the strategy "annotations" of Reloader.
+	annotating
 	// bulk is like bare, with pod-reloader as shipped but a single replica, for amounts.
 	bulk
 	// empty has the API server alone, without pod-reloader, for the library that it is built with.
@@ -49,6 +51,8 @@ func (s stage) options() (controlplane.Options, installation.Options) {
 		return alone, installation.Options{}
 	case bulk:
 		return alone, installation.Options{Replicas: 1, Args: []string{quickly}}
+	case annotating:
+		return controlplane.Options{}, installation.Options{Args: []string{quickly, "--reload-strategy=annotations"}}
 	default:
 		return controlplane.Options{}, installation.Options{Args: []string{quickly}}
 	}
