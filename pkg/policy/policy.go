@@ -6,6 +6,8 @@
 package policy
 
 import (
+	"time"
+
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -53,8 +55,21 @@ func (c Change) String() string {
 	return c.Ref.String() + " " + string(c.Type)
 }
 
-// Record returns the Change as a last reload keeps it.
-func (c Change) Record() record.Change {
+// Explain returns the last reload that Changes cause at some time, after the one of a text; what cannot be read is none. The caller
+// adds what the reload has written.
+func Explain(changes []Change, at time.Time, earlier string) record.LastReload {
+	last := record.LastReload{Time: at.UTC().Truncate(time.Millisecond), Cause: record.CauseConfigChange}
+	for _, c := range changes {
+		last.Changes = append(last.Changes, c.record())
+	}
+	if before, err := record.ParseLastReload(earlier); err == nil {
+		last = last.After(before)
+	}
+	return last
+}
+
+// record returns the Change as a last reload keeps it.
+func (c Change) record() record.Change {
 	if c.Ref == Any {
 		return record.Change{Ref: string(Any.Kind), Type: string(c.Type)}
 	}

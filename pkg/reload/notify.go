@@ -11,7 +11,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -55,10 +54,9 @@ func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdic
 
 // notified offers the notification about a Change, and sends an Event. The Record that was written names both.
 func (r *reporter) notified(s subject, verdict policy.Verdict, recorded string) {
-	change := record.LastReload{Time: r.now(), Cause: record.CauseConfigChange}
+	change := policy.Explain(verdict.Changes, r.now(), "")
 	var causes []reference.Ref
 	for _, c := range verdict.Changes {
-		change.Changes = append(change.Changes, c.Record())
 		causes = append(causes, c.Ref)
 	}
 	notification := alertAbout(s, change, "")

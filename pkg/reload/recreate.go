@@ -15,7 +15,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -54,7 +53,7 @@ func (a *actions) recreate(ctx context.Context, s subject) reconcile.Result {
 	case action == jobrun.Adopt:
 		return a.adoptSuspended(ctx, s, next.input)
 	}
-	next.explain(s, verdict, a.now().UTC())
+	next.explain(s, verdict, a.now())
 	if err := a.replace(ctx, s, next.manifest); err != nil {
 		return a.closing.retry(ctx, s, failedRecreation(err))
 	}
@@ -100,15 +99,8 @@ func (a *actions) replacement(ctx context.Context, s subject, old jobrun.Job) (*
 
 // explain adds why the Job is created again.
 func (r *replacement) explain(s subject, verdict policy.Verdict, now time.Time) {
-	last := record.LastReload{
-		Time: now.Truncate(time.Millisecond), Hash: r.managed[stamp.Hash], Cause: record.CauseConfigChange, Generation: s.object.Generation(),
-	}
-	for _, c := range verdict.Changes {
-		last.Changes = append(last.Changes, c.Record())
-	}
-	if earlier, err := record.ParseLastReload(s.view.Managed[stamp.LastReload]); err == nil {
-		last = last.After(earlier)
-	}
+	last := policy.Explain(verdict.Changes, now, s.view.Managed[stamp.LastReload])
+	last.Hash, last.Generation = r.managed[stamp.Hash], s.object.Generation()
 	r.manifest.Reload = last
 }
 

@@ -43,15 +43,8 @@ func (a *actions) restart(ctx context.Context, s subject, in policy.Input, verdi
 // restarting returns the merge patch of a restart, and how it explains the reload.
 func (a *actions) restarting(s subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
 	hash, now := s.view.Managed[stamp.Hash], a.now().UTC()
-	last := record.LastReload{
-		Time: now.Truncate(time.Millisecond), Hash: hash, Cause: record.CauseConfigChange, Generation: s.object.Generation(),
-	}
-	for _, c := range verdict.Changes {
-		last.Changes = append(last.Changes, c.Record())
-	}
-	if earlier, err := record.ParseLastReload(s.view.Managed[stamp.LastReload]); err == nil {
-		last = last.After(earlier)
-	}
+	last := policy.Explain(verdict.Changes, now, s.view.Managed[stamp.LastReload])
+	last.Hash, last.Generation = hash, s.object.Generation()
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {
 		return nil, last, err

@@ -3,10 +3,10 @@ package stamp
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -14,21 +14,14 @@ import (
 // explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
 // is in it, so that its author can recognise the reload in the answer.
 func (d *draft) explain(borne Managed, cause string) string {
-	last := record.LastReload{
-		Time: d.live.Now.UTC().Truncate(time.Millisecond), Hash: d.Managed[Hash], Cause: cause, Generation: d.Old.Generation,
-	}
+	last := policy.Explain(d.Changes, d.live.Now, d.Old.Managed[LastReload])
+	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
 	if given, ok := d.dummy(); ok && given.digest != last.Hash && given.digest != digest.Live {
 		last.Digest = given.digest
-	}
-	for _, c := range d.Changes {
-		last.Changes = append(last.Changes, c.Record())
 	}
 	if cause == record.CauseListEdit {
 		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
 		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
-	}
-	if earlier, err := record.ParseLastReload(d.Old.Managed[LastReload]); err == nil {
-		last = last.After(earlier)
 	}
 	last.Templates = d.templates(borne)
 	return last.String()
