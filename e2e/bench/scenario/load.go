@@ -75,8 +75,12 @@ func (w *world) replaceLeader(ctx context.Context) error {
 }
 
 // annotationsLoad is S11: what S1 is, under Reloader's strategy "annotations".
-func annotationsLoad(ctx context.Context, w *world) ([]figure.Figure, error) {
-	return w.loadAll(ctx, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
+func annotationsLoad(ctx context.Context, w *world) (figures []figure.Figure, err error) {
+	err = w.with(ctx, []string{"--reload-strategy=annotations"}, func() error {
+		figures, err = w.loadAll(ctx, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
+		return err
+	})
+	return figures, err
 }
 
 // loadAll creates everything, writes for a while, and judges when nothing is left to do.

@@ -41,6 +41,10 @@ type Sizes struct {
 	// LoadFor is how long the load test of Reloader writes; LoadShare divides its numbers of objects and workloads.
 	LoadFor   time.Duration
 	LoadShare int
+	// Writes are made by users during each of the events that must not disturb them.
+	Writes int
+	// Crashes has leaders end without giving up their lease, which takes 15 s each.
+	Crashes bool
 	// Objects are watched by a cache that is filled Syncs times.
 	Objects, Syncs int
 	// BenchTime is how long each of the Go benchmarks runs, BenchTimes how often: as for go test.
@@ -61,6 +65,7 @@ func Full() Sizes {
 		Huge: 100_000, HugeChanges: 20,
 		Rate: 200, Load: 5 * time.Second, Loads: 5,
 		LoadFor: 15 * time.Second, LoadShare: 1,
+		Writes:  400,
 		Objects: 20_000, Syncs: 3,
 		BenchTime: "500ms", BenchTimes: 3,
 	}
@@ -79,6 +84,7 @@ func Quick() Sizes {
 		Huge: 2000, HugeChanges: 2,
 		Rate: 50, Load: time.Second, Loads: 1,
 		LoadFor: time.Second, LoadShare: 5,
+		Writes:  10,
 		Objects: 50, Syncs: 2,
 		BenchTime: "100x", BenchTimes: 1,
 	}
@@ -112,7 +118,8 @@ func scenarios() []scenario {
 		{"sharing", complete, sharing},
 		{"burst", complete, burst},
 		{"reloader-load", complete, reloaderLoad},
-		{"reloader-annotations", annotating, annotationsLoad},
+		{"reloader-annotations", complete, annotationsLoad},
+		{"availability", complete, availability},
 		{"memory", bulk, memory},
 		{"scale", bulk, scale},
 		{"huge", empty, huge},
@@ -135,7 +142,7 @@ func Names() []string {
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
 	var found []figure.Figure
 	var failures []error
-	for _, stage := range []stage{bare, complete, annotating, bulk, empty} {
+	for _, stage := range []stage{bare, complete, bulk, empty} {
 		var mine []scenario
 		for _, s := range scenarios() {
 			if s.stage == stage && slices.Contains(names, s.name) {

@@ -31,8 +31,6 @@ const (
 	bare stage = iota
 	// complete has everything, with pod-reloader as shipped, for counts.
 	complete
-	// annotating is like complete, with the strategy "annotations" of Reloader.
-	annotating
 	// bulk is like bare, with pod-reloader as shipped but a single replica, for amounts.
 	bulk
 	// empty has the API server alone, without pod-reloader, for the library that it is built with.
@@ -51,8 +49,6 @@ func (s stage) options() (controlplane.Options, installation.Options) {
 		return alone, installation.Options{}
 	case bulk:
 		return alone, installation.Options{Replicas: 1, Args: []string{quickly}}
-	case annotating:
-		return controlplane.Options{}, installation.Options{Args: []string{quickly, "--reload-strategy=annotations"}}
 	default:
 		return controlplane.Options{}, installation.Options{Args: []string{quickly}}
 	}
@@ -140,6 +136,27 @@ func (w *world) enter(ctx context.Context) (*observe.Watcher, error) {
 // identityOf is that of a program from e2e/bench/floor: it may do everything, and is audited as pod-reloader is.
 func identityOf(floor string) controlplane.Identity {
 	return controlplane.Identity{User: "floor:" + floor, Groups: controlplane.Admin().Groups}
+}
+
+// with runs a scenario with replicas that have further flags, in place of the others.
+func (w *world) with(ctx context.Context, args []string, run func() error) error {
+	if err := w.replaceReplicas(ctx, args); err != nil {
+		return err
+	}
+	return errors.Join(run(), w.replaceReplicas(ctx, nil))
+}
+
+// replaceReplicas is a rolling update to other flags.
+func (w *world) replaceReplicas(ctx context.Context, args []string) error {
+	for _, old := range w.in.Replicas() {
+		if _, err := w.in.AddReplica(ctx, installation.ReplicaOptions{Args: args}); err != nil {
+			return err
+		}
+		if err := w.in.RemoveReplica(ctx, old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // startFloor builds and starts a program from e2e/bench/floor.
