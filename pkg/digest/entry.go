@@ -35,7 +35,7 @@ type Content struct {
 	Ref       reference.Ref
 	Namespace string
 
-	text   map[string]string // a ConfigMap's data
+	text   map[string]string // a ConfigMap's data, or the versions of the objects of a SecretProviderClass
 	data   map[string][]byte // a Secret's data
 	binary map[string][]byte // a ConfigMap's binaryData
 }
@@ -58,6 +58,12 @@ func OfSecret(object *corev1.Secret) Content {
 		Namespace: object.Namespace,
 		data:      object.Data,
 	}
+}
+
+// OfObjects returns the content of a SecretProviderClass, which is the versions of its objects by their ids, without copying
+// them. The versions name secrets, they are none.
+func OfObjects(ref reference.Ref, namespace string, versions map[string]string) Content {
+	return Content{Ref: ref, Namespace: namespace, text: versions}
 }
 
 // String names the object, never its payload.

@@ -22,6 +22,9 @@ type State struct {
 	Entries map[KeyID]Entry
 	// SHA1 is Content.SHA1; empty where it is not needed or was not read.
 	SHA1 string
+	// Mounted says that the pods that have this content were started with it, so that it is no Change. Only that of a
+	// SecretProviderClass is: see package podstatus.
+	Mounted bool
 }
 
 // Entry returns the Entry under a key; false when the object is absent or its payload was not read under that key.

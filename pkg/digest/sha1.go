@@ -7,11 +7,14 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // SHA1 returns what Stakater's Reloader computes of the content, in hex: SHA-1 over key=value of each key, sorted and
-// joined by semicolons. A ConfigMap's binaryData is in base64, a Secret's data is not. Other contents can have the same,
-// and it is not keyed: nothing is decided by it. The payload streams through, as in Entry.
+// joined by semicolons. A ConfigMap's binaryData is in base64, a Secret's data is not; the pairs of a SecretProviderClass
+// are those of ids and versions, and its name. Other contents can have the same, and it is not keyed: nothing is decided by
+// it. The payload streams through, as in Entry.
 func (c Content) SHA1() string {
 	e := newEncoder(sha1.New()) //nolint:gosec // see above
 	// A key has no "=", so that the pairs have the order of their keys with it.
@@ -24,6 +27,9 @@ func (c Content) SHA1() string {
 	}
 	for key, value := range c.binary {
 		write[key+"="] = func() { writeBase64(e.hash, value) }
+	}
+	if c.Ref.Kind == reference.SecretProviderClass {
+		write["SecretProviderClassName="] = func() { e.plain(c.Ref.Name) }
 	}
 	for i, key := range slices.Sorted(maps.Keys(write)) {
 		if i > 0 {

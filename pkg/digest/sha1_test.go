@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 func TestSHA1IsThatOfReloader(t *testing.T) {
@@ -31,6 +32,10 @@ func TestSHA1IsThatOfReloader(t *testing.T) {
 				BinaryData: map[string][]byte{"a0": {0xff, 0x00}},
 			}),
 			"a-b=2;a.b=3;a0=/wA=;a=1;aa=4", "",
+		},
+		"a SecretProviderClass": {
+			digest.OfObjects(reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}, "ns", map[string]string{"b": "2", "secret/a": "1"}),
+			"SecretProviderClassName=vault;b=2;secret/a=1", "",
 		},
 		"a Secret": {
 			digest.OfSecret(&corev1.Secret{Data: map[string][]byte{"k": []byte("v"), "b": {'1'}}}), "b=1;k=v", "",

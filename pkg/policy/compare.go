@@ -74,6 +74,8 @@ func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
 	case change == Created && (in.Required[ref] || !trigger.OnCreate):
 		// Pods that need the object wait for it and start with it; otherwise the next change shall count.
 		f.adoptCurrent(ref, state)
+	case change == Modified && state.Mounted:
+		f.adoptCurrent(ref, state)
 	case change == Deleted && !trigger.OnDelete:
 		// Re-created with other content, it is a modification.
 	default:

@@ -137,6 +137,7 @@ type Assessment struct {
 
 // Assess compares the known state with the current one.
 func Assess(in Input) Assessment {
+	in.Current = in.Known.Carry(in.Current)
 	found := compare(in)
 	v := Verdict{Adopt: found.adopt, Foreign: found.foreign}
 	for _, judge := range judges() {

@@ -21,6 +21,12 @@ func TestKindsOfTheAPI(t *testing.T) {
 	}
 	assert.Equal(t, map[string]bool{"ConfigMap": true, "Secret": true}, kinds)
 	assert.Equal(t, []string{"configmaps", "secrets"}, resources)
-	_, ok := reference.Kind("*").GroupVersionKind()
+	class, ok := reference.SecretProviderClass.GroupVersionKind()
+	assert.True(t, ok)
+	assert.Equal(t, "secrets-store.csi.x-k8s.io/v1, Kind=SecretProviderClass", class.String())
+	assert.Equal(t, "secretproviderclasses", reference.SecretProviderClass.Resource())
+	assert.Equal(t, "secretproviderclasspodstatuses.secrets-store.csi.x-k8s.io", reference.SecretProviderClass.Content())
+	assert.Equal(t, "secrets", reference.Secret.Content())
+	_, ok = reference.Kind("*").GroupVersionKind()
 	assert.False(t, ok, "a Change of any object is of no kind")
 }

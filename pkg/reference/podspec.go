@@ -17,7 +17,8 @@ type Reference struct {
 // FromPodSpec returns the config objects a pod spec names, sorted and each once. It looks at every place in which the
 // API knows one: the environment of containers, init containers and ephemeral containers, all volume types with a
 // ConfigMap, a Secret or a reference to a Secret, and image pull secrets. A test walks the type PodSpec by reflection,
-// so that a place that is added to the API cannot be missed.
+// so that a place that is added to the API cannot be missed. A SecretProviderClass is named by the attributes of a volume of
+// the Secrets Store CSI driver.
 //
 // A name that no object can have is left out: nothing can ever be there. A nil spec names nothing.
 func FromPodSpec(spec *corev1.PodSpec) []Reference {
@@ -92,6 +93,12 @@ func (f *finder) environment(variables []corev1.EnvVar, sources []corev1.EnvFrom
 	}
 }
 
+// The Secrets Store CSI driver, and the attribute of its volumes that names a SecretProviderClass.
+const (
+	secretsStoreDriver = "secrets-store.csi.k8s.io"
+	classAttribute     = "secretProviderClass"
+)
+
 func (f *finder) volume(source *corev1.VolumeSource) {
 	if source.ConfigMap != nil {
 		f.add(ConfigMap, source.ConfigMap.Name, isTrue(source.ConfigMap.Optional))
@@ -101,6 +108,10 @@ func (f *finder) volume(source *corev1.VolumeSource) {
 	}
 	if source.Projected != nil {
 		f.projections(source.Projected.Sources)
+	}
+	if source.CSI != nil && source.CSI.Driver == secretsStoreDriver {
+		// Optional: its content comes from running pods, so none can be waiting for it.
+		f.add(SecretProviderClass, source.CSI.VolumeAttributes[classAttribute], true)
 	}
 	if source.AzureFile != nil {
 		f.add(Secret, source.AzureFile.SecretName, false)

@@ -29,6 +29,13 @@ func secretVolume(name string, optional *bool) corev1.Volume {
 	}}
 }
 
+// csiVolume is a volume of a driver with attributes.
+func csiVolume(driver string, attributes map[string]string) corev1.Volume {
+	return corev1.Volume{Name: "c", VolumeSource: corev1.VolumeSource{
+		CSI: &corev1.CSIVolumeSource{Driver: driver, VolumeAttributes: attributes},
+	}}
+}
+
 func projectedVolume(sources ...corev1.VolumeProjection) corev1.Volume {
 	return corev1.Volume{Name: "p", VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources},
@@ -49,6 +56,15 @@ func TestFromPodSpec(t *testing.T) {
 		spec   *corev1.PodSpec
 		want   []reference.Reference
 	}{
+		"SecretProviderClass": {
+			reason: "A volume of the Secrets Store CSI driver names one; pods start without its statuses.",
+			spec: &corev1.PodSpec{Volumes: []corev1.Volume{
+				csiVolume("secrets-store.csi.k8s.io", map[string]string{"secretProviderClass": "vault", "other": "x"}),
+				csiVolume("secrets-store.csi.k8s.io", nil),
+				csiVolume("another.csi.k8s.io", map[string]string{"secretProviderClass": "not-ours"}),
+			}},
+			want: []reference.Reference{{Ref: reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}, Optional: true}},
+		},
 		"nil":   {reason: "A workload without a template names nothing.", spec: nil},
 		"empty": {reason: "An empty spec names nothing.", spec: &corev1.PodSpec{}},
 		"required": {

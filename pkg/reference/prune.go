@@ -95,10 +95,12 @@ var podSpec = func() members {
 		"ephemeralContainers": containers,
 		"imagePullSecrets":    list{named},
 		"volumes": list{members{
-			"configMap":  selector,
-			"secret":     members{"secretName": text{}, "optional": flag{}},
-			"projected":  members{"sources": list{members{"configMap": selector, "secret": selector}}},
-			"csi":        members{"nodePublishSecretRef": named},
+			"configMap": selector,
+			"secret":    members{"secretName": text{}, "optional": flag{}},
+			"projected": members{"sources": list{members{"configMap": selector, "secret": selector}}},
+			"csi": members{
+				"driver": text{}, "volumeAttributes": members{classAttribute: text{}}, "nodePublishSecretRef": named,
+			},
 			"azureFile":  members{"secretName": text{}},
 			"iscsi":      credentials,
 			"rbd":        credentials,

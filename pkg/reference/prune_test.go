@@ -30,6 +30,12 @@ func TestPruneRaw(t *testing.T) {
 			want: `{"containers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"s","optional":true}}}],
 				"envFrom":[{"configMapRef":{"name":"m"}}]}],"volumes":[{"configMap":{"name":"m"}}]}`,
 		},
+		"volume of a driver": {
+			reason: "Of its attributes, one names a SecretProviderClass.",
+			raw: `{"volumes":[{"name":"v","csi":{"driver":"secrets-store.csi.k8s.io","readOnly":true,
+				"volumeAttributes":{"secretProviderClass":"vault","x":"y"}}}]}`,
+			want: `{"volumes":[{"csi":{"driver":"secrets-store.csi.k8s.io","volumeAttributes":{"secretProviderClass":"vault"}}}]}`,
+		},
 		"wrong types": {
 			reason: "A custom resource may have anything where a pod spec has lists; it must not carry it into memory.",
 			raw: `{"containers":"none","initContainers":[1,null,["x"],{"env":{"valueFrom":{}}}],"volumes":[{"secret":{"secretName":7}},
@@ -91,6 +97,7 @@ func FuzzPruneRaw(f *testing.F) {
 	f.Add([]byte(`{"initContainers":[{"envFrom":[{"configMapRef":{"name":"m"}},{"secretRef":{"name":"m","optional":false}}]}]}`))
 	f.Add([]byte(`{"volumes":[{"name":"v","projected":{"sources":[{"configMap":{"name":"a"}},{"secret":{"name":"b"}}]}}]}`))
 	f.Add([]byte(`{"volumes":[{"csi":{"driver":"d","nodePublishSecretRef":{"name":"a"}}},{"azureFile":{"secretName":"b","shareName":"c"}}]}`))
+	f.Add([]byte(`{"volumes":[{"csi":{"driver":"secrets-store.csi.k8s.io","volumeAttributes":{"secretProviderClass":"a","b":"c"}}}]}`))
 	f.Add([]byte(`{"imagePullSecrets":[{"name":"a"},null,{}],"containers":null}`))
 	f.Add([]byte(`{"containers":{"env":1},"volumes":[[]]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -20,6 +20,8 @@ type Kind string
 const (
 	ConfigMap Kind = "configmap"
 	Secret    Kind = "secret"
+	// SecretProviderClass is a kind of the Secrets Store CSI driver. Its content is in SecretProviderClassPodStatuses.
+	SecretProviderClass Kind = "secretproviderclass"
 )
 
 // Ref is what a workload depends on: one config object, as a whole, in the workload's own namespace. It is comparable
@@ -50,9 +52,10 @@ func Parse(s string) (Ref, error) {
 		return Ref{}, fmt.Errorf("%s is not of the form kind/name", Quote(s))
 	}
 	switch Kind(kind) {
-	case ConfigMap, Secret:
+	case ConfigMap, Secret, SecretProviderClass:
 	default:
-		return Ref{}, fmt.Errorf("%s has the unknown kind %s: use %q or %q", Quote(s), Quote(kind), ConfigMap, Secret)
+		return Ref{}, fmt.Errorf("%s has the unknown kind %s: use %q, %q or %q",
+			Quote(s), Quote(kind), ConfigMap, Secret, SecretProviderClass)
 	}
 	if err := ValidName(name); err != nil {
 		return Ref{}, err

@@ -28,6 +28,7 @@ type draft struct {
 }
 
 func newDraft(p Plan, req Request, live Live) *draft {
+	live.States = req.Old.Managed.Known().Carry(live.States)
 	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	if len(p.Reads) == 0 {
 		return d
