@@ -19,6 +19,8 @@ type Stakater struct {
 	AutoReloadAll bool
 	// ReloadOnCreate and ReloadOnDelete let creations and deletions trigger.
 	ReloadOnCreate, ReloadOnDelete bool
+	// SecretProviderClasses tracks the classes of the Secrets Store CSI driver, too (--enable-csi-integration).
+	SecretProviderClasses bool
 	// Without are the kinds of config objects that are not tracked (--resources-to-ignore).
 	Without []reference.Kind
 	// Selector selects config objects by their labels (--resource-label-selector); nil selects all.
@@ -29,12 +31,19 @@ type Stakater struct {
 
 var _ Dialect = Stakater{}
 
-// Traits returns what the labels and annotations of a config object say in this dialect.
-func (s Stakater) Traits(objectLabels, annotations map[string]string) Traits {
-	return Traits{
-		Ignored: annotations[s.Keys.Ignore] == "true" || s.Selector != nil && !s.Selector.Matches(labels.Set(objectLabels)),
-		Marked:  annotations[s.Keys.Match] == "true",
+// Kinds returns the kinds of config objects that the dialect tracks.
+func (s Stakater) Kinds() []reference.Kind {
+	if s.SecretProviderClasses {
+		return append(reference.Kinds(), reference.SecretProviderClass)
 	}
+	return reference.Kinds()
+}
+
+// Traits returns what the labels and annotations of a config object of a kind say in this dialect. As in Reloader, the labels
+// of a SecretProviderClass say nothing.
+func (s Stakater) Traits(kind reference.Kind, objectLabels, annotations map[string]string) Traits {
+	selects := s.Selector == nil || kind == reference.SecretProviderClass || s.Selector.Matches(labels.Set(objectLabels))
+	return Traits{Ignored: annotations[s.Keys.Ignore] == "true" || !selects, Marked: annotations[s.Keys.Match] == "true"}
 }
 
 // LooksAt reports whether a label of config objects matters.
@@ -54,13 +63,13 @@ func (s Stakater) Parse(src Source) (Intent, []Problem) {
 		return Intent{}, nil
 	}
 	r := stakaterReading{Stakater: s, source: src}
-	for _, kind := range stakaterKinds() {
+	for _, kind := range r.Kinds() {
 		r.read(kind)
 	}
 	r.intent.PausePeriod, r.intent.Restart = r.pausePeriod(), r.restart()
 	r.misplaced()
 	r.misspelt()
-	r.unsupported()
+	r.unhandled()
 	r.intent.Dynamic = len(r.intent.Selections) > 0
 	return r.intent, r.problems
 }
@@ -104,7 +113,7 @@ func (r *stakaterReading) read(kind reference.Kind) {
 		r.without(kind, keys.Reload, from[keys.Reload])
 		return
 	}
-	s := Selection{Kind: kind, Trigger: r.trigger(), Excluded: excluded}
+	s := Selection{Kind: kind, Trigger: r.trigger(kind), Excluded: excluded}
 	unset := auto == absent && typed == absent
 	switch {
 	case auto == enabled, typed == enabled, r.AutoReloadAll && unset:
@@ -125,7 +134,11 @@ func (r *stakaterReading) add(s Selection) {
 	}
 }
 
-func (r *stakaterReading) trigger() Trigger {
+// trigger returns what triggers besides a modification. The content of a SecretProviderClass comes and goes with the pods.
+func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
+	if kind == reference.SecretProviderClass {
+		return Trigger{AtOnce: true}
+	}
 	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete, AtOnce: true}
 }
 

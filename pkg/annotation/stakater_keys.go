@@ -12,8 +12,8 @@ type StakaterKeys struct {
 	Auto, Search string
 	// Match and Ignore are on config objects.
 	Match, Ignore string
-	// ConfigMap and Secret are on workloads, for one kind of config objects.
-	ConfigMap, Secret StakaterKindKeys
+	// ConfigMap, Secret and SecretProviderClass are on workloads, for one kind of config objects.
+	ConfigMap, Secret, SecretProviderClass StakaterKindKeys
 	// PausePeriod and PausedAt are on Deployments.
 	PausePeriod, PausedAt string
 }
@@ -45,6 +45,10 @@ func NewStakaterKeys() StakaterKeys {
 		Secret: StakaterKindKeys{
 			Reload: "secret." + domain + "reload", Auto: "secret." + domain + "auto", Exclude: "secrets.exclude." + domain + "reload",
 		},
+		SecretProviderClass: StakaterKindKeys{
+			Reload: "secretproviderclass." + domain + "reload", Auto: "secretproviderclass." + domain + "auto",
+			Exclude: "secretproviderclasses.exclude." + domain + "reload",
+		},
 	}
 }
 
@@ -52,7 +56,8 @@ func NewStakaterKeys() StakaterKeys {
 // keys these are all of Reloader's domain, since a misspelt one is reported.
 func (k StakaterKeys) Has(key string) bool {
 	return strings.Contains(key, stakaterDomain+"/") || key == k.Auto || key == k.Search || key == k.Match || key == k.Ignore ||
-		key == k.PausePeriod || key == k.PausedAt || k.ConfigMap.has(key) || k.Secret.has(key)
+		key == k.PausePeriod || key == k.PausedAt || k.ConfigMap.has(key) || k.Secret.has(key) ||
+		k.SecretProviderClass.has(key)
 }
 
 // in reports whether one of some annotations belongs to the dialect.
@@ -69,10 +74,10 @@ func (k StakaterKindKeys) has(key string) bool {
 	return key == k.Reload || key == k.Auto || key == k.Exclude
 }
 
-// onWorkload returns the keys that workloads have.
-func (k StakaterKeys) onWorkload() []string {
+// onWorkload returns the keys that workloads have, for some kinds of config objects.
+func (k StakaterKeys) onWorkload(kinds []reference.Kind) []string {
 	keys := []string{k.Auto, k.Search, k.PausePeriod, k.PausedAt, rolloutStrategy}
-	for _, kind := range stakaterKinds() {
+	for _, kind := range kinds {
 		of := k.of(kind)
 		keys = append(keys, of.Reload, of.Auto, of.Exclude)
 	}
@@ -80,10 +85,12 @@ func (k StakaterKeys) onWorkload() []string {
 }
 
 func (k StakaterKeys) of(kind reference.Kind) StakaterKindKeys {
-	if kind == reference.Secret {
+	switch kind {
+	case reference.Secret:
 		return k.Secret
+	case reference.SecretProviderClass:
+		return k.SecretProviderClass
+	default:
+		return k.ConfigMap
 	}
-	return k.ConfigMap
 }
-
-func stakaterKinds() []reference.Kind { return []reference.Kind{reference.ConfigMap, reference.Secret} }

@@ -145,7 +145,7 @@ func TestStakaterAgreesWithModel(t *testing.T) {
 	var cache pattern.Cache
 	for _, s := range situations() {
 		dialect := annotation.Stakater{Keys: keys, AutoReloadAll: s.global, Patterns: &cache}
-		objects := cluster{app: dialect.Traits(nil, map[string]string{keys.Match: s.match, keys.Ignore: s.ignore}), secret("app"): {}}
+		objects := cluster{app: dialect.Traits(reference.ConfigMap, nil, map[string]string{keys.Match: s.match, keys.Ignore: s.ignore}), secret("app"): {}}
 		src := annotation.Source{Workload: s.annotations()}
 		if s.referenced {
 			src.References = []reference.Reference{{Ref: app}}
@@ -230,7 +230,7 @@ func TestTargetedReloadTables(t *testing.T) {
 			for _, object := range tc.objects {
 				intent, problems := annotation.Parse(src, dialect)
 				assert.Empty(t, problems)
-				intent, _ = annotation.Resolve(intent, cluster{configMap("app"): dialect.Traits(nil, object)}, recorded{}, src.References)
+				intent, _ = annotation.Resolve(intent, cluster{configMap("app"): dialect.Traits(reference.ConfigMap, nil, object)}, recorded{}, src.References)
 				_, tracked := intent.Tracked[configMap("app")]
 				assert.Equal(t, tc.want, tracked, "%s The object has %s.", tc.reason, fmt.Sprint(object))
 			}

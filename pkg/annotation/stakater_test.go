@@ -201,7 +201,7 @@ func TestStakaterTraits(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tc.want, tc.dialect.Traits(tc.labels, tc.annotations), tc.reason)
+			assert.Equal(t, tc.want, tc.dialect.Traits(reference.ConfigMap, tc.labels, tc.annotations), tc.reason)
 		})
 	}
 }
@@ -288,7 +288,7 @@ func series(size int, format string) string {
 	return list.String()
 }
 
-// SecretProviderClasses are not handled; their annotations are reported, and the others work.
+// Without the flag SecretProviderClasses are not handled; their annotations are reported, and the others work.
 func TestAnnotationsForSecretProviderClassesAreReported(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{
@@ -296,7 +296,7 @@ func TestAnnotationsForSecretProviderClassesAreReported(t *testing.T) {
 		"secretproviderclasses.exclude.reloader.stakater.com/reload",
 	} {
 		dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
-		want := []annotation.Problem{{Message: fmt.Sprintf("annotation %q has no effect: SecretProviderClasses are not supported", key)}}
+		want := []annotation.Problem{{Message: fmt.Sprintf("annotation %q has no effect: this installation does not handle SecretProviderClasses (--enable-csi-integration)", key)}}
 		intent, problems := dialect.Parse(annotation.Source{Workload: map[string]string{key: "vault", sAutoKey: "true"}, References: used()})
 		assert.Equal(t, want, problems)
 		assert.Len(t, intent.Selections, 1)

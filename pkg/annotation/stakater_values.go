@@ -60,7 +60,7 @@ func (r *stakaterReading) search(from map[string]string) setting {
 // misplaced reports annotations that their author put where nothing reads them.
 func (r *stakaterReading) misplaced() {
 	shared := false
-	for _, kind := range stakaterKinds() {
+	for _, kind := range r.Kinds() {
 		keys := r.Keys.of(kind)
 		if _, fallback := r.origin(kind); fallback {
 			shared = true
@@ -96,7 +96,7 @@ const maxMisspelt = 5
 
 // misspelt reports annotations of Reloader's domain that are nearly one of the keys.
 func (r *stakaterReading) misspelt() {
-	own := r.Keys.onWorkload()
+	own := r.Keys.onWorkload(r.Kinds())
 	var others []string
 	for key := range r.source.Workload {
 		if strings.Contains(key, stakaterDomain+"/") && !slices.Contains(own, key) {
@@ -120,15 +120,16 @@ func (r *stakaterReading) misspelt() {
 	}
 }
 
-// unsupported reports annotations for a kind of config objects that is not handled.
-func (r *stakaterReading) unsupported() {
-	const class = "secretproviderclass"
-	for _, key := range [...]string{
-		class + "." + stakaterDomain + "/auto", class + "." + stakaterDomain + "/reload", class + "es.exclude." + stakaterDomain + "/reload",
-	} {
+// unhandled reports annotations for SecretProviderClasses where these are not tracked.
+func (r *stakaterReading) unhandled() {
+	if r.SecretProviderClasses {
+		return
+	}
+	keys := r.Keys.SecretProviderClass
+	for _, key := range [...]string{keys.Auto, keys.Reload, keys.Exclude} {
 		_, onWorkload := r.source.Workload[key]
 		if _, onTemplate := r.source.Template[key]; onWorkload || onTemplate {
-			r.report("annotation %q has no effect: SecretProviderClasses are not supported", key)
+			r.report("annotation %q has no effect: this installation does not handle SecretProviderClasses (--enable-csi-integration)", key)
 		}
 	}
 }

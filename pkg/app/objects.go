@@ -34,7 +34,7 @@ func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if !o.store.Exists(o.namespace, ref) {
 		return annotation.Traits{}, false
 	}
-	return o.dialect.Traits(o.store.Labels(o.namespace, ref), o.store.Annotations(o.namespace, ref)), true
+	return o.dialect.Traits(ref.Kind, o.store.Labels(o.namespace, ref), o.store.Annotations(o.namespace, ref)), true
 }
 
 // Matching asks the index of patterns. An admission request may bring an expression that it does not have: then every name is

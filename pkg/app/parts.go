@@ -65,6 +65,8 @@ func (b *builder) buildState() (err error) {
 		SHA1:           b.writesSHA1,
 		Now:            b.host.Now,
 		Log:            b.log.WithName("configstate"),
+
+		SecretProviderClasses: b.options.Selection.Stakater.SecretProviderClasses,
 	})
 	if err != nil {
 		return err

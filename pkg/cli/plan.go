@@ -34,7 +34,8 @@ func newPlan(p Process) *cobra.Command {
 		Long: `List what would be treated differently than by Stakater's Reloader, and why, before anything is installed.
 
 It only reads. It uses your rights: list on the workloads, ConfigMaps and Secrets, on Namespaces with --namespace-selector,
-and get on Reloader's Deployment with --reloader. Of ConfigMaps and Secrets it reads the metadata, not the content.
+on SecretProviderClasses with --enable-csi-integration, and get on Reloader's Deployment with --reloader. Of ConfigMaps
+and Secrets it reads the metadata, not the content.
 
 Give the flags that Reloader runs with, or let --reloader read them, or write its arguments after --. Exit codes: 0 where
 all workloads are treated the same, 3 where one or more are not, 1 where the comparison failed, 2 for wrong usage.`,

@@ -50,7 +50,7 @@ func (r planReader) read(ctx context.Context, in *plan.Input, namespaces []strin
 		if err := r.workloads(ctx, in, namespace); err != nil {
 			return err
 		}
-		for _, kind := range reference.Kinds() {
+		for _, kind := range in.Reloader.Dialect.Kinds() {
 			if err := r.objects(ctx, in, kind, namespace); err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace str
 	return nil
 }
 
-// objects adds what the metadata of the config objects of a kind says.
+// objects adds what the metadata of the config objects of a kind says. The Secrets Store CSI driver may not be installed yet.
 func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.Kind, namespace string) error {
 	gvk, _ := kind.GroupVersionKind()
 	page := &metav1.PartialObjectMetadataList{}
@@ -99,12 +99,12 @@ func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.
 			if in.Objects[object.Namespace] == nil {
 				in.Objects[object.Namespace] = map[reference.Ref]annotation.Traits{}
 			}
-			traits := in.Reloader.Dialect.Traits(object.Labels, object.Annotations)
+			traits := in.Reloader.Dialect.Traits(kind, object.Labels, object.Annotations)
 			in.Objects[object.Namespace][reference.Ref{Kind: kind, Name: object.Name}] = traits
 		}
 	})
-	if err != nil {
-		return fmt.Errorf("list the metadata of %ss: %w", gvk.Kind, err)
+	if err != nil && !(kind == reference.SecretProviderClass && meta.IsNoMatchError(err)) {
+		return fmt.Errorf("list the metadata of %s: %w", kind.Resource(), err)
 	}
 	return nil
 }

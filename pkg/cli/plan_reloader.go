@@ -86,6 +86,9 @@ func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
 	if selection.Stakater.AutoReloadAll {
 		add("--auto-reload-all", "the webhook must be asked about every workload: use the chart value or the component")
 	}
+	if selection.Stakater.SecretProviderClasses {
+		add("--enable-csi-integration", "it needs rights of its own: use the chart value or the component")
+	}
 	return selection, reload, append([]plan.Setting{}, settings...)
 }
 
@@ -100,7 +103,6 @@ func (p *peer) reloader(s options.Selection, reload options.Reload) plan.Reloade
 	r := plan.Reloader{
 		Dialect: s.Stakater, Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
 		Variables: p.variables(), NotifyOnly: reload.NotifyOnly,
-		CSI: p.manager.All().Lookup("enable-csi-integration").Value.String() == "true",
 	}
 	for _, kind := range workload.Builtin() {
 		if _, known := s.Kinds.Get(kind.GroupVersionKind); !known {

@@ -59,12 +59,12 @@ func TestSettingsOfReloader(t *testing.T) {
 			},
 		},
 		"unsupported": {
-			reason: "Each one is a difference, not wrong usage.",
+			reason: "Each one is a difference, not wrong usage. The one that is supported needs more than a flag.",
 			args:   []string{"--reload-strategy=annotations", "--is-openshift", "--enable-csi-integration=true", "--alert-sink", "slack"},
 			want: map[string]string{
-				"--is-openshift": "--workload-kinds=apps.openshift.io", "--enable-csi-integration": "not supported", "--alert-sink": "ALERT_SINK",
+				"--is-openshift": "--workload-kinds=apps.openshift.io", "--enable-csi-integration": "rights of its own", "--alert-sink": "ALERT_SINK",
 			},
-			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.CSI) },
+			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.Dialect.SecretProviderClasses) },
 		},
 	}
 	for name, tc := range tests {
@@ -135,6 +135,8 @@ type lister struct {
 	t      *testing.T
 	asked  []string
 	failed string
+	// missing are kinds of config objects that the cluster does not have.
+	missing []string
 }
 
 func (l *lister) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -144,6 +146,9 @@ func (l *lister) List(_ context.Context, list client.ObjectList, options ...clie
 	l.asked = append(l.asked, strings.TrimSuffix(kind, "List")+" "+o.Namespace+o.Continue)
 	if kind == l.failed {
 		return errors.New("forbidden")
+	}
+	if slices.Contains(l.missing, kind) {
+		return &meta.NoKindMatchError{}
 	}
 	switch list := list.(type) {
 	case *unstructured.UnstructuredList:
@@ -190,8 +195,26 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	assert.Contains(t, l.asked, "Secret dev2")
 	assert.NotContains(t, l.asked, "Namespace ", "labels of namespaces do not matter")
 	for kind, want := range map[string]string{
-		"Deployment": "list apps/v1/Deployment: forbidden", "SecretList": "list the metadata of Secrets: forbidden",
+		"Deployment": "list apps/v1/Deployment: forbidden", "SecretList": "list the metadata of secrets: forbidden",
 	} {
 		require.EqualError(t, planReader{&lister{t: t, failed: kind}}.read(t.Context(), &in, nil), want)
 	}
+}
+
+// The driver may be installed after the comparison.
+func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
+	t.Parallel()
+	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "app"}
+	for _, missing := range [][]string{nil, {"SecretProviderClassList"}} {
+		l := &lister{t: t, missing: missing}
+		p := newPeer(nil)
+		p.parse([]string{"--enable-csi-integration"})
+		selection, reload, _ := p.complete()
+		in := plan.Input{Reloader: p.reloader(selection, reload)}
+		require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
+		assert.Contains(t, l.asked, "SecretProviderClass ")
+		assert.Equal(t, missing == nil, in.Objects["shop"][class].Ignored)
+	}
+	l := &lister{t: t, missing: []string{"SecretList"}}
+	require.Error(t, planReader{l}.read(t.Context(), &plan.Input{}, nil), "a cluster has Secrets")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,14 +20,15 @@ var _ annotation.Objects = listed{}
 // listObjects lists the metadata of the config objects of a namespace. It is needed for workloads of the second dialect only.
 func listObjects(ctx context.Context, c client.Reader, namespace string, dialect annotation.Stakater) (annotation.Objects, error) {
 	objects := listed{}
-	for kind, name := range map[reference.Kind]string{reference.ConfigMap: "ConfigMap", reference.Secret: "Secret"} {
+	for _, kind := range dialect.Kinds() {
+		gvk, _ := kind.GroupVersionKind()
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(name + "List"))
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("what the annotations select is not known: list %ss: %w", name, err)
+			return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", kind.Resource(), err)
 		}
 		for _, meta := range list.Items {
-			objects[reference.Ref{Kind: kind, Name: meta.Name}] = dialect.Traits(meta.Labels, meta.Annotations)
+			objects[reference.Ref{Kind: kind, Name: meta.Name}] = dialect.Traits(kind, meta.Labels, meta.Annotations)
 		}
 	}
 	return objects, nil

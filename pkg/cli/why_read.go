@@ -66,6 +66,9 @@ func (f *whyFlags) stateReader(config *rest.Config, c client.Reader, ring digest
 
 // readVersion reads whether a config object is there, and in which version.
 func readVersion(ctx context.Context, c client.Reader, namespace string, ref reference.Ref) (digest.State, error) {
+	if ref.Kind == reference.SecretProviderClass {
+		return digest.State{}, errors.New("its content is compared with the digest key only")
+	}
 	meta := &metav1.PartialObjectMetadata{}
 	gvk, _ := ref.Kind.GroupVersionKind()
 	meta.SetGroupVersionKind(gvk)

@@ -21,7 +21,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// The content types that are asked for: protobuf only, which the API server has for all of its own kinds.
+// The content types that are asked for: protobuf only, which the API server has for all of its own kinds, and for the metadata
+// of custom resources.
 const (
 	acceptObject = "application/vnd.kubernetes.protobuf"
 	acceptMeta   = acceptObject + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -47,19 +48,22 @@ type client struct {
 
 // counter counts by kind.
 type counter struct {
-	configMaps, secrets atomic.Uint64
+	configMaps, secrets, classes atomic.Uint64
 }
 
 func (c *counter) add(kind reference.Kind) {
-	if kind == reference.Secret {
+	switch kind {
+	case reference.Secret:
 		c.secrets.Add(1)
-	} else {
+	case reference.SecretProviderClass:
+		c.classes.Add(1)
+	default:
 		c.configMaps.Add(1)
 	}
 }
 
 func (c *counter) values() Count {
-	return Count{ConfigMaps: c.configMaps.Load(), Secrets: c.secrets.Load()}
+	return Count{ConfigMaps: c.configMaps.Load(), Secrets: c.secrets.Load(), SecretProviderClasses: c.classes.Load()}
 }
 
 func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
@@ -92,7 +96,11 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 
 // request starts a request for config objects of a kind; the empty namespace is all of them.
 func (c *client) request(kind reference.Kind, namespace, accept string) *rest.Request {
-	return c.rest.Get().
+	request := c.rest.Get()
+	if gvk, _ := kind.GroupVersionKind(); gvk.Group != "" {
+		request.AbsPath("apis", gvk.Group, gvk.Version)
+	}
+	return request.
 		NamespaceIfScoped(namespace, namespace != "").
 		Resource(kind.Resource()).
 		SetHeader("Accept", accept)

@@ -31,20 +31,23 @@ const (
 type lanes struct {
 	objects share.Group[objectKey, digest.State]
 	lists   share.Group[scopeKey, map[string]listed]
+	// statuses has the reads of pod statuses, by namespace.
+	statuses share.Group[string, podStatuses]
 }
 
 // newLanes returns lanes whose reads a Limit admits. One read is up to two requests, one after the other.
 func newLanes(limit *fairlimit.Limit) *lanes {
 	admit := func(ctx context.Context, namespace string) (func(), error) { return limit.Acquire(ctx, namespace, 1) }
 	l := &lanes{}
-	l.objects.Limit, l.lists.Limit = readLimit, readLimit
+	l.objects.Limit, l.lists.Limit, l.statuses.Limit = readLimit, readLimit, readLimit
 	l.objects.Admit = func(ctx context.Context, k objectKey) (func(), error) { return admit(ctx, k.namespace) }
 	l.lists.Admit = func(ctx context.Context, k scopeKey) (func(), error) { return admit(ctx, k.namespace) }
+	l.statuses.Admit = admit
 	return l
 }
 
 // joined counts the reads that were answered by a request that another caller had asked for.
-func (l *lanes) joined() uint64 { return l.objects.Joined() + l.lists.Joined() }
+func (l *lanes) joined() uint64 { return l.objects.Joined() + l.lists.Joined() + l.statuses.Joined() }
 
 // Waiting returns how many live reads wait until others have ended.
 func (s *Store) Waiting() int {

@@ -70,6 +70,9 @@ func (s *Store) liveBy(
 ) (map[reference.Ref]digest.State, error) {
 	lists := s.listLive(ctx, by, namespace, refs)
 	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
+		if k.ref.Kind == reference.SecretProviderClass {
+			return s.readClass(ctx, by, k)
+		}
 		read := s.readLive
 		if versions, ok := lists[k.ref.Kind]; ok {
 			if state, ok := s.atVersion(k, versions); ok {
@@ -102,6 +105,9 @@ func (s *Store) Current(ctx context.Context, namespace string, refs []reference.
 	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
 		if state, ok := known[k.ref]; ok && complete(state) {
 			return state, nil
+		}
+		if k.ref.Kind == reference.SecretProviderClass {
+			return s.readClass(ctx, s.fills, k)
 		}
 		return s.fills.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
 			// Another call may have read it while this one was waiting.

@@ -14,6 +14,9 @@ import (
 // the watch delivers while the read is under way may be newer, and stays.
 func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
 	k := objectKey{namespace, ref}
+	if ref.Kind == reference.SecretProviderClass {
+		return s.recheckClass(ctx, k)
+	}
 	w := s.watcherOf(k)
 	if w == nil {
 		return nil // out of scope

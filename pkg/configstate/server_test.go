@@ -42,7 +42,8 @@ type server struct {
 	// behind makes it an API server whose cache does not come up to any resourceVersion.
 	behind bool
 	// more, if not empty, says with each list that it is not complete.
-	more string
+	more        string
+	podStatuses podStatuses
 	// noStreams makes it an API server without streaming lists.
 	noStreams bool
 }
@@ -204,7 +205,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	status, hold := s.refusal(r), s.hold
 	s.mu.Unlock()
-	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/apis/secrets-store.csi.x-k8s.io/v1/")
+	parts := strings.Split(path, "/")
 	namespace := ""
 	if parts[0] == "namespaces" {
 		namespace, parts = parts[1], parts[2:]
@@ -213,6 +215,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case status != 0:
 		s.fail(w, status)
+	case parts[0] == "secretproviderclasspodstatuses":
+		s.podStatuses.serve(w, r, namespace)
 	case r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1":
 		s.watch(w, r, parts[0], namespace)
 	case len(parts) == 1:

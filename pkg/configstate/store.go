@@ -28,6 +28,8 @@ type Options struct {
 	HTTPClient *http.Client
 	// Namespaces are those to watch, two watches each. None means all of them, with two watches in total.
 	Namespaces []string
+	// SecretProviderClasses follows these, too, and the statuses of the pods that mount them: two watches more.
+	SecretProviderClasses bool
 	// Ring returns the current digest keys. It is called for every read and must be cheap.
 	Ring func() digest.Ring
 	// OwnAnnotations reports whether to keep an annotation of a config object, by key. nil keeps none.
@@ -95,9 +97,12 @@ type Store struct {
 	synced   chan struct{} // closed once
 
 	watchers map[scopeKey]*watcher // fixed after New
+	kinds    []reference.Kind      // those of the watchers
 
 	mu      sync.RWMutex
 	objects map[scopeKey]map[string]object
+	// statuses have the content of SecretProviderClasses.
+	statuses podStatuses
 	// status has the watches that have listed or failed.
 	status map[*watcher]progress
 	// delivered counts what each watch has delivered.
@@ -141,7 +146,9 @@ func New(o Options) (*Store, error) {
 		limits:   [2]*fairlimit.Limit{webhook, loop},
 		synced:   make(chan struct{}),
 		watchers: make(map[scopeKey]*watcher),
+		kinds:    o.kinds(),
 		objects:  make(map[scopeKey]map[string]object),
+		statuses: newPodStatuses(),
 		status:   make(map[*watcher]progress),
 
 		delivered: make(map[*watcher]uint64),
@@ -151,8 +158,8 @@ func New(o Options) (*Store, error) {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		for _, kind := range reference.Kinds() {
-			log := o.Log.WithValues("resource", kind.Resource())
+		for _, kind := range s.kinds {
+			log := o.Log.WithValues("resource", resourceOf(kind))
 			if namespace != "" {
 				log = log.WithValues("namespace", namespace)
 			}
@@ -163,6 +170,14 @@ func New(o Options) (*Store, error) {
 		}
 	}
 	return s, nil
+}
+
+// kinds returns the kinds of the watches.
+func (o Options) kinds() []reference.Kind {
+	if o.SecretProviderClasses {
+		return append(reference.Kinds(), reference.SecretProviderClass, podStatusKind)
+	}
+	return reference.Kinds()
 }
 
 // NewHTTPClient makes the client that a Store makes for itself when it is given none: HTTP/1.1, without compression,
@@ -216,19 +231,24 @@ func (s *Store) WaitForSync(ctx context.Context) error {
 // nothing is known of it: its namespace is out of scope, not listed yet, or may not be read. The Entries are shared
 // with other callers: do not change them.
 func (s *Store) Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
-	keys := s.ring().Keys()
+	ring := s.ring()
+	keys := ring.Keys()
 	states := make(map[reference.Ref]digest.State, len(refs))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, ref := range refs {
-		if state, ok := s.observeLocked(objectKey{namespace, ref}, keys); ok {
+		observe := s.observeLocked
+		if ref.Kind == reference.SecretProviderClass {
+			observe = s.observeClassLocked
+		}
+		if state, ok := observe(objectKey{namespace, ref}, ring, keys); ok {
 			states[ref] = state
 		}
 	}
 	return states
 }
 
-func (s *Store) observeLocked(k objectKey, keys []digest.Key) (digest.State, bool) {
+func (s *Store) observeLocked(k objectKey, _ digest.Ring, keys []digest.Key) (digest.State, bool) {
 	w := s.watcherOf(k)
 	if w == nil || !s.status[w].synced {
 		return digest.State{}, false
@@ -291,7 +311,7 @@ func (s *Store) Labels(namespace string, ref reference.Ref) map[string]string {
 func (s *Store) Listed(namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret} {
+	for _, kind := range s.kinds {
 		w := s.watcherOf(objectKey{namespace, reference.Ref{Kind: kind}})
 		if p := s.status[w]; w == nil || !p.synced && !p.refused {
 			return false
@@ -310,7 +330,7 @@ func (s *Store) Exists(namespace string, ref reference.Ref) bool {
 
 // Count is a number for each kind.
 type Count struct {
-	ConfigMaps, Secrets uint64
+	ConfigMaps, Secrets, SecretProviderClasses uint64
 }
 
 // Stats are counts since the start, to be exported as metrics.
@@ -336,10 +356,14 @@ func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for space, objects := range s.objects {
-		if space.kind == reference.Secret {
-			stats.Objects.Secrets += uint64(len(objects))
-		} else {
-			stats.Objects.ConfigMaps += uint64(len(objects))
+		n := uint64(len(objects))
+		switch space.kind {
+		case reference.Secret:
+			stats.Objects.Secrets += n
+		case reference.SecretProviderClass:
+			stats.Objects.SecretProviderClasses += n
+		default:
+			stats.Objects.ConfigMaps += n
 		}
 	}
 	return stats

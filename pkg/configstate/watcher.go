@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,12 +27,22 @@ type watcher struct {
 
 // run watches until the context ends. A refusal or an outage is logged once and retried until then.
 func (w *watcher) run(ctx context.Context) {
+	if w.kind == podStatusKind {
+		w.runPodStatuses(ctx)
+		return
+	}
 	loop := listwatch.Loop[*metav1.PartialObjectMetadata]{
 		Name: "configstate", Kind: w.kind.Resource(), What: "config objects", Log: w.log,
-		List: w.list, Watch: w.watch, Sink: w,
-		Failed: func(_ error, refused bool) { w.store.attempted(w, refused) },
+		List: w.list, Watch: w.watch, Sink: w, Failed: w.failed,
 	}
 	loop.Run(ctx)
+}
+
+// failed records that the objects could not be listed. A cluster without the Secrets Store CSI driver has no such kind; the
+// driver may be installed later.
+func (w *watcher) failed(err error, refused bool) {
+	custom := w.kind == podStatusKind || w.kind == reference.SecretProviderClass
+	w.store.attempted(w, refused || custom && apierrors.IsNotFound(err))
 }
 
 // list serves API servers without streaming lists. The limit is the reflector's, and the server's watch cache may ignore it:

@@ -35,7 +35,7 @@ type Flags struct {
 	logFormat, logLevel                        string
 	kinds, namespaces, namespaceSelector       []string
 	withoutNamespaces, withoutKinds            []string
-	argoRollouts, csi, stakaterAnnotations     bool
+	argoRollouts, stakaterAnnotations          bool
 	metricsSecure, pprof, webhook, http2       bool
 	elect, enableHA, syncAfterRestart          bool
 	rerunFinishedJobs                          bool

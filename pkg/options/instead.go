@@ -21,8 +21,6 @@ func instead(flag string) string {
 		return "set the environment variable ALERT_WEBHOOK_PROXY"
 	case "alert-structured":
 		return "the payload of ALERT_SINK=webhook is always JSON; remove the flag"
-	case "secretproviderclass-annotation", "secretproviderclass-auto-annotation", "secretproviderclass-exclude-annotation":
-		return "SecretProviderClasses are not supported yet; remove the flag"
 	default:
 		return ""
 	}

@@ -103,15 +103,14 @@ func TestKubernetesNamespaceIsTheOnlyOne(t *testing.T) {
 func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"--is-openshift=true":                       "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template",
-		"--leader-election-id=x":                    "--installation-name",
-		"--leader-election-lease-duration=1m":       "remove the flag",
-		"--metrics-addr=:9090":                      "--metrics-bind-address",
-		"--health-addr=:9091":                       "--health-probe-bind-address",
-		"--alert-sink=slack":                        "ALERT_SINK",
-		"--alert-proxy=http://proxy":                "ALERT_WEBHOOK_PROXY",
-		"--alert-structured=true":                   "remove the flag",
-		"--secretproviderclass-annotation=x.org/me": "SecretProviderClasses are not supported",
+		"--is-openshift=true":                 "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template",
+		"--leader-election-id=x":              "--installation-name",
+		"--leader-election-lease-duration=1m": "remove the flag",
+		"--metrics-addr=:9090":                "--metrics-bind-address",
+		"--health-addr=:9091":                 "--health-probe-bind-address",
+		"--alert-sink=slack":                  "ALERT_SINK",
+		"--alert-proxy=http://proxy":          "ALERT_WEBHOOK_PROXY",
+		"--alert-structured=true":             "remove the flag",
 	}
 	for arg, want := range tests {
 		t.Run(arg, func(t *testing.T) {
@@ -122,7 +121,6 @@ func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 		})
 	}
 	completed := map[string]string{
-		"--enable-csi-integration":       "--enable-csi-integration: SecretProviderClasses are not supported yet: remove the flag",
 		"--ignored-workload-types=pods":  `--ignored-workload-types: "pods": want jobs or cronjobs`,
 		"--namespace-selector=a=b=c":     `--namespace-selector: "a=b=c" is not a label selector`,
 		"--namespace-selector=env:a,b=*": "",

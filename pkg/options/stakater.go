@@ -27,7 +27,8 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.StringVar(&f.variableHash, "env-vars-hash", "keyed",
 		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1 is Reloader's own, and can be guessed at")
 	set.StringVar(&f.webhookURL, "webhook-url", "", "post what changed to this `URL` instead of reloading")
-	set.BoolVar(&f.csi, "enable-csi-integration", false, "not supported: SecretProviderClasses do not trigger reloads")
+	set.BoolVar(&s.SecretProviderClasses, "enable-csi-integration", false,
+		"reload also when the Secrets Store CSI driver rotates what a SecretProviderClass mounts; needs rights of its own")
 	set.BoolVar(&f.syncAfterRestart, "sync-after-restart", false, "no effect: changes during a downtime are always found")
 	set.BoolVar(&f.stakaterAnnotations, "stakater-annotations", true, "false: Reloader's annotations are not read")
 }
@@ -42,7 +43,8 @@ func (f *Flags) addStakaterKeys(set *pflag.FlagSet) {
 
 // ShareStakater adds the flags of the second dialect to those of a tool, as Share does.
 func (f *Flags) ShareStakater(set *pflag.FlagSet) {
-	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore", "resource-label-selector", "stakater-annotations")
+	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore", "resource-label-selector", "stakater-annotations",
+		"enable-csi-integration")
 	for _, key := range f.stakaterKeys() {
 		f.Share(set, key.flag)
 	}
@@ -68,10 +70,16 @@ func (f *Flags) stakaterKeys() []stakaterKey {
 		{"ignore-annotation", &keys.Ignore, "of a ConfigMap or a Secret that triggers nothing"},
 		{"configmap-exclude-annotation", &keys.ConfigMap.Exclude, "that lists ConfigMaps that never trigger"},
 		{"secret-exclude-annotation", &keys.Secret.Exclude, "that lists Secrets that never trigger"},
+		{"secretproviderclass-annotation", &keys.SecretProviderClass.Reload, "that lists SecretProviderClasses"},
+		{"secretproviderclass-auto-annotation", &keys.SecretProviderClass.Auto, "that reloads for all SecretProviderClasses that a workload mounts"},
+		{"secretproviderclass-exclude-annotation", &keys.SecretProviderClass.Exclude, "that lists SecretProviderClasses that never trigger"},
 		{"pause-deployment-annotation", &keys.PausePeriod, "with the time that a Deployment is paused after a reload"},
 		{"pause-deployment-time-annotation", &keys.PausedAt, "with the time at which a Deployment was paused"},
 	}
 }
+
+// errUnread is about a flag of a dialect that is not read.
+var errUnread = errors.New("has no effect with --stakater-annotations=false: remove one of the two")
 
 // completeStakater validates the flags of the second dialect.
 func (f *Flags) completeStakater(p *problems) annotation.Stakater {
@@ -80,11 +88,11 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 			p.add(key.flag, fmt.Errorf("%s is no name of an annotation: %s", reference.Quote(*key.value), strings.Join(faults, ", ")))
 		}
 	}
-	if f.csi {
-		p.add("enable-csi-integration", errors.New("SecretProviderClasses are not supported yet: remove the flag"))
-	}
 	if f.stakater.AutoReloadAll && !f.stakaterAnnotations {
-		p.add("auto-reload-all", errors.New("has no effect with --stakater-annotations=false: remove one of the two"))
+		p.add("auto-reload-all", errUnread)
+	}
+	if f.stakater.SecretProviderClasses && !f.stakaterAnnotations {
+		p.add("enable-csi-integration", errUnread)
 	}
 	s := f.stakater
 	s.Patterns = &pattern.Cache{}

@@ -50,11 +50,6 @@ func aboutWorkloads() map[Reason]Explanation {
 			"waits for the active Jobs with Forbid, and replaces them with Replace",
 			"nothing, unless Jobs shall overlap: then set concurrencyPolicy: Allow",
 		},
-		byProviderClass: {
-			"reloads when the driver brings another version of an object of the SecretProviderClass",
-			"does not watch SecretProviderClasses",
-			"let the driver sync the objects into a Secret (secretObjects), and name that",
-		},
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *comparison) input(s subject, ch change) (policy.Input, bool) {
 		after[ch.ref] = ch.traits
 	}
 	wasTracked := s.tracked(ch.ref, before, false)
-	if ch.ref.Kind == SecretProviderClass || !s.tracked(ch.ref, after, wasTracked) {
+	if !s.tracked(ch.ref, after, wasTracked) {
 		return policy.Input{}, false
 	}
 	ring, err := digest.NewRing(map[string][]byte{"key": make([]byte, 32)})

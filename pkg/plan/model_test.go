@@ -35,7 +35,7 @@ func (r random) annotations() map[string]any {
 		"pod-reloader.cs.sap.com/configmaps":       {"app", "absent", "A"},
 		"pod-reloader.cs.sap.com/secrets":          {"db"},
 		"secretproviderclass." + domain + "auto":   {"true"},
-		"secretproviderclass." + domain + "reload": {"vault"},
+		"secretproviderclass." + domain + "reload": {"vault", "va.*", ".*, x"},
 		"deployment." + domain + "pause-period":    {"5m", "soon", "-1s", "0s", "1000h"},
 		domain + "rollout-strategy":                {"restart", "rollout", "x"},
 	}
@@ -65,7 +65,7 @@ func (r random) podSpec() map[string]any {
 	}
 	spec["volumes"] = volumes[:r.IntN(4)]
 	if r.chance() {
-		container["volumeMounts"] = []any{map[string]any{"name": r.one("v1", "v2"), "mountPath": "/v"}}
+		container["volumeMounts"] = []any{map[string]any{"name": r.one("v1", "v2", "v3"), "mountPath": "/v"}}
 	}
 	if r.IntN(4) == 0 {
 		spec["imagePullSecrets"] = []any{map[string]any{"name": r.one("db", "pull")}}
@@ -101,6 +101,7 @@ func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
 	require.NoError(t, err)
 	dialect := annotation.Stakater{
 		Keys: annotation.NewStakaterKeys(), Patterns: patterns, AutoReloadAll: r.chance(), ReloadOnCreate: r.chance(), ReloadOnDelete: r.chance(),
+		SecretProviderClasses: r.chance(),
 	}
 	if r.IntN(4) == 0 {
 		dialect.Without = []reference.Kind{reference.Secret}
@@ -115,13 +116,14 @@ func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
 		{Kind: reference.ConfigMap, Name: "xdb"},
 		{Kind: reference.Secret, Name: "db"},
 		{Kind: reference.Secret, Name: "app"},
+		{Kind: reference.SecretProviderClass, Name: "vault"},
 	} {
 		objects[ref] = r.traits()
 	}
 	object := r.workload(append(known, foreign))
 	in := Input{
 		Workloads: []workload.Object{object}, Objects: map[string]map[reference.Ref]annotation.Traits{object.Namespace(): objects},
-		Reloader: Reloader{Dialect: dialect, Variables: r.chance(), CSI: r.chance(), NotifyOnly: r.IntN(8) == 0},
+		Reloader: Reloader{Dialect: dialect, Variables: r.chance(), NotifyOnly: r.IntN(8) == 0},
 		Here: Here{
 			Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, dialect}, Kinds: workload.NewKinds(known...),
 			ReloadMissingRequired: r.chance(),

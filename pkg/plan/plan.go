@@ -19,9 +19,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// SecretProviderClass is a kind of objects that Reloader can watch and this program cannot.
-const SecretProviderClass reference.Kind = "secretproviderclass"
-
 // Input is what the comparison needs: no content of any config object.
 type Input struct {
 	// Workloads are those of all kinds that either program handles.
@@ -49,8 +46,6 @@ type Reloader struct {
 	Variables bool
 	// NotifyOnly says that it posts to a URL instead of reloading (--webhook-url).
 	NotifyOnly bool
-	// CSI says that it watches SecretProviderClasses (--enable-csi-integration).
-	CSI bool
 }
 
 // Here is how this program would run.
@@ -196,7 +191,7 @@ func (c *comparison) group(reason Reason) *Group {
 func (c *comparison) events(s subject, ref reference.Ref) []policy.ChangeType {
 	_, exists := s.objects[ref]
 	switch {
-	case ref.Kind == SecretProviderClass:
+	case ref.Kind == reference.SecretProviderClass: // statuses that come and go count in neither program
 		return []policy.ChangeType{policy.Modified}
 	case !exists:
 		return []policy.ChangeType{policy.Created}

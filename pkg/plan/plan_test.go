@@ -60,8 +60,10 @@ func described(indent, annotations, pod string) string {
 const (
 	domain = "reloader.stakater.com/"
 	auto   = domain + `auto: "true"`
-	// reads is the end of a container that reads configmap/app, and of its list; noRefs that of one without references.
+	// reads is the end of a container that reads configmap/app, and of its list; noRefs that of one without references; mounts
+	// has a volume v with a SecretProviderClass.
 	reads  = `, envFrom: [{configMapRef: {name: app}}]}]`
+	mounts = `}], volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {secretProviderClass: vault}}}]`
 	noRefs = `}]`
 )
 
@@ -91,6 +93,13 @@ func input(t *testing.T, manifests ...string) plan.Input {
 func speak(in *plan.Input, dialect annotation.Stakater) {
 	in.Reloader.Dialect = dialect
 	in.Here.Dialects = []annotation.Dialect{annotation.SAP{Keys: in.Here.Keys}, dialect}
+}
+
+// classes lets both programs follow SecretProviderClasses.
+func classes(in *plan.Input) {
+	dialect := in.Reloader.Dialect
+	dialect.SecretProviderClasses = true
+	speak(in, dialect)
 }
 
 func TestReasons(t *testing.T) {
@@ -175,10 +184,14 @@ func TestReasons(t *testing.T) {
 			reason:   "Both restart it, in the way that it asks for.",
 			manifest: strings.NewReplacer("apps/v1", "argoproj.io/v1alpha1", "Deployment", "Rollout").Replace(deployment(auto+`, `+domain+`rollout-strategy: restart`, reads)),
 		},
-		"SecretProviderClass": {
-			reason: "It is not watched; only the annotation by its name is reported.", adapt: func(in *plan.Input) { in.Reloader.CSI = true },
-			manifest: deployment(auto, ", volumeMounts: [{name: v}]}], volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {secretProviderClass: vault}}}]"),
-			want:     []string{"secretproviderclass: secretproviderclass/vault modified restart nothing"},
+		"SecretProviderClass": {reason: "Both restart it when it is rotated.", manifest: deployment(auto, ", volumeMounts: [{name: v}]"+mounts), adapt: classes},
+		"SecretProviderClass that is not mounted": {
+			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, mounts), adapt: classes,
+			want: []string{"reference: secretproviderclass/vault modified nothing restart"},
+		},
+		"SecretProviderClass without the flag": {reason: "Neither watches it.", manifest: deployment(auto, mounts)},
+		"list of SecretProviderClasses without the flag": {
+			reason: "Neither reads it; that is reported.", manifest: deployment(`secretproviderclass.`+domain+`reload: vault`, mounts), want: []string{"problem"},
 		},
 		"webhook-url": {
 			reason: "Both post; only Reloader also for what no workload depends on.", manifest: deployment(auto, reads),

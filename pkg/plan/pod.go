@@ -77,7 +77,7 @@ func inVolume(volume *corev1.Volume) []reference.Ref {
 	}
 	if volume.CSI != nil && volume.CSI.Driver == csiDriver {
 		if name := volume.CSI.VolumeAttributes["secretProviderClass"]; name != "" {
-			see(SecretProviderClass, name)
+			see(reference.SecretProviderClass, name)
 		}
 	}
 	return refs

@@ -11,7 +11,6 @@ const (
 	byJob             Reason = "job"
 	bySuspended       Reason = "suspended"
 	byConcurrency     Reason = "concurrency"
-	byProviderClass   Reason = "secretproviderclass"
 	byAutoFalse       Reason = "auto-false"
 	byWholeName       Reason = "expression"
 	byRejected        Reason = "rejected-item"
@@ -36,7 +35,7 @@ const (
 // rules returns the rules that can be exchanged in the model of Reloader.
 func rules() []Reason {
 	return []Reason{
-		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byProviderClass, byAutoFalse, byWholeName,
+		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
 		byRejected, byLimit, byReferences, bySAP, byRequiredCreated, byFirstSeen, byDeletedVariable,
 	}
 }

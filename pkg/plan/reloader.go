@@ -131,11 +131,7 @@ func (m model) kindKeys(kind reference.Kind) annotation.StakaterKindKeys {
 	case reference.Secret:
 		return m.Dialect.Keys.Secret
 	default:
-		const domain = ".reloader.stakater.com/"
-		return annotation.StakaterKindKeys{
-			Reload: "secretproviderclass" + domain + "reload", Auto: "secretproviderclass" + domain + "auto",
-			Exclude: "secretproviderclasses.exclude" + domain + "reload",
-		}
+		return m.Dialect.Keys.SecretProviderClass
 	}
 }
 
@@ -157,10 +153,7 @@ func (m model) items(s subject, kind reference.Kind) []string {
 
 // watchesKind reports whether objects of a kind are watched.
 func (m model) watchesKind(kind reference.Kind) bool {
-	if kind == SecretProviderClass {
-		return m.CSI && !m.here(byProviderClass)
-	}
-	return !slices.Contains(m.Dialect.Without, kind)
+	return slices.Contains(m.Dialect.Kinds(), kind) && !slices.Contains(m.Dialect.Without, kind)
 }
 
 // selects is ShouldReload of pkg/common/common.go, with the search for a container that uses the object

@@ -101,7 +101,7 @@ func (c *comparison) candidates(s subject) []reference.Ref {
 		found[ref] = true
 	}
 	m := c.theirs()
-	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret, SecretProviderClass} {
+	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret, reference.SecretProviderClass} {
 		c.listed(s, kind, m.items(s, kind), found)
 	}
 	refs := make([]reference.Ref, 0, len(found))

@@ -33,7 +33,8 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 	p.events.warn(s, reasonProblems, strings.Join(wrong, "; "))
 	var absent []reference.Ref
 	for _, ref := range in.Refs {
-		if in.Current[ref].Absent {
+		// A SecretProviderClass has no content as long as no pod has mounted it.
+		if in.Current[ref].Absent && ref.Kind != reference.SecretProviderClass {
 			absent = append(absent, ref)
 		}
 	}

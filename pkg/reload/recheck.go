@@ -46,7 +46,7 @@ func (r rechecker) run(ctx context.Context) error {
 // all looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
 // its watch would have done; a workload is queued, and read when it is reconciled.
 func (r rechecker) all(ctx context.Context) {
-	objects := r.tracking.index.Tracked(func(at objectKey) bool { return r.blindness.to(at.ref.Kind.Resource(), at.namespace) })
+	objects := r.tracking.index.Tracked(func(at objectKey) bool { return r.blindness.to(at.ref.Kind.Content(), at.namespace) })
 	keys := r.unseen()
 	if len(objects)+len(keys) == 0 {
 		return

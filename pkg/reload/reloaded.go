@@ -214,7 +214,7 @@ func causeKinds(last record.LastReload) string {
 
 func causeLabels() []string {
 	return []string{
-		string(reference.ConfigMap), string(reference.Secret), string(policy.Any.Kind),
+		string(reference.ConfigMap), string(reference.Secret), string(reference.SecretProviderClass), string(policy.Any.Kind),
 		record.CauseConfigChange, record.CauseVerifiedReload, record.CauseListEdit, record.CauseRelease,
 	}
 }

@@ -1,0 +1,216 @@
+package configstate_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// podStatuses serves SecretProviderClassPodStatuses as the API server serves custom resources: as JSON.
+type podStatuses struct {
+	mu      sync.Mutex
+	version int
+	objects map[string]map[string]any
+	watches []chan map[string]any
+	lists   int
+}
+
+// put writes the status of a pod that mounts the class vault, as the driver does.
+func (p *podStatuses) put(namespace, name, version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version++
+	generation, kind := 1, "ADDED"
+	if old, ok := p.objects[namespace+"/"+name]; ok {
+		generation, kind = old["metadata"].(map[string]any)["generation"].(int)+1, "MODIFIED"
+	}
+	object := map[string]any{
+		"apiVersion": "secrets-store.csi.x-k8s.io/v1", "kind": "SecretProviderClassPodStatus",
+		"metadata": map[string]any{
+			"namespace": namespace, "name": name, "uid": "uid-" + name, "resourceVersion": strconv.Itoa(p.version), "generation": generation,
+		},
+		"status": map[string]any{
+			"podName": name, "secretProviderClassName": "vault", "mounted": true,
+			"objects": []any{map[string]any{"id": "secret/password", "version": version}},
+		},
+	}
+	if p.objects == nil {
+		p.objects = map[string]map[string]any{}
+	}
+	p.objects[namespace+"/"+name] = object
+	p.sendLocked(kind, object)
+}
+
+// remove deletes a status, as the garbage collector does after its pod.
+func (p *podStatuses) remove(namespace, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	object := p.objects[namespace+"/"+name]
+	delete(p.objects, namespace+"/"+name)
+	p.sendLocked("DELETED", object)
+}
+
+func (p *podStatuses) sendLocked(kind string, object any) {
+	for _, w := range p.watches {
+		w <- map[string]any{"type": kind, "object": object}
+	}
+}
+
+func (p *podStatuses) serve(w http.ResponseWriter, r *http.Request, namespace string) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") != "" {
+		p.watch(w, r)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists++
+	items := []any{}
+	for _, object := range p.objects {
+		if namespace == "" || object["metadata"].(map[string]any)["namespace"] == namespace {
+			items = append(items, object)
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": "SecretProviderClassPodStatusList", "metadata": map[string]any{"resourceVersion": strconv.Itoa(p.version)}, "items": items,
+	})
+}
+
+func (p *podStatuses) watch(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	events := make(chan map[string]any, 100)
+	p.watches = append(p.watches, events)
+	encoder, flush := json.NewEncoder(w), http.NewResponseController(w)
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, name := range slices.Sorted(maps.Keys(p.objects)) {
+			_ = encoder.Encode(map[string]any{"type": "ADDED", "object": p.objects[name]})
+		}
+		_ = encoder.Encode(map[string]any{"type": "BOOKMARK", "object": map[string]any{
+			"kind": "SecretProviderClassPodStatus", "apiVersion": "secrets-store.csi.x-k8s.io/v1",
+			"metadata": map[string]any{"resourceVersion": strconv.Itoa(p.version), "annotations": map[string]any{"k8s.io/initial-events-end": "true"}},
+		}})
+	}
+	p.mu.Unlock()
+	_ = flush.Flush()
+	for {
+		select {
+		case event := <-events:
+			_ = encoder.Encode(event)
+			_ = flush.Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func vault() reference.Ref {
+	return reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}
+}
+
+func withClasses(o *configstate.Options) { o.SecretProviderClasses = true }
+
+func TestContentOfSecretProviderClass(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.podStatuses.put("shop", "web-0", "1")
+	f := newFixture(t, s, withClasses).start(t)
+	assert.Equal(t, configstate.Event{Namespace: "shop", Ref: vault(), Type: configstate.Modified, Initial: true}, f.next(t))
+	first := f.observe(t, "shop")
+	assert.True(t, first.Mounted, "the pod was started with it")
+	assert.Equal(t, "1", first.ResourceVersion)
+	assert.Len(t, first.Entries, 1, "nothing needs to be read for it")
+	assert.True(t, f.observe(t, "pay").Absent, "no pod there mounts it")
+
+	s.podStatuses.put("shop", "web-1", "2")
+	s.podStatuses.put("shop", "web-0", "2")
+	assert.Equal(t, configstate.Event{Namespace: "shop", Ref: vault(), Type: configstate.Modified}, f.next(t),
+		"the new pod changes nothing, the rotation does")
+	rotated := f.observe(t, "shop")
+	assert.False(t, rotated.Mounted)
+	assert.Equal(t, "3", rotated.ResourceVersion)
+	assert.NotEqual(t, first.Entries, rotated.Entries)
+
+	live, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	require.NoError(t, err)
+	assert.Equal(t, rotated, live[vault()], "the webhook reads what the loop has seen")
+	s.podStatuses.remove("shop", "web-0")
+	s.podStatuses.remove("shop", "web-1")
+	assert.Equal(t, configstate.Modified, f.next(t).Type)
+	assert.Equal(t, configstate.Modified, f.next(t).Type)
+	assert.True(t, f.observe(t, "shop").Absent)
+	assert.Empty(t, f.events)
+}
+
+// observe returns what is known of the class vault.
+func (f *fixture) observe(t *testing.T, namespace string) digest.State {
+	t.Helper()
+	state, ok := f.Observe(namespace, []reference.Ref{vault()})[vault()]
+	require.True(t, ok)
+	return state
+}
+
+func TestSecretProviderClassesAreNotFollowedByDefault(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.podStatuses.put("shop", "web-0", "1")
+	f := newFixture(t, s, nil).start(t)
+	assert.Empty(t, f.Observe("shop", []reference.Ref{vault()}))
+	for _, request := range s.seen() {
+		assert.NotContains(t, request, "secretprovider")
+	}
+	assert.Empty(t, s.podStatuses.watches)
+	assert.Zero(t, s.podStatuses.lists)
+}
+
+// The driver may be installed later, or the right be missing: the rest goes on at once.
+func TestClusterWithoutSecretsStoreDriver(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusForbidden} {
+		s := newServer(t)
+		s.put(configMap("shop", "app", "x"))
+		s.refusing("/apis/", status)
+		f := newFixture(t, s, withClasses).start(t)
+		assert.Len(t, f.Observe("shop", []reference.Ref{cm("app"), vault()}), 1, "nothing is known of the class")
+		assert.True(t, f.Listed("shop"), "patterns of other kinds work")
+		_, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+		require.Error(t, err, "no answer is not the absence of statuses")
+		s.podStatuses.put("shop", "web-0", "1")
+		s.refusing("/apis/", 0)
+		assert.Equal(t, vault(), f.nextOf(t).Ref)
+	}
+}
+
+// nextOf waits for the next event of a SecretProviderClass.
+func (f *fixture) nextOf(t *testing.T) configstate.Event {
+	t.Helper()
+	for {
+		if e := f.next(t); e.Ref.Kind == reference.SecretProviderClass {
+			return e
+		}
+	}
+}
+
+func TestRecheckOfSecretProviderClass(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, withClasses)
+	s.podStatuses.put("shop", "web-0", "1")
+	require.NoError(t, f.Recheck(deadline(t), "shop", vault()))
+	assert.Equal(t, vault(), f.next(t).Ref)
+	require.NoError(t, f.Recheck(deadline(t), "shop", vault()))
+	s.podStatuses.remove("shop", "web-0")
+	require.NoError(t, f.Recheck(deadline(t), "shop", vault()))
+	assert.Equal(t, vault(), f.next(t).Ref)
+	assert.Empty(t, f.events, "equal statuses are no event")
+}
