@@ -57,6 +57,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
   resources: [rollouts]
   verbs: [get, list, watch, patch]
 {{- end }}
+{{- if .Values.reloader.enableCSIIntegration }}
+# The statuses have the versions that pods have mounted, the classes have annotations. Neither has a secret.
+- apiGroups: [secrets-store.csi.x-k8s.io]
+  resources: [secretproviderclasses, secretproviderclasspodstatuses]
+  verbs: [list, watch]
+{{- end }}
 {{- range .Values.workloadKinds }}
 # As for Deployments.
 - apiGroups: [{{ include "pod-reloader.group" . }}]

@@ -46,6 +46,16 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"reloader.autoReloadAll=true", "reloader.enabled=false"},
 			want:   "reloader.autoReloadAll needs reloader.enabled=true",
 		},
+		"CSIIntegrationWithoutReloader": {
+			reason: "nothing would read what it adds",
+			values: []string{"reloader.enableCSIIntegration=true", "reloader.enabled=false"},
+			want:   "reloader.enableCSIIntegration needs reloader.enabled=true",
+		},
+		"FlagThatNeedsRights": {
+			reason: "its watches would be refused",
+			values: []string{"args={--enable-csi-integration}"},
+			want:   "args has --enable-csi-integration; set the value reloader.enableCSIIntegration",
+		},
 		"FlagThatTheWebhookDependsOn": {
 			reason: "the webhook would not be called for them",
 			values: []string{"args={--settle=2s,--auto-reload-all}"},

@@ -70,6 +70,11 @@ var variants = map[string]struct {
 		components: []string{"argo-rollouts"},
 		values:     []string{"reloader.isArgoRollouts=true"},
 	},
+	"CSIIntegration": {
+		reason:     "a flag and rights",
+		components: []string{"csi-integration"},
+		values:     []string{"reloader.enableCSIIntegration=true"},
+	},
 	"RunCronJobs": {
 		reason:     "rights alone",
 		components: []string{"run-cronjobs"},
