@@ -17,10 +17,14 @@ var argoController *controlplane.Process
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{
-		KeepRunning: true, Components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts"}, Args: []string{"--refractory=0s", "--settle=300ms"},
+		KeepRunning: true, Args: []string{"--refractory=0s", "--settle=300ms"},
+		Components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "csi-integration"},
 	}, func(i *installation.Installation) {
 		shared = i
-		var err error
+		err := defineSecretsStore(context.Background(), i.ControlPlane())
+		if err != nil {
+			panic(err)
+		}
 		if argoController, err = runArgo(context.Background(), i.ControlPlane()); err != nil {
 			panic(err)
 		}
