@@ -30,7 +30,8 @@ func TestSecretProviderClassesAreTracked(t *testing.T) {
 		"excluded": {
 			"It never triggers, also when it is listed.",
 			map[string]string{prefix + "auto": "true", prefix + "reload": "vault,other", "secretproviderclasses.exclude.reloader.stakater.com/reload": "vault"},
-			nil, []reference.Ref{class("other")},
+			nil,
+			[]reference.Ref{class("other")},
 		},
 		"search": {"A class can be marked.", map[string]string{searchKey: "true"}, nil, []reference.Ref{configMap("marked"), class("vault")}},
 	}

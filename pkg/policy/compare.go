@@ -71,16 +71,19 @@ func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
 		f.missing = append(f.missing, Change{Ref: ref, Type: Deleted})
 	}
 	switch {
-	case change == Created && (in.Required[ref] || !trigger.OnCreate):
-		// Pods that need the object wait for it and start with it; otherwise the next change shall count.
-		f.adoptCurrent(ref, state)
-	case change == Modified && state.Mounted:
+	case startedWith(change, state, in.Required[ref] || !trigger.OnCreate):
 		f.adoptCurrent(ref, state)
 	case change == Deleted && !trigger.OnDelete:
 		// Re-created with other content, it is a modification.
 	default:
 		f.changes = append(f.changes, Change{Ref: ref, Type: change})
 	}
+}
+
+// startedWith reports whether a state is the running one without a restart. Pods that need a created object wait for it and
+// start with it, as pods do with what they mount of a SecretProviderClass; otherwise the next change shall count.
+func startedWith(change ChangeType, state digest.State, adoptCreated bool) bool {
+	return change == Created && adoptCreated || change == Modified && state.Mounted
 }
 
 // adoptCurrent takes a Ref into the Record, for which its content must be known.
