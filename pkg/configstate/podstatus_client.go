@@ -2,11 +2,13 @@ package configstate
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -15,53 +17,128 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
-// podStatus is a SecretProviderClassPodStatus as the API server sends it, which has JSON only for custom resources. It has
-// the names and versions of secrets, and no secret.
+// podStatus is what counts of a SecretProviderClassPodStatus. The API server sends custom resources in JSON only. It has the names
+// and versions of secrets, and no secret.
 type podStatus struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	metav1.TypeMeta
+	metav1.ObjectMeta
 
-	Status struct {
-		Class   string `json:"secretProviderClassName"`
-		Objects []struct {
-			ID      string `json:"id"`
-			Version string `json:"version"`
-		} `json:"objects"`
-	} `json:"status"`
+	reduced podstatus.Status
 }
 
-// DeepCopyObject makes it a runtime.Object. What is read is not changed: the copy shares the lists.
+// UnmarshalJSON keeps what counts. metadata.generation is 1 until the status is changed, which has no subresource.
+func (p *podStatus) UnmarshalJSON(data []byte) error {
+	var sent struct {
+		metav1.ObjectMeta `json:"metadata"`
+
+		Status struct {
+			Class   string `json:"secretProviderClassName"`
+			Objects []struct {
+				ID      string `json:"id"`
+				Version string `json:"version"`
+			} `json:"objects"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(data, &sent); err != nil {
+		return err
+	}
+	p.Namespace, p.Name, p.UID, p.ResourceVersion = sent.Namespace, sent.Name, sent.UID, sent.ResourceVersion
+	if end, ok := sent.Annotations[metav1.InitialEventsAnnotationKey]; ok {
+		p.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: end}
+	}
+	objects := make(map[string]string, len(sent.Status.Objects))
+	for _, object := range sent.Status.Objects {
+		objects[object.ID] = object.Version
+	}
+	p.reduced = podstatus.Status{
+		Name: p.Name, UID: string(p.UID), ResourceVersion: p.ResourceVersion, Class: sent.Status.Class, Rotated: sent.Generation > 1,
+		Objects: bounded(objects),
+	}
+	return nil
+}
+
+// maxObjects is how many bytes of ids and versions are kept of one status. The driver writes some hundred, but an
+// author with the right to write statuses can write a megabyte into each.
+const maxObjects = 16 << 10
+
+// bounded returns objects, or their digest where they are large.
+func bounded(objects map[string]string) map[string]string {
+	size := 0
+	for id, version := range objects {
+		size += len(id) + len(version)
+	}
+	if size <= maxObjects {
+		return objects
+	}
+	encoded, err := json.Marshal(objects)
+	if err != nil {
+		return objects // a map of texts can always be encoded
+	}
+	return map[string]string{"sha256": fmt.Sprintf("%x", sha256.Sum256(encoded))}
+}
+
+// DeepCopyObject makes it a runtime.Object. What is read is not changed: the copy shares the maps.
 func (p *podStatus) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
 }
 
-// reduced returns what counts. metadata.generation is 1 until the status is changed, which has no subresource.
-func (p *podStatus) reduced() podstatus.Status {
-	s := podstatus.Status{
-		Name: p.Name, UID: string(p.UID), ResourceVersion: p.ResourceVersion, Class: p.Status.Class, Rotated: p.Generation > 1,
-		Objects: make(map[string]string, len(p.Status.Objects)),
-	}
-	for _, object := range p.Status.Objects {
-		s.Objects[object.ID] = object.Version
-	}
-	return s
-}
-
 // podStatusList is a list of them.
 type podStatusList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata"`
+	metav1.TypeMeta
+	metav1.ListMeta
 
-	Items []podStatus `json:"items"`
+	Items []podStatus
 }
 
 // DeepCopyObject makes it a runtime.Object.
 func (l *podStatusList) DeepCopyObject() runtime.Object {
 	c := *l
 	return &c
+}
+
+// decode reads a list item by item: the response, with the managed fields of each, can be much larger than what is kept.
+func (l *podStatusList) decode(decoder *json.Decoder) error {
+	if _, err := decoder.Token(); err != nil { // {
+		return err
+	}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		switch key {
+		case "items":
+			err = l.decodeItems(decoder)
+		case "metadata":
+			err = decoder.Decode(&l.ListMeta)
+		default:
+			err = decoder.Decode(&json.RawMessage{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := decoder.Token() // }
+	return err
+}
+
+func (l *podStatusList) decodeItems(decoder *json.Decoder) error {
+	if begin, err := decoder.Token(); err != nil || begin == nil { // [ or null
+		return err
+	}
+	for decoder.More() {
+		var item podStatus
+		if err := decoder.Decode(&item); err != nil {
+			return err
+		}
+		l.Items = append(l.Items, item)
+	}
+	_, err := decoder.Token() // ]
+	return err
 }
 
 // podStatuses starts a request for the pod statuses of a namespace; the empty one is all of them.
@@ -83,7 +160,7 @@ func (c *client) listPodStatuses(ctx context.Context, namespace string, options 
 	}
 	defer func() { _ = body.Close() }()
 	list := &podStatusList{}
-	if err := json.NewDecoder(body).Decode(list); err != nil {
+	if err := list.decode(json.NewDecoder(body)); err != nil {
 		return nil, fmt.Errorf("read a list of pod statuses: %w", err)
 	}
 	// The connection can be used again only when its end has been seen.
@@ -133,7 +210,7 @@ type podStatusSink struct{ *watcher }
 var _ listwatch.Sink[*podStatus] = podStatusSink{}
 
 // Put takes a status that comes or changes.
-func (s podStatusSink) Put(p *podStatus) { s.store.putPodStatus(s.watcher, p.Namespace, p.reduced()) }
+func (s podStatusSink) Put(p *podStatus) { s.store.putPodStatus(s.watcher, p.Namespace, p.reduced) }
 
 // Remove takes a status that is gone.
 func (s podStatusSink) Remove(p *podStatus) { s.store.removePodStatus(s.watcher, p.Namespace, p.Name) }
@@ -142,14 +219,20 @@ func (s podStatusSink) Remove(p *podStatus) { s.store.removePodStatus(s.watcher,
 func (s podStatusSink) Replace(listed []*podStatus) {
 	all := newPodStatuses()
 	for _, p := range listed {
-		all.put(p.Namespace, p.reduced())
+		all.put(p.Namespace, p.reduced)
 	}
 	s.store.listedPodStatuses(s.watcher, all)
 }
 
-// readPodStatuses reads the pod statuses of a namespace as they are stored now.
+// readPodStatuses reads the pod statuses of a namespace as they are stored now. A cluster without the Secrets Store CSI driver has
+// none, and no such kind. Its 404 is the same as that of a proxy, which does little harm here: a class without content triggers
+// nothing, and what is recorded of it stays until the next stamp.
 func (c *client) readPodStatuses(ctx context.Context, namespace string) (podStatuses, error) {
-	list, err := c.listPodStatuses(ctx, namespace, metav1.ListOptions{})
+	// In a namespace that is watched, it would count as a list of the watch.
+	list, err := c.listPodStatuses(watchhealth.Unwatched(ctx), namespace, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return newPodStatuses(), nil
+	}
 	if err != nil {
 		return podStatuses{}, err
 	}
@@ -158,7 +241,7 @@ func (c *client) readPodStatuses(ctx context.Context, namespace string) (podStat
 	}
 	read := newPodStatuses()
 	for i := range list.Items {
-		read.put(namespace, list.Items[i].reduced())
+		read.put(namespace, list.Items[i].reduced)
 	}
 	return read, nil
 }

@@ -2,6 +2,7 @@ package configstate_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // podStatuses serves SecretProviderClassPodStatuses as the API server serves custom resources: as JSON.
@@ -24,6 +26,24 @@ type podStatuses struct {
 	objects map[string]map[string]any
 	watches []chan map[string]any
 	lists   int
+	// cut is after how many bytes a list ends; 0 means never.
+	cut int
+}
+
+func (p *podStatuses) cutting(after int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = after
+}
+
+// end ends the watches.
+func (p *podStatuses) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.watches {
+		close(w)
+	}
+	p.watches = nil
 }
 
 // put writes the status of a pod that mounts the class vault, as the driver does.
@@ -82,9 +102,13 @@ func (p *podStatuses) serve(w http.ResponseWriter, r *http.Request, namespace st
 			items = append(items, object)
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	body, _ := json.Marshal(map[string]any{
 		"kind": "SecretProviderClassPodStatusList", "metadata": map[string]any{"resourceVersion": strconv.Itoa(p.version)}, "items": items,
 	})
+	if p.cut > 0 {
+		body = body[:p.cut]
+	}
+	_, _ = w.Write(body)
 }
 
 func (p *podStatuses) watch(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +129,10 @@ func (p *podStatuses) watch(w http.ResponseWriter, r *http.Request) {
 	_ = flush.Flush()
 	for {
 		select {
-		case event := <-events:
+		case event, open := <-events:
+			if !open {
+				return
+			}
 			_ = encoder.Encode(event)
 			_ = flush.Flush()
 		case <-r.Context().Done():
@@ -173,22 +200,78 @@ func TestSecretProviderClassesAreNotFollowedByDefault(t *testing.T) {
 	assert.Zero(t, s.podStatuses.lists)
 }
 
-// The driver may be installed later, or the right be missing: the rest goes on at once.
+// The driver may be installed later, and removed again: the rest goes on at once.
 func TestClusterWithoutSecretsStoreDriver(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{http.StatusNotFound, http.StatusForbidden} {
-		s := newServer(t)
-		s.put(configMap("shop", "app", "x"))
-		s.refusing("/apis/", status)
-		f := newFixture(t, s, withClasses).start(t)
-		assert.Len(t, f.Observe("shop", []reference.Ref{cm("app"), vault()}), 1, "nothing is known of the class")
-		assert.True(t, f.Listed("shop"), "patterns of other kinds work")
+	s := newServer(t)
+	s.put(configMap("shop", "app", "x"))
+	s.refusing("/apis/", http.StatusNotFound)
+	f := newFixture(t, s, withClasses).start(t)
+	assert.True(t, f.observe(t, "shop").Absent, "no kind, no pod status: a workload that mounts a class is reloaded for other objects")
+	assert.True(t, f.Listed("shop"), "patterns of other kinds work")
+	live, err := f.Live(deadline(t), "shop", []reference.Ref{cm("app"), vault()})
+	require.NoError(t, err, "the webhook stamps such a workload")
+	assert.True(t, live[vault()].Absent)
+	assert.False(t, live[cm("app")].Absent)
+
+	s.podStatuses.put("shop", "web-0", "1")
+	s.refusing("/apis/", 0)
+	assert.Equal(t, vault(), f.nextOf(t).Ref)
+	assert.False(t, f.observe(t, "shop").Absent)
+	s.refusing("/apis/", http.StatusNotFound)
+	s.podStatuses.end()
+	assert.Equal(t, vault(), f.nextOf(t).Ref, "its kinds are gone, and the statuses with them")
+	assert.True(t, f.observe(t, "shop").Absent)
+}
+
+func TestMissingRightToPodStatuses(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(configMap("shop", "app", "x"))
+	s.refusing("/apis/", http.StatusForbidden)
+	f := newFixture(t, s, withClasses).start(t)
+	assert.Len(t, f.Observe("shop", []reference.Ref{cm("app"), vault()}), 1, "nothing is known of the class")
+	assert.True(t, f.Listed("shop"), "patterns of other kinds work")
+	_, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	require.Error(t, err, "no answer is not the absence of statuses")
+	s.podStatuses.put("shop", "web-0", "1")
+	s.refusing("/apis/", 0)
+	assert.Equal(t, vault(), f.nextOf(t).Ref)
+}
+
+// The webhook's list of a watched namespace must not look like one of its watch.
+func TestListOfPodStatusesBelongsToNoWatch(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.podStatuses.put("shop", "web-0", "1")
+	monitor := &watchhealth.Monitor{}
+	f := newFixture(t, s, func(o *configstate.Options) {
+		withClasses(o)
+		o.Namespaces = []string{"shop"}
+		o.HTTPClient = &http.Client{Transport: monitor.Wrap(http.DefaultTransport)}
+	}).start(t)
+	for range 2 {
 		_, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
-		require.Error(t, err, "no answer is not the absence of statuses")
-		s.podStatuses.put("shop", "web-0", "1")
-		s.refusing("/apis/", 0)
-		assert.Equal(t, vault(), f.nextOf(t).Ref)
+		require.NoError(t, err)
 	}
+	assert.False(t, monitor.Failing("secretproviderclasspodstatuses.secrets-store.csi.x-k8s.io", "shop"), "its watch is open")
+}
+
+// A body that ends early must not look like fewer statuses.
+func TestListOfPodStatusesIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for pod := range 1_000 {
+		s.podStatuses.put("shop", fmt.Sprint("web-", pod), "1")
+	}
+	f := newFixture(t, s, withClasses).start(t)
+	assert.False(t, f.observe(t, "shop").Absent)
+	live, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	require.NoError(t, err)
+	assert.Equal(t, f.observe(t, "shop"), live[vault()])
+	s.podStatuses.cutting(10_000)
+	_, err = f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	require.Error(t, err)
 }
 
 // nextOf waits for the next event of a SecretProviderClass.

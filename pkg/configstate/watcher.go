@@ -38,11 +38,20 @@ func (w *watcher) run(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// failed records that the objects could not be listed. A cluster without the Secrets Store CSI driver has no such kind; the
-// driver may be installed later.
+// failed records that the objects could not be listed. A cluster without the Secrets Store CSI driver has no such kinds, and so no
+// pod statuses; the driver may be installed later, and removed again.
 func (w *watcher) failed(err error, refused bool) {
-	custom := w.kind == podStatusKind || w.kind == reference.SecretProviderClass
-	w.store.attempted(w, refused || custom && apierrors.IsNotFound(err))
+	unknown := apierrors.IsNotFound(err)
+	switch w.kind {
+	case podStatusKind:
+		if unknown {
+			w.store.listedPodStatuses(w, newPodStatuses())
+			return
+		}
+	case reference.SecretProviderClass:
+		refused = refused || unknown
+	}
+	w.store.attempted(w, refused)
 }
 
 // list serves API servers without streaming lists. The limit is the reflector's, and the server's watch cache may ignore it:

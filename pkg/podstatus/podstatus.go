@@ -36,7 +36,8 @@
 // A state belongs to the class, not to the workload: rotated pods of one workload restart another one that mounts the same
 // class, also if its own pods already started with the new version. A pod that mounts an old version after a restart for the
 // new one, because the store answers late, is not restarted when it is rotated. A write to a rotated status by anything but
-// the driver makes it the latest. A release between the change in the store and its first rotation may be followed by a
+// the driver makes it the latest. A status that outlives its pod until a StatefulSet has created that again is updated by the driver,
+// and looks rotated; so its first versions count at once, if they differ from the recorded ones. A release between the change in the store and its first rotation may be followed by a
 // restart.
 package podstatus
 
