@@ -34,10 +34,19 @@ func (r Reader) Remains(o workload.Object) Remains {
 			left.OnTemplate = append(left.OnTemplate, s.annotation(r.Keys))
 		}
 	}
+	if replaces(o, r.Keys) {
+		left.OnWorkload = append(left.OnWorkload, r.Keys.RecreatedFrom)
+	}
 	if changeable(o) {
 		left.OnTemplate = append(left.OnTemplate, strategy.Read(o.Template()).Edited(strategy.Fields{})...)
 	}
 	return left
+}
+
+// replaces reports whether a workload has the annotation of a Job that was created again, which the webhook does not manage.
+func replaces(o workload.Object, keys annotation.Keys) bool {
+	_, there := o.Annotations()[keys.RecreatedFrom]
+	return there
 }
 
 func changeable(o workload.Object) bool { return !o.Kind.CreateOnly && !o.Controlled() }
@@ -53,5 +62,9 @@ func (r Reader) Clean(o workload.Object, restart bool) []jsonpatch.Operation {
 		have.setFields(strategy.Read(o.Template()))
 		want.put(have, stampKeys()...)
 	}
-	return r.Operations(o, want)
+	ops := r.Operations(o, want)
+	if replaces(o, r.Keys) {
+		ops = append(ops, jsonpatch.NewOperation("remove", pointer("metadata", "annotations", r.Keys.RecreatedFrom), nil))
+	}
+	return ops
 }

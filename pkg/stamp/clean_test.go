@@ -82,3 +82,17 @@ func TestRemainsOfAJobAreThoseOfItsMetadata(t *testing.T) {
 	}
 	assert.True(t, w.reader.Remains(workload.Object{Kind: w.kind, Raw: w.manifest(nil)}).Empty())
 }
+
+// A Job that was created again names the one that it replaces. The webhook does not manage that annotation.
+func TestCleanRemovesRecreatedFrom(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.EnvVars)
+	require.Nil(t, w.write(func(raw map[string]any) {
+		w.ignore(raw)
+		annotate(raw, w.keys.RecreatedFrom, "uid-of-the-old-job")
+	}))
+	assert.Contains(t, w.reader.Remains(w.object()).OnWorkload, w.keys.RecreatedFrom)
+	require.Nil(t, w.store(patch(t, w.stored, w.reader.Clean(w.object(), false))))
+	assert.NotContains(t, w.object().Annotations(), w.keys.RecreatedFrom)
+	assert.Empty(t, w.reader.Remains(w.object()).OnWorkload)
+}
