@@ -19,7 +19,7 @@ func TestScopeOfReloadersFlags(t *testing.T) {
 	cp := controlplane.New(t, podless())
 	ignored := cp.Namespace(t, map[string]string{"pod-reloader": "enabled"})
 	in := installation.New(t, cp, installation.Options{
-		Components: []string{"namespace-selector"}, // has the right to read namespaces
+		Components: []string{"namespace-selector", "auto-reload-all"}, // the one has the right to read namespaces, the other the webhook
 		Args: []string{
 			"--refractory=0s", "--settle=200ms", "--namespaces-to-ignore=" + ignored, `--namespace-selector="pod-reloader:enabled"`,
 			"--ignored-workload-types=jobs,cronjobs", "--is-Argo-Rollouts=true", "--enable-ha=true", "--log-level", "debug",
@@ -54,4 +54,5 @@ func TestScopeOfReloadersFlags(t *testing.T) {
 	requests, err := cp.Audit().All(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, requests.By(in.Identity().User).In(ignored), "nothing is read there")
+	reloadsAll(inside)
 }
