@@ -109,6 +109,7 @@ type LastReload struct {
 
 // Explain returns the Report.
 func Explain(in Input) Report {
+	in.States = in.View.Managed.Known().Carry(in.States)
 	r := Report{
 		Kind:          in.Object.Kind.Kind,
 		Namespace:     in.Object.Namespace(),

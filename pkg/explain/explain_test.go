@@ -277,6 +277,8 @@ type fixture struct {
 	hash string
 	in   explain.Input
 	kind string
+	// classes says that SecretProviderClasses are handled.
+	classes bool
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -316,8 +318,9 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) explain() explain.Report {
 	f.in.Object = workload.Object{Kind: workload.NewKinds(workload.Builtin()...).Find(f.kind)[0], Raw: f.raw}
+	stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys(), SecretProviderClasses: f.classes}
 	reader := stamp.Reader{
-		Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()}},
+		Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}, stakater},
 		Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil },
 	}
 	f.in.View, f.in.Problems = reader.Read(f.in.Object)

@@ -36,10 +36,11 @@ func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
 	return record.New(hash, key, items), nil
 }
 
-// Fresh returns the Record of pods that start with the current state of all tracked Refs, under the newest key. adopted
-// says that no stamp brings it to them.
+// Fresh returns the Record of pods that start with the current state of all tracked Refs, under the newest key. What is known
+// counts only where Carry says so. adopted says that no stamp brings it to them.
 func Fresh(in Input, hash string, adopted bool) (record.Record, error) {
 	a := Assessment{Verdict: Verdict{Adopt: in.refs()}, stamped: !adopted}
+	in.Current = in.Known.Carry(in.Current)
 	in.Known = Known{}
 	return a.Adopt(in, hash)
 }

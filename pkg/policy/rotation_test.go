@@ -91,11 +91,9 @@ func (f *fleet) look() bool {
 	return false
 }
 
-// stamp records the state that new pods start with, as the webhook does.
+// stamp records the state that new pods start with.
 func (f *fleet) stamp() {
-	in := f.input()
-	in.Current = in.Known.Carry(in.Current)
-	rec, err := Fresh(in, "", false)
+	rec, err := Fresh(f.input(), "", false)
 	require.NoError(f.t, err)
 	f.known = Known{Record: rec}
 }
