@@ -29,10 +29,14 @@ type statusKey struct{ namespace, name string }
 type podStatuses struct {
 	byClass map[objectKey]map[string]podstatus.Status
 	classOf map[statusKey]objectKey
+	// counting has the status of each class that counts: a rotation compares each of a thousand statuses with this one only.
+	counting map[objectKey]podstatus.Status
 }
 
 func newPodStatuses() podStatuses {
-	return podStatuses{byClass: map[objectKey]map[string]podstatus.Status{}, classOf: map[statusKey]objectKey{}}
+	return podStatuses{
+		byClass: map[objectKey]map[string]podstatus.Status{}, classOf: map[statusKey]objectKey{}, counting: map[objectKey]podstatus.Status{},
+	}
 }
 
 func classOf(namespace, class string) objectKey {
@@ -47,6 +51,16 @@ func (x podStatuses) put(namespace string, s podstatus.Status) {
 	}
 	x.byClass[at][s.Name] = s
 	x.classOf[statusKey{namespace, s.Name}] = at
+	x.count(at, x.counting[at], s)
+}
+
+// count takes the one of some statuses that counts.
+func (x podStatuses) count(k objectKey, statuses ...podstatus.Status) {
+	if found, ok := podstatus.Of(statuses); ok {
+		x.counting[k] = found
+	} else {
+		delete(x.counting, k)
+	}
 }
 
 func (x podStatuses) remove(namespace, name string) {
@@ -57,6 +71,9 @@ func (x podStatuses) remove(namespace, name string) {
 	}
 	delete(x.classOf, key)
 	delete(x.byClass[at], name)
+	if x.counting[at].Name == name {
+		x.count(at, slices.Collect(maps.Values(x.byClass[at]))...)
+	}
 	if len(x.byClass[at]) == 0 {
 		delete(x.byClass, at)
 	}
@@ -64,18 +81,18 @@ func (x podStatuses) remove(namespace, name string) {
 
 // replace stores fresh statuses in place of those of a namespace, or of all of them.
 func (x podStatuses) replace(namespace string, fresh podStatuses) {
-	for key := range x.classOf {
-		if namespace == "" || key.namespace == namespace {
-			x.remove(key.namespace, key.name)
-		}
-	}
+	within := func(of string) bool { return namespace == "" || of == namespace }
+	maps.DeleteFunc(x.byClass, func(k objectKey, _ map[string]podstatus.Status) bool { return within(k.namespace) })
+	maps.DeleteFunc(x.classOf, func(k statusKey, _ objectKey) bool { return within(k.namespace) })
+	maps.DeleteFunc(x.counting, func(k objectKey, _ podstatus.Status) bool { return within(k.namespace) })
 	maps.Copy(x.byClass, fresh.byClass)
 	maps.Copy(x.classOf, fresh.classOf)
+	maps.Copy(x.counting, fresh.counting)
 }
 
 // state returns the state of a class.
 func (x podStatuses) state(k objectKey, ring digest.Ring, sha1 bool) digest.State {
-	state, content := podstatus.State(k.namespace, k.ref.Name, slices.Collect(maps.Values(x.byClass[k])), ring)
+	state, content := podstatus.State(k.namespace, k.ref.Name, []podstatus.Status{x.counting[k]}, ring)
 	if sha1 && !state.Absent {
 		state.SHA1 = content.SHA1()
 	}
@@ -84,8 +101,7 @@ func (x podStatuses) state(k objectKey, ring digest.Ring, sha1 bool) digest.Stat
 
 // version identifies the content of a class.
 func (x podStatuses) version(k objectKey) [2]string {
-	s, _ := podstatus.Of(slices.Collect(maps.Values(x.byClass[k])))
-	return [2]string{s.UID, s.ResourceVersion}
+	return [2]string{x.counting[k].UID, x.counting[k].ResourceVersion}
 }
 
 // versions returns the versions of the classes of a namespace, or of all of them.
