@@ -174,6 +174,32 @@ func TestVersionsOfNewPodsRestartNothing(t *testing.T) {
 	}
 }
 
+// A StatefulSet creates a pod again under its name. Where the status of the old pod is still there, the driver updates it, which
+// looks like a rotation.
+func TestStatusOfPodThatIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	f.look()
+	again := func(i int) {
+		f.pods[i].Objects = map[string]string{"password": strconv.Itoa(f.provider)}
+		f.pods[i].started, f.pods[i].Rotated, f.pods[i].ResourceVersion = f.provider, true, f.next()
+	}
+	again(0)
+	require.False(t, f.look(), "it has mounted the recorded version")
+	f.provider = 2
+	f.rotate(0)
+	require.True(t, f.look())
+	for i := range f.pods {
+		again(i)
+		require.False(t, f.look(), "pods of the rollout mount the recorded version")
+	}
+	f.provider = 3
+	again(1)
+	require.True(t, f.look(), "another version counts, since the other pod has an older one")
+	f.rotate(0)
+	require.False(t, f.look(), "once")
+}
+
 func TestOtherKeyStillComparesRotation(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
