@@ -204,3 +204,25 @@ func TestRotationDuringDowntimeReloads(t *testing.T) {
 	d.RequireChanges(w, 1, "what is left is older than the Record")
 	assert.Empty(t, d.Get(w).GetAnnotations()["pod-reloader.cs.sap.com/config-hash"], "no request is left")
 }
+
+// Without the driver's kinds, a class has no content, and the other objects of a workload reload it. No other test runs meanwhile.
+func TestWorkloadIsReloadedAfterTheDriverWasRemoved(t *testing.T) {
+	d := newDriver(t)
+	d.ConfigMap("app", fixture.Data{"key": "1"})
+	w := d.mounting("web", "vault", map[string]string{auto: "true", fixture.ConfigMaps: "app"})
+	d.mount("web-0", "vault", 1)
+	d.AwaitAdopted(w, "secretproviderclass/vault")
+	cp := shared.ControlPlane()
+	t.Cleanup(func() { assert.NoError(t, defineSecretsStore(context.WithoutCancel(t.Context()), cp)) })
+	_, err := cp.Kubectl(d.Patiently(), "delete", "-f", filepath.Join("testdata", "secrets-store.yaml"))
+	require.NoError(t, err)
+	d.SetConfigMap("app", "key", "2")
+	d.AwaitChanges(w, 1, "the webhook stamps it")
+	d.AwaitEvent(w, "Reloaded", "configmap/app modified")
+
+	require.NoError(t, defineSecretsStore(d.Patiently(), cp))
+	d.mount("web-1", "vault", 2)
+	d.AwaitAdopted(w, "secretproviderclass/vault")
+	d.rotate("web-1", "vault", 3)
+	d.AwaitChanges(w, 2, "the driver is back")
+}
