@@ -103,7 +103,7 @@ func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.
 			in.Objects[object.Namespace][reference.Ref{Kind: kind, Name: object.Name}] = traits
 		}
 	})
-	if err != nil && !(kind == reference.SecretProviderClass && meta.IsNoMatchError(err)) {
+	if err != nil && (kind != reference.SecretProviderClass || !meta.IsNoMatchError(err)) {
 		return fmt.Errorf("list the metadata of %s: %w", kind.Resource(), err)
 	}
 	return nil

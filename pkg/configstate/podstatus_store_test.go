@@ -17,7 +17,7 @@ import (
 func TestStatusThatCountsIsThatOfAll(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	x, listed := newPodStatuses(), newPodStatuses()
+	x := newPodStatuses()
 	for step := range 5_000 {
 		namespace := fmt.Sprint("ns-", random.IntN(2))
 		s := podstatus.Status{
@@ -29,7 +29,7 @@ func TestStatusThatCountsIsThatOfAll(t *testing.T) {
 		}
 		switch random.IntN(20) {
 		case 0:
-			listed = newPodStatuses()
+			listed := newPodStatuses()
 			listed.put(namespace, s)
 			x.replace(namespace, listed)
 		case 1, 2, 3, 4, 5, 6:

@@ -42,16 +42,11 @@ func (w *watcher) run(ctx context.Context) {
 // pod statuses; the driver may be installed later, and removed again.
 func (w *watcher) failed(err error, refused bool) {
 	unknown := apierrors.IsNotFound(err)
-	switch w.kind {
-	case podStatusKind:
-		if unknown {
-			w.store.listedPodStatuses(w, newPodStatuses())
-			return
-		}
-	case reference.SecretProviderClass:
-		refused = refused || unknown
+	if unknown && w.kind == podStatusKind {
+		w.store.listedPodStatuses(w, newPodStatuses())
+		return
 	}
-	w.store.attempted(w, refused)
+	w.store.attempted(w, refused || unknown && w.kind == reference.SecretProviderClass)
 }
 
 // list serves API servers without streaming lists. The limit is the reflector's, and the server's watch cache may ignore it:
