@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch/jsonpath"
 )
 
 // IndexerConfig says what an Indexer does with an object.
@@ -22,8 +24,8 @@ type IndexerConfig struct {
 // Indexer prepares objects for storage and extracts their keys. It has no
 // state: any number of goroutines may use it, on different objects.
 type Indexer struct {
-	keys   []path
-	ignore []path
+	keys   []jsonpath.Path
+	ignore []jsonpath.Path
 }
 
 // ownFields are read by the watchers themselves (and by client-go's cache).
@@ -39,16 +41,16 @@ func NewIndexer(config IndexerConfig) (*Indexer, error) {
 		faults = append(faults, &ConfigError{Field: "IndexBy", Reason: "is empty; name at least one field, such as metadata.namespace"})
 	}
 	for i, expression := range config.IndexBy {
-		compiled, fault := parsePath(expression)
+		compiled, fault := jsonpath.Parse(expression)
 		if fault != nil {
-			faults = append(faults, fault.in(fmt.Sprintf("IndexBy[%d]", i), expression))
+			faults = append(faults, configError(fmt.Sprintf("IndexBy[%d]", i), expression, fault))
 		}
 		indexer.keys = append(indexer.keys, compiled)
 	}
 	for i, expression := range config.IgnoreFields {
 		compiled, fault := parseIgnored(expression)
 		if fault != nil {
-			faults = append(faults, fault.in(fmt.Sprintf("IgnoreFields[%d]", i), expression))
+			faults = append(faults, configError(fmt.Sprintf("IgnoreFields[%d]", i), expression, fault))
 		}
 		indexer.ignore = append(indexer.ignore, compiled)
 	}
@@ -56,11 +58,11 @@ func NewIndexer(config IndexerConfig) (*Indexer, error) {
 		return nil, errors.Join(faults...)
 	}
 	for _, own := range ownFields {
-		compiled, _ := parsePath(own)
+		compiled, _ := jsonpath.Parse(own)
 		faults = append(faults, indexer.conflicts(compiled, "every watcher")...)
 	}
 	for i, key := range indexer.keys {
-		faults = append(faults, indexer.conflicts(key, fmt.Sprintf("IndexBy[%d] %q", i, key.text))...)
+		faults = append(faults, indexer.conflicts(key, fmt.Sprintf("IndexBy[%d] %q", i, key.String()))...)
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
@@ -68,26 +70,26 @@ func NewIndexer(config IndexerConfig) (*Indexer, error) {
 	return indexer, nil
 }
 
-func parseIgnored(expression string) (path, *place) {
-	compiled, fault := parsePath(expression)
+func parseIgnored(expression string) (jsonpath.Path, *jsonpath.Fault) {
+	compiled, fault := jsonpath.Parse(expression)
 	if fault != nil {
-		return path{}, fault
+		return jsonpath.Path{}, fault
 	}
-	if last := compiled.steps[len(compiled.steps)-1]; last.kind != stepField {
-		return path{}, &place{position: last.at, reason: "only fields are removed; end with a field's name"}
+	if _, _, position := compiled.Split(); position > 0 {
+		return jsonpath.Path{}, &jsonpath.Fault{Position: position, Reason: "only fields are removed; end with a field's name"}
 	}
 	return compiled, nil
 }
 
 // conflicts reports the ignored fields that the reader needs.
-func (x *Indexer) conflicts(reader path, who string) []error {
+func (x *Indexer) conflicts(reader jsonpath.Path, who string) []error {
 	var faults []error
 	for i, ignored := range x.ignore {
-		for _, read := range reader.reads() {
-			if ignored.overlaps(read) {
+		for _, read := range reader.Reads() {
+			if ignored.Overlaps(read) {
 				faults = append(faults, &ConfigError{
-					Field: fmt.Sprintf("IgnoreFields[%d]", i), Expression: ignored.text, Position: 1,
-					Reason: fmt.Sprintf("%s reads %s; it cannot be ignored", who, dotted(read)),
+					Field: fmt.Sprintf("IgnoreFields[%d]", i), Expression: ignored.String(), Position: 1,
+					Reason: fmt.Sprintf("%s reads %s; it cannot be ignored", who, strings.Join(read.Names(), ".")),
 				})
 				break
 			}
@@ -96,22 +98,12 @@ func (x *Indexer) conflicts(reader path, who string) []error {
 	return faults
 }
 
-func dotted(p path) string {
-	names := make([]string, 0, len(p.steps))
-	for _, s := range p.steps {
-		if s.kind == stepField {
-			names = append(names, s.name)
-		}
-	}
-	return strings.Join(names, ".")
-}
-
 // Prepare removes the ignored fields and turns whole float64 values between
 // -2^53 and 2^53 into int64. It changes the object in place, so that nothing
 // else may hold it yet; doing it twice changes nothing more.
 func (x *Indexer) Prepare(object *unstructured.Unstructured) {
 	for _, ignored := range x.ignore {
-		ignored.remove(object.Object)
+		ignored.Remove(object.Object)
 	}
 	wholeToInt(object.Object)
 }
@@ -132,8 +124,8 @@ func (x *Indexer) Keys(object *unstructured.Unstructured) []Key {
 	first := make(Key, len(x.keys))
 	all := []Key{first}
 	for i, path := range x.keys {
-		if path.plain {
-			value := text(path.field(object.Object))
+		if path.Plain() {
+			value := jsonpath.Text(path.Field(object.Object))
 			for _, key := range all {
 				key[i] = value
 			}
@@ -146,11 +138,11 @@ func (x *Indexer) Keys(object *unstructured.Unstructured) []Key {
 
 // values are the different values at the path, in their order; "" if there are
 // none.
-func values(path path, root map[string]any) []string {
+func values(path jsonpath.Path, root map[string]any) []string {
 	var all []string
 	seen := map[string]bool{}
-	path.find(root, func(value any) {
-		if value := text(value); !seen[value] {
+	path.Find(root, func(value any) {
+		if value := jsonpath.Text(value); !seen[value] {
 			seen[value] = true
 			all = append(all, value)
 		}

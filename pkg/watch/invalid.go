@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch/jsonpath"
 )
 
 // ConfigError is one fault of a configuration. The constructors report every
@@ -36,18 +38,12 @@ func (e *ConfigError) Error() string {
 	return text.String()
 }
 
-// place is where in an expression a parser met a fault.
-type place struct {
-	position int // the byte, counted from 1; 0: the whole expression
-	reason   string
-}
-
-// in makes the fault one of the named field. Parsers count bytes, people
+// configError makes the fault one of the named field. Parsers count bytes, people
 // characters.
-func (p *place) in(field, expression string) *ConfigError {
-	position := p.position
+func configError(field, expression string, fault *jsonpath.Fault) *ConfigError {
+	position := fault.Position
 	if position > 0 {
 		position = utf8.RuneCountInString(expression[:position-1]) + 1
 	}
-	return &ConfigError{Field: field, Expression: expression, Position: position, Reason: p.reason}
+	return &ConfigError{Field: field, Expression: expression, Position: position, Reason: fault.Reason}
 }

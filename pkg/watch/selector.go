@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch/jsonpath"
 )
 
 // Selector is a client-side field selector: terms PATH=VALUE, PATH==VALUE or
@@ -21,7 +23,7 @@ type Selector struct {
 }
 
 type term struct {
-	path   path
+	path   jsonpath.Path
 	negate bool
 	value  string
 }
@@ -36,8 +38,8 @@ func NewSelector(expression string) (*Selector, error) {
 	for start := 0; start <= len(expression); {
 		parsed, length, fault := parseTerm(expression[start:])
 		if fault != nil {
-			fault.position += start
-			return nil, fault.in("FieldSelector", expression)
+			fault.Position += start
+			return nil, configError("FieldSelector", expression, fault)
 		}
 		selector.terms = append(selector.terms, parsed)
 		start += length + len(",")
@@ -58,27 +60,27 @@ func (s *Selector) Matches(object *unstructured.Unstructured) bool {
 // equal reports whether one of the values at the path is the wanted one, or that
 // there is none and "" is wanted.
 func (t term) equal(root map[string]any) bool {
-	if t.path.plain {
-		return text(t.path.field(root)) == t.value
+	if t.path.Plain() {
+		return jsonpath.Text(t.path.Field(root)) == t.value
 	}
 	equal, found := false, false
-	t.path.find(root, func(value any) {
+	t.path.Find(root, func(value any) {
 		found = true
-		equal = equal || text(value) == t.value
+		equal = equal || jsonpath.Text(value) == t.value
 	})
 	return equal || !found && t.value == ""
 }
 
 // parseTerm reads the term at the beginning of the text, up to a comma or the
 // end, and returns its length; the fault's position is within the text.
-func parseTerm(from string) (parsed term, length int, fault *place) {
-	at := operator(from)
+func parseTerm(from string) (parsed term, length int, fault *jsonpath.Fault) {
+	at := jsonpath.Operator(from)
 	if at < 0 {
-		return term{}, 0, &place{position: 1, reason: "is no term; write PATH=VALUE or PATH!=VALUE"}
+		return term{}, 0, &jsonpath.Fault{Position: 1, Reason: "is no term; write PATH=VALUE or PATH!=VALUE"}
 	}
 	left, begin := trim(from[:at])
-	if parsed.path, fault = parsePath(left); fault != nil {
-		fault.position = max(fault.position, 1) + begin
+	if parsed.path, fault = jsonpath.Parse(left); fault != nil {
+		fault.Position = max(fault.Position, 1) + begin
 		return term{}, 0, fault
 	}
 	parsed.negate = from[at] == '!'
@@ -89,35 +91,10 @@ func parseTerm(from string) (parsed term, length int, fault *place) {
 	length = ending(from, value)
 	right, begin := trim(from[value:length])
 	if parsed.value, fault = unescape(right); fault != nil {
-		fault.position += value + begin
+		fault.Position += value + begin
 		return term{}, 0, fault
 	}
 	return parsed, length, nil
-}
-
-// operator finds where the operator of the first term is, -1 if there is none.
-// What is in brackets belongs to the path.
-func operator(from string) int {
-	p := &parser{text: from}
-	for depth := 0; p.pos < len(from); p.pos++ {
-		switch char := p.peek(); {
-		case char == '\\':
-			p.pos++
-		case char == '[':
-			depth++
-		case char == ']':
-			depth = max(depth-1, 0)
-		case depth > 0 && (char == '\'' || char == '"'):
-			p.quote()
-			p.pos--
-		case depth > 0:
-		case char == ',':
-			return -1
-		case char == '=', strings.HasPrefix(from[p.pos:], "!="):
-			return p.pos
-		}
-	}
-	return -1
 }
 
 // ending finds where the value that begins there ends: at a comma that is not
@@ -139,14 +116,14 @@ func trim(text string) (trimmed string, begin int) {
 }
 
 // unescape resolves \, \= and \\ as the API server does.
-func unescape(value string) (string, *place) {
+func unescape(value string) (string, *jsonpath.Fault) {
 	var plain strings.Builder
 	for i := 0; i < len(value); i++ {
 		switch {
 		case value[i] == '\\' && i+1 < len(value) && strings.IndexByte(`,=\`, value[i+1]) >= 0:
 			i++
 		case value[i] == '\\' || value[i] == '=':
-			return "", &place{position: i + 1, reason: fmt.Sprintf("%q in a value is written with a backslash before it", value[i])}
+			return "", &jsonpath.Fault{Position: i + 1, Reason: fmt.Sprintf("%q in a value is written with a backslash before it", value[i])}
 		}
 		plain.WriteByte(value[i])
 	}
@@ -181,5 +158,5 @@ func labelFault(expression string, start int, err error) *ConfigError {
 	if err != nil {
 		reason = err.Error()
 	}
-	return (&place{position: start + 1, reason: reason}).in("LabelSelector", expression)
+	return configError("LabelSelector", expression, &jsonpath.Fault{Position: start + 1, Reason: reason})
 }

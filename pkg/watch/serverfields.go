@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watch/jsonpath"
 )
 
 // serverFields are what the API server can evaluate of a field selector, in its
@@ -24,7 +26,7 @@ var everywhere = []string{"metadata.name", "metadata.namespace"}
 func (s *Selector) forServer() serverFields {
 	var sure, wide []fields.Selector
 	for _, t := range s.terms {
-		field, ok := t.path.label()
+		field, ok := label(t.path)
 		switch {
 		case !ok:
 		case slices.Contains(everywhere, field) && t.negate:
@@ -44,13 +46,10 @@ func (s *Selector) forServer() serverFields {
 
 // label is the path as the name of a field in a request, if it can be one:
 // fields alone, of names without special characters.
-func (p path) label() (string, bool) {
-	names := make([]string, 0, len(p.steps))
-	for _, s := range p.steps {
-		if s.kind != stepField || strings.ContainsFunc(s.name, special) {
-			return "", false
-		}
-		names = append(names, s.name)
+func label(p jsonpath.Path) (string, bool) {
+	names := p.Names()
+	if !p.Plain() || slices.ContainsFunc(names, func(name string) bool { return strings.ContainsFunc(name, special) }) {
+		return "", false
 	}
 	return strings.Join(names, "."), true
 }

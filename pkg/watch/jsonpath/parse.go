@@ -1,4 +1,4 @@
-package watch
+package jsonpath
 
 import (
 	"fmt"
@@ -7,7 +7,13 @@ import (
 	"strings"
 )
 
-// parsePath compiles an expression such as
+// Fault is what is wrong with an expression.
+type Fault struct {
+	Position int // the byte, counted from 1; 0: the whole expression
+	Reason   string
+}
+
+// Parse compiles an expression such as
 //
 //	spec.ingressClassName
 //	metadata.labels['app.kubernetes.io/name']   (or metadata.labels.app\.kubernetes\.io/name)
@@ -16,25 +22,25 @@ import (
 //
 // A leading "$" and "." are allowed. What names no definite place (recursive
 // descent, slices, unions, templates in braces) is a fault.
-func parsePath(expression string) (path, *place) {
+func Parse(expression string) (Path, *Fault) {
 	p := &parser{text: expression}
 	switch {
 	case strings.HasPrefix(expression, "$"):
 		p.pos = 1
 	case strings.TrimSpace(expression) == "":
-		return path{}, &place{reason: "is empty; write a path such as metadata.name"}
+		return Path{}, &Fault{Reason: "is empty; write a path such as metadata.name"}
 	case !strings.HasPrefix(expression, ".") && !strings.HasPrefix(expression, "["):
 		if fault := p.name(); fault != nil {
-			return path{}, fault
+			return Path{}, fault
 		}
 	}
 	if fault := p.rest(); fault != nil {
-		return path{}, fault
+		return Path{}, fault
 	}
 	if len(p.steps) == 0 {
-		return path{}, &place{reason: "names no field; write a path such as metadata.name"}
+		return Path{}, &Fault{Reason: "names no field; write a path such as metadata.name"}
 	}
-	return path{text: expression, steps: p.steps, plain: !slices.ContainsFunc(p.steps, step.branches)}, nil
+	return Path{text: expression, steps: p.steps, plain: !slices.ContainsFunc(p.steps, step.branches)}, nil
 }
 
 // parser reads one expression from left to right.
@@ -44,8 +50,8 @@ type parser struct {
 	steps []step
 }
 
-func (p *parser) fault(at int, format string, args ...any) *place {
-	return &place{position: at + 1, reason: fmt.Sprintf(format, args...)}
+func (p *parser) fault(at int, format string, args ...any) *Fault {
+	return &Fault{Position: at + 1, Reason: fmt.Sprintf(format, args...)}
 }
 
 // peek is the next byte, 0 at the end.
@@ -62,9 +68,9 @@ func (p *parser) add(s step, at int) {
 }
 
 // rest reads the steps that begin with a dot or a bracket.
-func (p *parser) rest() *place {
+func (p *parser) rest() *Fault {
 	for p.pos < len(p.text) {
-		var fault *place
+		var fault *Fault
 		switch p.peek() {
 		case '.':
 			p.pos++
@@ -81,7 +87,7 @@ func (p *parser) rest() *place {
 	return nil
 }
 
-func (p *parser) unexpected() *place {
+func (p *parser) unexpected() *Fault {
 	char := []rune(p.text[p.pos:])[0]
 	switch char {
 	case '{', '}':
@@ -93,7 +99,7 @@ func (p *parser) unexpected() *place {
 
 // name reads a field's name up to the next dot or bracket; a backslash takes
 // the character after it as it is.
-func (p *parser) name() *place {
+func (p *parser) name() *Fault {
 	start := p.pos
 	if p.peek() == '.' {
 		return p.fault(start, "recursive descent is not supported; write the whole path")
@@ -123,7 +129,7 @@ func (p *parser) name() *place {
 }
 
 // bracket reads [0], [*], ['name'] or [?(...)].
-func (p *parser) bracket() *place {
+func (p *parser) bracket() *Fault {
 	start := p.pos
 	p.pos++
 	switch p.peek() {
@@ -157,7 +163,7 @@ func (p *parser) bracket() *place {
 }
 
 // quoted reads ['name'].
-func (p *parser) quoted(start int) *place {
+func (p *parser) quoted(start int) *Fault {
 	name, ok := p.quote()
 	if !ok {
 		return p.fault(start+1, "the quote is not closed")
@@ -191,7 +197,7 @@ func (p *parser) quote() (string, bool) {
 }
 
 // filtered reads [?(@.path)], [?(@.path=="literal")] and the same with !=.
-func (p *parser) filtered(start int) *place {
+func (p *parser) filtered(start int) *Fault {
 	if !strings.HasPrefix(p.text[p.pos:], "?(@") {
 		return p.fault(p.pos, "a filter begins with ?(@ as in [?(@.type==\"Ready\")]")
 	}
@@ -240,7 +246,7 @@ func (p *parser) operator() int {
 }
 
 // comparison reads the operator and the literal of a filter, if there are any.
-func (p *parser) comparison(into *filter) *place {
+func (p *parser) comparison(into *filter) *Fault {
 	p.spaces()
 	if p.peek() == ')' {
 		return nil
@@ -279,4 +285,30 @@ func (p *parser) spaces() {
 func isLiteral(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil || text == "true" || text == "false"
+}
+
+// Operator finds the operator of a comparison PATH=VALUE, PATH==VALUE or
+// PATH!=VALUE, up to the first comma; -1 if there is none. What is in brackets
+// belongs to the path.
+func Operator(from string) int {
+	p := &parser{text: from}
+	for depth := 0; p.pos < len(from); p.pos++ {
+		switch char := p.peek(); {
+		case char == '\\':
+			p.pos++
+		case char == '[':
+			depth++
+		case char == ']':
+			depth = max(depth-1, 0)
+		case depth > 0 && (char == '\'' || char == '"'):
+			p.quote()
+			p.pos--
+		case depth > 0:
+		case char == ',':
+			return -1
+		case char == '=', strings.HasPrefix(from[p.pos:], "!="):
+			return p.pos
+		}
+	}
+	return -1
 }

@@ -1,18 +1,31 @@
-package watch
+// Package jsonpath evaluates the part of JSONPath that leads to definite places
+// of an object:
+//
+//	metadata.namespace                            fields
+//	metadata.labels['app.kubernetes.io/name']     names with dots: quoted,
+//	metadata.labels.app\.kubernetes\.io/name      or with backslashes
+//	spec.rules[0].host, spec.rules[-1].host       one item, also from the end
+//	spec.rules[*].host                            every item
+//	status.conditions[?(@.type=="Ready")].status  selected items (==, !=, exists)
+//
+// It is the syntax of every expression of package watch, and part of that
+// library: it imports the standard library only.
+//
+// client-go's evaluator is not used, because it reports no positions, cannot
+// remove, fails on ['a.b/c'] and on an index out of range, and keeps state.
+package jsonpath
 
 import (
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// path is a compiled JSONPath expression. It has no state: any number of
-// goroutines may evaluate it.
-//
-// client-go's evaluator is not used, because it reports no positions, cannot
-// remove, fails on ['a.b/c'] and on an index out of range, and keeps state.
-type path struct {
+// Path is a compiled expression. It has no state: any number of goroutines may
+// evaluate it. The zero value leads to the object itself.
+type Path struct {
 	text  string
 	steps []step
 	// plain says that there are fields alone, so that there is one value at
@@ -50,14 +63,21 @@ type filter struct {
 	literal string
 }
 
-// find calls visit with every value at the path, in the order of the document
+// Find calls visit with every value at the path, in the order of the document
 // (of the keys for a map). Null counts as missing.
-func (p path) find(root map[string]any, visit func(any)) {
+func (p Path) Find(root map[string]any, visit func(any)) {
 	walk(root, p.steps, visit)
 }
 
-// field is the value at a plain path, nil if there is none.
-func (p path) field(root map[string]any) any {
+// String is the expression as it was written.
+func (p Path) String() string { return p.text }
+
+// Plain reports whether there are fields alone, so that there is one value at
+// most, which Field returns.
+func (p Path) Plain() bool { return p.plain }
+
+// Field is the value at a plain path, nil if there is none.
+func (p Path) Field(root map[string]any) any {
 	return descend(root, p.steps)
 }
 
@@ -125,15 +145,15 @@ func (s step) chooses(i int, items []any) bool {
 func (f filter) matches(item any) bool {
 	found := false
 	walk(item, f.path, func(value any) {
-		found = found || !f.compare || (text(value) == f.literal) != f.negate
+		found = found || !f.compare || (Text(value) == f.literal) != f.negate
 	})
 	return found
 }
 
-// remove deletes the field from every place that the path leads to; places
+// Remove deletes the field from every place that the path leads to; places
 // that do not exist are passed over. The parser has seen to it that the last
 // step is a field.
-func (p path) remove(root map[string]any) {
+func (p Path) Remove(root map[string]any) {
 	last := len(p.steps) - 1
 	if p.plain {
 		if fields, ok := descend(root, p.steps[:last]).(map[string]any); ok {
@@ -148,9 +168,9 @@ func (p path) remove(root map[string]any) {
 	})
 }
 
-// overlaps reports whether removing p changes what q reads. Steps that choose
+// Overlaps reports whether removing p changes what q reads. Steps that choose
 // items of a list may always choose the same ones.
-func (p path) overlaps(q path) bool {
+func (p Path) Overlaps(q Path) bool {
 	for i := range min(len(p.steps), len(q.steps)) {
 		a, b := p.steps[i], q.steps[i]
 		if a.kind == stepField && b.kind == stepField && a.name != b.name {
@@ -166,22 +186,56 @@ func (p path) overlaps(q path) bool {
 	return true
 }
 
-// reads lists everything that evaluating the path looks at: itself, and what
+// Names are those of the fields on the path.
+func (p Path) Names() []string {
+	names := make([]string, 0, len(p.steps))
+	for _, s := range p.steps {
+		if s.kind == stepField {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// Split cuts the last field off; the parent of a path of one field is the object.
+// Where the last step is no field, position is that of the step, counted from 1.
+func (p Path) Split() (parent Path, field string, position int) {
+	last := len(p.steps) - 1
+	if step := p.steps[last]; step.kind != stepField {
+		return Path{}, "", step.at
+	}
+	parent = Path{text: strings.TrimSuffix(p.text[:p.steps[last].at-1], "."), steps: p.steps[:last]}
+	parent.plain = !slices.ContainsFunc(parent.steps, step.branches)
+	return parent, p.steps[last].name, 0
+}
+
+// Equal reports whether both lead to the same places, however they are written.
+func (p Path) Equal(q Path) bool { return slices.EqualFunc(p.steps, q.steps, step.equal) }
+
+func (s step) equal(o step) bool {
+	return s.kind == o.kind && s.name == o.name && s.index == o.index && s.filter.equal(o.filter)
+}
+
+func (f filter) equal(o filter) bool {
+	return f.compare == o.compare && f.negate == o.negate && f.literal == o.literal && slices.EqualFunc(f.path, o.path, step.equal)
+}
+
+// Reads lists everything that evaluating the path looks at: itself, and what
 // its filters compare.
-func (p path) reads() []path {
-	all := []path{p}
+func (p Path) Reads() []Path {
+	all := []Path{p}
 	for i, s := range p.steps {
 		if s.kind == stepFilter {
 			inner := slices.Concat(p.steps[:i], []step{{kind: stepEvery}}, s.filter.path)
-			all = append(all, path{text: p.text, steps: inner}.reads()...)
+			all = append(all, Path{text: p.text, steps: inner}.Reads()...)
 		}
 	}
 	return all
 }
 
-// text is the form in which a value becomes a key or is compared: strings as
+// Text is the form in which a value becomes a key or is compared: strings as
 // they are, numbers without exponent, lists and maps as JSON.
-func text(value any) string {
+func Text(value any) string {
 	switch value := value.(type) {
 	case string:
 		return value
