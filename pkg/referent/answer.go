@@ -1,0 +1,173 @@
+package referent
+
+import (
+	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+)
+
+// The answers of a Graph are as of the last Evaluate.
+
+// Hold says why a node is held; nil if it is not. A node that is in no graph is missing, or its resource is not known yet.
+func (g *Graph) Hold(key Key) *Hold {
+	if n, ok := g.nodes[key]; ok {
+		return n.hold
+	}
+	resource, ok := g.schema.byName[key.GroupResource()]
+	if !ok {
+		return &Hold{Reason: Invalid, Node: key, Detail: "the configuration has no resource " + key.GroupResource().String()}
+	}
+	n := &node{key: key, resource: resource}
+	if resource.builtin {
+		n.unread = notRead(key)
+	}
+	if hold := g.unknown(n); hold != nil {
+		return hold
+	}
+	return missing(n)
+}
+
+// State is the state of a node as a workload tracks it: the Entries cover the node and everything below it. While the node
+// is held, its state is Absent if it is missing itself, and has no Entries else: what the workload has remains.
+func (g *Graph) State(key Key) (digest.State, *Hold) {
+	if hold := g.Hold(key); hold != nil {
+		return digest.State{Absent: hold.Reason == Missing && hold.Node == key}, hold
+	}
+	state := digest.State{Entries: make(map[digest.KeyID]digest.Entry, len(g.keys))}
+	for i, k := range g.keys {
+		state.Entries[k.ID] = workloadEntry(k, entry(g.nodes[key], i))
+	}
+	return state, nil
+}
+
+// Publication is what the annotation of a node must be, and whether it has to be written: only where the configuration
+// asks for it, the node is not held, and the annotation says something else. A digest that is right under an older key of
+// the ring remains; one under a key that is lost is replaced. Empty means no annotation.
+func (g *Graph) Publication(key Key) (value string, due bool) {
+	n, ok := g.nodes[key]
+	if !ok || !n.resource.Publish || !n.exists() || n.hold != nil {
+		return "", false
+	}
+	if id, ok := keyOf(n.annotation); ok {
+		if i := slices.IndexFunc(g.keys, func(k digest.Key) bool { return k.ID == id }); i >= 0 && n.digest(i) == n.annotation {
+			return n.annotation, false
+		}
+	}
+	value = n.digest(len(g.keys) - 1)
+	return value, value != n.annotation
+}
+
+// Problems are references of an object that are ignored. They hold nothing.
+func (g *Graph) Problems(key Key) []string {
+	if n, ok := g.nodes[key]; ok && n.exists() {
+		return slices.Clone(n.facts.problems)
+	}
+	return nil
+}
+
+// Trail leads from a node that is held down to the culprit, both included; at most MaxDepth+2 keys.
+func (g *Graph) Trail(key Key) []Key {
+	trail := []Key{key}
+	for n := g.nodes[key]; n != nil && n.hold != nil && n.via != nil && len(trail) < MaxDepth+2; n = n.via {
+		trail = append(trail, n.via.key)
+	}
+	return trail
+}
+
+// Path is the shortest way from a node down to another one, both included; nil if there is none. It leads from a cause to
+// what has changed because of it.
+func (g *Graph) Path(from, to Key) []Key {
+	start := g.nodes[from]
+	if start == nil {
+		return nil
+	}
+	came := map[*node]*node{start: nil}
+	for queue := []*node{start}; len(queue) > 0; queue = queue[1:] {
+		if queue[0].key == to {
+			var path []Key
+			for n := queue[0]; n != nil; n = came[n] {
+				path = append(path, n.key)
+			}
+			slices.Reverse(path)
+			return path
+		}
+		kids := queue[0].kids()
+		slices.SortFunc(kids, (*node).compare)
+		for _, kid := range kids {
+			if _, seen := came[kid]; !seen {
+				came[kid] = queue[0]
+				queue = append(queue, kid)
+			}
+		}
+	}
+	return nil
+}
+
+// Below returns the nodes below the given ones, these included, sorted: what a workload depends on.
+func (g *Graph) Below(roots ...Key) []Key {
+	seen := map[*node]struct{}{}
+	var keys []Key
+	var stack []*node
+	for _, root := range roots {
+		stack = append(stack, g.nodes[root])
+	}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if _, ok := seen[n]; ok || n == nil {
+			continue
+		}
+		seen[n] = struct{}{}
+		keys = append(keys, n.key)
+		stack = append(stack, n.kids()...)
+	}
+	return sorted(keys)
+}
+
+// Above returns the nodes above the given ones, these included, sorted: those whose workloads a change concerns.
+func (g *Graph) Above(keys ...Key) []Key {
+	seen := map[*node]struct{}{}
+	var all []Key
+	var stack []*node
+	for _, key := range keys {
+		stack = append(stack, g.nodes[key])
+	}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if _, ok := seen[n]; ok || n == nil {
+			continue
+		}
+		seen[n] = struct{}{}
+		all = append(all, n.key)
+		stack = append(stack, n.parents(g)...)
+	}
+	return sorted(all)
+}
+
+// Held counts the culprits of holds for each Reason: nodes that are held because of another one do not count.
+func (g *Graph) Held() map[Reason]int {
+	held := make(map[Reason]int, len(Reasons()))
+	for _, reason := range Reasons() {
+		held[reason] = 0
+	}
+	for key, n := range g.nodes {
+		if n.hold != nil && n.hold.Node == key && !g.excused(n) {
+			held[n.hold.Reason]++
+		}
+	}
+	return held
+}
+
+// excused reports whether a node is missing and every reference to it allows that.
+func (g *Graph) excused(n *node) bool {
+	for parent := range n.above {
+		if !parent.canMiss(n) {
+			return false
+		}
+	}
+	return n.hold.Reason == Missing && len(n.above) > 0
+}
+
+// Len is the number of nodes.
+func (g *Graph) Len() int { return len(g.nodes) }

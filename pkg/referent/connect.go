@@ -1,0 +1,171 @@
+package referent
+
+import (
+	"maps"
+	"slices"
+)
+
+// node returns the node of a key, a new one where there is none.
+func (g *Graph) node(key Key, resource *Resource) *node {
+	if n, ok := g.nodes[key]; ok {
+		return n
+	}
+	n := &node{key: key, resource: resource, above: map[*node]struct{}{}, pointing: map[*node]struct{}{}}
+	if resource.builtin {
+		n.unread = notRead(key)
+	}
+	g.nodes[key] = n
+	g.mark(n)
+	g.counted(key.Namespace, +1)
+	return n
+}
+
+// counted keeps the number of nodes of a namespace. When it crosses MaxNodes, all of them are evaluated again.
+func (g *Graph) counted(namespace string, by int) {
+	before := g.tooMany(namespace)
+	if g.count[namespace] += by; g.count[namespace] == 0 {
+		delete(g.count, namespace)
+	}
+	if before == g.tooMany(namespace) {
+		return
+	}
+	for _, n := range g.nodes {
+		if n.key.Namespace == namespace {
+			g.mark(n)
+		}
+	}
+}
+
+func (g *Graph) tooMany(namespace string) bool { return g.count[namespace] > MaxNodes }
+
+// put gives a node its facts, and connects it as they say.
+func (g *Graph) put(n *node, f *facts, unread *Hold) {
+	unchanged := n.unread.equal(unread) && (f == nil) == (n.facts == nil) && (f == nil || f.equal(n.facts))
+	if unchanged {
+		return
+	}
+	g.disconnect(n)
+	n.facts, n.unread = f, unread
+	g.connect(n)
+	n.touched = true
+	g.mark(n)
+	if f == nil {
+		g.gone = append(g.gone, n)
+	}
+}
+
+func (g *Graph) connect(n *node) {
+	if n.facts == nil {
+		return
+	}
+	for _, link := range n.facts.children {
+		child := g.node(link.to, link.edge.to)
+		n.children = append(n.children, child)
+		child.above[n] = struct{}{}
+	}
+	for _, link := range n.facts.parents {
+		parent := g.node(link.to, link.edge.to)
+		parent.pointing[n] = struct{}{}
+		g.mark(parent)
+	}
+}
+
+// disconnect takes the node out of its children and parents. A parent that loses it has it for a cause.
+func (g *Graph) disconnect(n *node) {
+	if n.facts == nil {
+		return
+	}
+	for _, child := range n.children {
+		delete(child.above, n)
+		g.gone = append(g.gone, child)
+	}
+	n.children = nil
+	for _, link := range n.facts.parents {
+		if parent, ok := g.nodes[link.to]; ok {
+			delete(parent.pointing, n)
+			parent.pending.add(n.key)
+			g.mark(parent)
+			g.gone = append(g.gone, parent)
+		}
+	}
+}
+
+// mark makes a node and whatever is above it dirty.
+func (g *Graph) mark(n *node) {
+	for stack := []*node{n}; len(stack) > 0; {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if n.dirty {
+			continue
+		}
+		n.dirty = true
+		g.dirty = append(g.dirty, n)
+		stack = append(stack, n.parents(g)...)
+	}
+}
+
+// parents are the nodes that depend on this one, in any order, perhaps twice.
+func (n *node) parents(g *Graph) []*node {
+	all := make([]*node, 0, len(n.above))
+	for parent := range n.above {
+		all = append(all, parent)
+	}
+	if n.facts == nil {
+		return all
+	}
+	for _, link := range n.facts.parents {
+		if parent, ok := g.nodes[link.to]; ok {
+			all = append(all, parent)
+		}
+	}
+	return all
+}
+
+// sweep removes nodes to which nothing refers: those without an object, and config objects.
+func (g *Graph) sweep() {
+	for _, n := range g.gone {
+		needed := n.facts != nil && !n.resource.builtin || len(n.above) > 0 || len(n.pointing) > 0
+		if !needed && g.nodes[n.key] == n {
+			delete(g.nodes, n.key)
+			g.counted(n.key.Namespace, -1)
+		}
+	}
+	g.gone = nil
+}
+
+// kids are the children of a node: those that it refers to in the order of the configuration and the document, then those
+// that refer to it in the order of their keys; each once.
+func (n *node) kids() []*node {
+	all := make([]*node, 0, len(n.children)+len(n.pointing))
+	seen := make(map[*node]struct{}, cap(all))
+	add := func(child *node) {
+		if _, ok := seen[child]; !ok {
+			seen[child] = struct{}{}
+			all = append(all, child)
+		}
+	}
+	for _, child := range n.children {
+		add(child)
+	}
+	for _, child := range slices.SortedFunc(maps.Keys(n.pointing), (*node).compare) {
+		add(child)
+	}
+	return all
+}
+
+func (n *node) compare(o *node) int { return n.key.Compare(o.key) }
+
+// optional reports whether a child may be absent: every reference to it must say so.
+func (n *node) optional(child *node) bool {
+	for i, c := range n.children {
+		if c == child && !n.facts.children[i].edge.optional {
+			return false
+		}
+	}
+	return true
+}
+
+func sorted(keys []Key) []Key {
+	slices.SortFunc(keys, Key.Compare)
+	return keys
+}

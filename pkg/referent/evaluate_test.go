@@ -1,0 +1,234 @@
+package referent_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+func changed(e referent.Evaluation) []string {
+	var all []string
+	for _, change := range e.Changes {
+		all = append(all, change.Key.String())
+	}
+	return all
+}
+
+func TestValidGraphIsNotHeld(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	assert.Nil(t, w.Hold(key("proxies/p")))
+	assert.NotEmpty(t, w.entry("proxies/p"))
+	assert.Empty(t, w.Unread())
+	assert.Equal(t, 8, w.Len())
+}
+
+func TestWhatCountsChangesTheEntryOfTheRoot(t *testing.T) {
+	t.Parallel()
+	service := func(host string) map[string]any {
+		return map[string]any{"host": host, "tls": map[string]any{"certificateRef": named("tls")}}
+	}
+	for name, change := range map[string]func(w world){
+		"a Secret's content":      func(w world) { w.config("secret/tls", "2") },
+		"an optional one appears": func(w world) { w.config("configmap/conf", "1") },
+		"a service's spec":        func(w world) { w.set("services/s", service("b")) },
+		"a filter's spec":         func(w world) { w.set("filters/f2", map[string]any{"type": "z"}) },
+		"a cluster drops a filter": func(w world) {
+			w.set("clusters/c1", map[string]any{"proxyRef": named("p"), "serviceRef": named("s"), "filterRefs": []any{named("f1")}})
+		},
+		"a cluster is added":   func(w world) { w.set("clusters/c3", map[string]any{"proxyRef": named("p"), "serviceRef": named("s")}) },
+		"a cluster is deleted": func(w world) { w.Delete(key("clusters/c2")) },
+		"a cluster leaves":     func(w world) { w.set("clusters/c2", map[string]any{"proxyRef": named("q"), "serviceRef": named("s")}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := tangle(t)
+			before := w.entry("proxies/p")
+			change(w)
+			assert.Contains(t, changed(w.Evaluate()), "proxies.example.io/p")
+			assert.Nil(t, w.Hold(key("proxies/p")))
+			assert.NotEqual(t, before, w.entry("proxies/p"))
+		})
+	}
+}
+
+func TestWhatDoesNotCountIsNotEvaluated(t *testing.T) {
+	t.Parallel()
+	service := map[string]any{"host": "a", "tls": map[string]any{"certificateRef": named("tls")}}
+	for name, change := range map[string]func(w world){
+		"the same object": func(w world) { w.set("services/s", service) },
+		"a label":         func(w world) { w.set("services/s", service, with("b", "metadata", "labels", "a")) },
+		"a status field":  func(w world) { w.set("services/s", service, with("b", "status", "noise")) },
+		"the version":     func(w world) { w.set("services/s", service, with("2", "metadata", "resourceVersion")) },
+		"the uid":         func(w world) { w.set("services/s", service, with("2", "metadata", "uid")) },
+		"the own annotation": func(w world) {
+			w.set("services/s", service, with(map[string]any{annotation: "v1:x"}, "metadata", "annotations"))
+		},
+		"replicas of the proxy": func(w world) { w.set("proxies/p", map[string]any{"replicas": int64(9)}) },
+		"a no-op Secret write": func(w world) {
+			s := state(t, "a", "1")
+			s.ResourceVersion, s.UID = "2", "other"
+			w.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "tls"}, s)
+		},
+		"an unrelated Secret": func(w world) { w.config("secret/other", "1") },
+		"a synced source":     func(w world) { w.SetSource(w.resource("filters"), "", referent.SourceSynced) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := tangle(t)
+			change(w)
+			assert.Equal(t, referent.Evaluation{}, w.Evaluate())
+		})
+	}
+}
+
+func TestOneLeafEvaluatesOnlyItsAncestors(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.set("filters/f2", map[string]any{"type": "z"})
+	done := w.Evaluate()
+	assert.Equal(t, 3, done.Evaluated, "f2, c1 and p")
+	assert.Equal(t, []referent.Change{
+		{Key: key("clusters/c1"), Causes: keys("filters/f2")},
+		{Key: key("filters/f2"), Causes: keys("filters/f2")},
+		{Key: key("proxies/p"), Causes: keys("filters/f2")},
+	}, done.Changes)
+	assert.Equal(t, keys("proxies/p", "clusters/c1", "filters/f2"), w.Path(key("proxies/p"), key("filters/f2")))
+	assert.Nil(t, w.Path(key("filters/f2"), key("proxies/p")))
+}
+
+func TestManyChangesAtOnceAreOne(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.config("secret/tls", "2")
+	w.set("filters/f2", map[string]any{"type": "z"})
+	w.set("clusters/c2", map[string]any{"proxyRef": named("p"), "serviceRef": named("s"), "x": "y"})
+	for _, change := range w.Evaluate().Changes {
+		if change.Key == key("proxies/p") {
+			assert.Equal(t, keys("secret/tls", "clusters/c2", "filters/f2"), change.Causes)
+			return
+		}
+	}
+	require.Fail(t, "the proxy has not changed")
+}
+
+func TestThereAndBackRestoresTheEntry(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	before := w.entry("proxies/p")
+	w.config("secret/tls", "2")
+	w.Evaluate()
+	w.config("secret/tls", "1")
+	w.Evaluate()
+	assert.Equal(t, before, w.entry("proxies/p"))
+
+	w.Delete(key("services/s"))
+	w.Evaluate()
+	assert.Empty(t, w.entry("proxies/p"))
+	w.set("services/s", map[string]any{"host": "a", "tls": map[string]any{"certificateRef": named("tls")}}, with("new", "metadata", "uid"))
+	w.Evaluate()
+	require.Equal(t, keys("secret/tls"), w.Unread())
+	w.config("secret/tls", "1")
+	w.Evaluate()
+	assert.Equal(t, before, w.entry("proxies/p"), "created again with the same content")
+}
+
+func TestCausesGatherWhileHeld(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.set("services/s", map[string]any{"host": "b"}, with(ready(1, "False"), "status"))
+	w.set("filters/f2", map[string]any{"type": "z"})
+	for _, change := range w.Evaluate().Changes {
+		if change.Held {
+			assert.Empty(t, change.Causes, change.Key)
+		}
+	}
+	require.Equal(t, referent.NotReady, w.Hold(key("proxies/p")).Reason)
+	w.set("services/s", map[string]any{"host": "b"})
+	var causes []referent.Key
+	for _, change := range w.Evaluate().Changes {
+		if change.Key == key("proxies/p") {
+			causes = change.Causes
+		}
+	}
+	assert.Equal(t, keys("filters/f2", "services/s"), causes, "both take effect now")
+}
+
+func TestConfigObjectsThatNothingRefersToAreDropped(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.set("services/s", map[string]any{"host": "a"})
+	w.Evaluate()
+	assert.False(t, w.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "tls"}, digest.State{Absent: true}))
+	assert.Equal(t, 7, w.Len())
+
+	w.set("services/s", map[string]any{"tls": map[string]any{"certificateRef": named("tls")}})
+	w.Evaluate()
+	assert.Equal(t, keys("secret/tls"), w.Unread(), "it is referred to again, and must be read")
+	assert.Equal(t, referent.Unsynced, w.Hold(key("proxies/p")).Reason)
+}
+
+func TestDeletingEverythingLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	for _, name := range []string{"proxies/p", "clusters/c1", "clusters/c2", "services/s", "filters/f1", "filters/f2"} {
+		w.Delete(key(name))
+		w.Evaluate()
+	}
+	assert.Zero(t, w.Len())
+	assert.Equal(t, referent.Missing, w.Hold(key("proxies/p")).Reason)
+	state, hold := w.State(key("proxies/p"))
+	assert.True(t, state.Absent)
+	assert.NotNil(t, hold)
+}
+
+func TestAboveNamesWhomAChangeConcerns(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	assert.Equal(t, keys("configmap/conf", "clusters/c1", "filters/f1", "proxies/p"), w.Above(key("configmap/conf")))
+	assert.Len(t, w.Below(key("proxies/p")), 8)
+	assert.Empty(t, w.Above(key("secret/unknown")))
+}
+
+func TestGraphNeedsAKey(t *testing.T) {
+	t.Parallel()
+	_, err := referent.NewGraph(compile(t), digest.Ring{})
+	require.ErrorIs(t, err, digest.ErrNoKey)
+}
+
+func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
+	t.Parallel()
+	compiled := compile(t, kafka()...)
+	both, err := referent.NewGraph(compiled, ring(t, 'a', 'b'))
+	require.NoError(t, err)
+	filters, _ := compiled.Resource(gvr("filters").GroupResource())
+	both.SetSource(filters, "", referent.SourceSynced)
+	both.Set(filters, object("f", map[string]any{"configRef": named("c")}))
+	ref := reference.Ref{Kind: reference.ConfigMap, Name: "c"}
+	both.SetConfig("n", ref, state(t, "a", "1"))
+	both.Evaluate()
+	assert.Equal(t, referent.Unsynced, both.Hold(key("filters/f")).Reason, "under one key nothing is known")
+	both.SetConfig("n", ref, state(t, "ab", "1"))
+	both.Evaluate()
+	s, hold := both.State(key("filters/f"))
+	require.Nil(t, hold)
+	require.Len(t, s.Entries, 2)
+
+	for i, letter := range []byte("ab") {
+		one, err := referent.NewGraph(compiled, ring(t, letter))
+		require.NoError(t, err)
+		one.SetSource(filters, "", referent.SourceSynced)
+		one.Set(filters, object("f", map[string]any{"configRef": named("c")}))
+		one.SetConfig("n", ref, state(t, string(letter), "1"))
+		one.Evaluate()
+		alone, hold := one.State(key("filters/f"))
+		require.Nil(t, hold)
+		id := ring(t, 'a', 'b').Keys()[i].ID
+		assert.Equal(t, alone.Entries[id], s.Entries[id])
+	}
+}

@@ -1,0 +1,192 @@
+package referent
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Graph has a node for each object that it was given, and for each that one of these refers to. It is for one goroutine:
+// set what has changed, then Evaluate, then ask. What is set with equal facts changes nothing.
+type Graph struct {
+	schema  *Schema
+	keys    []digest.Key // oldest first
+	nodes   map[Key]*node
+	sources map[sourceKey]Source
+	// count is the number of nodes in each namespace.
+	count map[string]int
+	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
+	dirty []*node
+	// gone are the nodes that can be removed after the next evaluation, if nothing refers to them then.
+	gone  []*node
+	round int
+}
+
+// sourceKey names a source: the empty namespace is all of them.
+type sourceKey struct {
+	resource  *Resource
+	namespace string
+}
+
+// node is one object, or a reference to one that is missing. Its facts are never changed in place.
+type node struct {
+	key      Key
+	resource *Resource
+	facts    *facts // nil: no such object, or nothing known of it
+	// unread is why nothing is known of a ConfigMap or a Secret; nil if it is known.
+	unread *Hold
+	// annotation is the published digest as it is on the object, where it is written from here. It is no fact: writing it
+	// changes nothing.
+	annotation string
+	// children are the nodes of facts.children, in their order.
+	children []*node
+	// above are the nodes that refer to this one, pointing those of facts.parents of other nodes.
+	above, pointing map[*node]struct{}
+	memo
+}
+
+// memo is the last evaluation of a node.
+type memo struct {
+	dirty, touched, visited bool
+	round                   int
+	height                  int
+	hold                    *Hold
+	// via is the child because of which the node is held.
+	via *node
+	// digests has one for each key; a single one where it is not under a key.
+	digests []string
+	// pending are the causes since the digest was last computed, released those of the last computation.
+	pending, released causes
+}
+
+func (n *node) exists() bool { return n.facts != nil }
+
+// digest is the node's own digest under the i-th key; empty for a config object, whose content is its version.
+func (n *node) digest(i int) string {
+	if len(n.digests) == 0 {
+		return ""
+	}
+	return n.digests[min(i, len(n.digests)-1)]
+}
+
+// NewGraph makes an empty graph whose digests are under the keys of the ring. With another ring or schema, make another
+// graph and set everything again. The error is digest.ErrNoKey.
+func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
+	if ring.Empty() {
+		return nil, digest.ErrNoKey
+	}
+	return &Graph{
+		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{}, count: map[string]int{},
+	}, nil
+}
+
+// Set takes an object of a resource of the Schema as it is now. It keeps no part of it.
+func (g *Graph) Set(resource *Resource, object *unstructured.Unstructured) {
+	key := resource.Key(object.GetNamespace(), object.GetName())
+	n := g.node(key, resource)
+	if resource.Publish {
+		n.annotation = object.GetAnnotations()[resource.Annotation]
+	}
+	g.put(n, resource.read(object, g.keys), nil)
+}
+
+// Delete takes an object of a custom resource as absent.
+func (g *Graph) Delete(key Key) {
+	if n, ok := g.nodes[key]; ok {
+		g.put(n, nil, nil)
+	}
+}
+
+// SetConfig takes the state of a ConfigMap or a Secret, and reports whether anything refers to it: what is not referred to
+// is not kept. A state without an Entry under each key of the ring counts as not read.
+func (g *Graph) SetConfig(namespace string, ref reference.Ref, state digest.State) bool {
+	n, ok := g.nodes[ConfigKey(namespace, ref)]
+	if !ok {
+		return false
+	}
+	switch read := configFacts(n.resource, state, g.keys); {
+	case state.Absent:
+		g.put(n, nil, nil)
+	case read == nil:
+		g.put(n, nil, notRead(n.key))
+	default:
+		g.put(n, read, nil)
+	}
+	return true
+}
+
+// SetForbidden says that a ConfigMap or a Secret may not be read, and why.
+func (g *Graph) SetForbidden(namespace string, ref reference.Ref, detail string) bool {
+	n, ok := g.nodes[ConfigKey(namespace, ref)]
+	if ok {
+		g.put(n, nil, &Hold{Reason: Forbidden, Node: n.key, Detail: detail})
+	}
+	return ok
+}
+
+// configFacts are the facts of a config object; nil where an Entry is missing.
+func configFacts(resource *Resource, state digest.State, keys []digest.Key) *facts {
+	f := &facts{version: version{rule: "entry"}}
+	for _, key := range keys {
+		entry, ok := state.Entry(key.ID)
+		if !ok {
+			return nil
+		}
+		f.version.sums = append(f.version.sums, entry)
+	}
+	if resource.identified {
+		f.identity = identifyState(state)
+	}
+	return f
+}
+
+func notRead(key Key) *Hold {
+	return &Hold{Reason: Unsynced, Node: key, Detail: "its content has not been read yet"}
+}
+
+// SetSource says what is known of the objects of a custom resource in a namespace; the empty one is all that have no
+// source of their own. Before, they are SourceUnsynced.
+func (g *Graph) SetSource(resource *Resource, namespace string, source Source) {
+	if before, set := g.sources[sourceKey{resource, namespace}]; set && before == source {
+		return
+	}
+	g.sources[sourceKey{resource, namespace}] = source
+	for _, n := range g.nodes {
+		if n.resource == resource || n.resource.listens(resource) {
+			g.mark(n)
+		}
+	}
+}
+
+// listens reports whether objects of the other resource can be children because they refer to this one's.
+func (r *Resource) listens(other *Resource) bool {
+	for _, edge := range r.referrers {
+		if edge.from == other {
+			return true
+		}
+	}
+	return false
+}
+
+// source is what is known of a resource's objects in a namespace.
+func (g *Graph) source(resource *Resource, namespace string) Source {
+	if resource.builtin {
+		return SourceSynced
+	}
+	if source, ok := g.sources[sourceKey{resource, namespace}]; ok {
+		return source
+	}
+	return g.sources[sourceKey{resource: resource}]
+}
+
+// Unread returns the ConfigMaps and Secrets that are referred to, and of which nothing has been set.
+func (g *Graph) Unread() []Key {
+	var keys []Key
+	for key, n := range g.nodes {
+		if n.resource.builtin && n.unread != nil && n.unread.Reason == Unsynced {
+			keys = append(keys, key)
+		}
+	}
+	return sorted(keys)
+}

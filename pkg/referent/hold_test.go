@@ -1,0 +1,264 @@
+package referent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// chain sets objects l0/o → l1/o → …, of which the last one has that spec.
+func (w world) chain(depth int, last map[string]any) {
+	w.Helper()
+	for i := range depth {
+		w.set(fmt.Sprintf("l%d/o", i), map[string]any{"next": "o"})
+	}
+	w.set(fmt.Sprintf("l%d/o", depth), last)
+}
+
+// culprits make the last object of a chain one that cannot be used. The object is the one that is meant by the reason, or
+// the Secret below it.
+func culprits() map[referent.Reason]func(w world, last string, depth int) {
+	secret := map[string]any{"secret": named("s")}
+	return map[referent.Reason]func(w world, last string, depth int){
+		referent.Missing:  func(w world, last string, _ int) { w.Delete(key(last + "/o")) },
+		referent.NotReady: func(w world, last string, _ int) { w.set(last+"/o", nil, with(ready(1, "False"), "status")) },
+		referent.Stale: func(w world, last string, _ int) {
+			w.set(last+"/o", map[string]any{"a": "b"}, with(int64(2), "metadata", "generation"))
+		},
+		referent.Forbidden:    func(w world, last string, _ int) { w.SetSource(w.resource(last), "", referent.SourceForbidden) },
+		referent.NotInstalled: func(w world, last string, _ int) { w.SetSource(w.resource(last), "", referent.SourceNotInstalled) },
+		referent.Unsynced:     func(w world, last string, _ int) { w.SetSource(w.resource(last), "n", referent.SourceUnsynced) },
+		referent.Denied: func(w world, last string, _ int) {
+			w.set(last+"/o", map[string]any{"secret": map[string]any{"name": "s", "namespace": "other"}})
+		},
+		referent.Invalid: func(w world, last string, _ int) {
+			w.set(last+"/o", map[string]any{"secret": map[string]any{"name": "A/b"}})
+		},
+		referent.Cycle: func(w world, last string, _ int) { w.set(last+"/o", map[string]any{"same": "o"}) },
+		referent.TooDeep: func(w world, last string, _ int) {
+			w.set(last+"/o", map[string]any{"same": "d1"})
+			for i := 1; i <= referent.MaxDepth; i++ {
+				w.set(fmt.Sprintf("%s/d%d", last, i), map[string]any{"same": fmt.Sprintf("d%d", i+1)})
+			}
+			w.set(fmt.Sprintf("%s/d%d", last, referent.MaxDepth+1), secret)
+			w.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "s"}, state(w, "a", "1"))
+		},
+		referent.TooMany: func(w world, last string, _ int) {
+			names := make([]any, referent.MaxReferences+1)
+			for i := range names {
+				names[i] = map[string]any{"name": fmt.Sprintf("s%d", i)}
+			}
+			w.set(last+"/o", map[string]any{"many": names})
+		},
+	}
+}
+
+// TestHoldMatrix is the whole table of reason × depth × optional: a reference that is optional excuses absence only.
+func TestHoldMatrix(t *testing.T) {
+	t.Parallel()
+	require.Len(t, culprits(), len(referent.Reasons()))
+	for _, reason := range referent.Reasons() {
+		for depth := range 5 {
+			for _, optional := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/depth %d/optional %t", reason, depth, optional), func(t *testing.T) {
+					t.Parallel()
+					testHold(t, reason, depth, optional)
+				})
+			}
+		}
+	}
+}
+
+func testHold(t *testing.T, reason referent.Reason, depth int, optional bool) {
+	t.Helper()
+	definitions := levels(depth, optional)
+	definitions[depth].Refs = append(definitions[depth].Refs, referent.EdgeDefinition{Resource: "secrets", Name: "spec.many[*].name", Optional: optional})
+	w := newWorld(t, definitions...)
+	w.chain(depth, map[string]any{"a": "b"})
+	w.Evaluate()
+	before := w.entry("l0/o")
+	require.NotEmpty(t, before, "valid at first")
+
+	last := fmt.Sprintf("l%d", depth)
+	culprits()[reason](w, last, depth)
+	w.Evaluate()
+	excused := reason == referent.Missing && optional && depth > 0
+	for level := range depth + 1 {
+		hold := w.Hold(key(fmt.Sprintf("l%d/o", level)))
+		if excused && level < depth {
+			assert.Nil(t, hold, level)
+			continue
+		}
+		require.NotNil(t, hold, level)
+		assert.Equal(t, reason, hold.Reason, level)
+		trail := w.Trail(key(fmt.Sprintf("l%d/o", level)))
+		assert.Equal(t, hold.Node, trail[len(trail)-1], "it leads to the culprit")
+		if reason != referent.TooDeep {
+			assert.Equal(t, key(last+"/o"), hold.Node)
+			assert.Len(t, trail, depth-level+1)
+		}
+	}
+	if excused {
+		assert.NotEqual(t, before, w.entry("l0/o"), "absence counts")
+	}
+
+	w.SetSource(w.resource(last), "", referent.SourceSynced)
+	w.SetSource(w.resource(last), "n", referent.SourceSynced)
+	w.set(last+"/o", map[string]any{"a": "b"})
+	w.Evaluate()
+	assert.Equal(t, before, w.entry("l0/o"), "mended, it is as before")
+}
+
+func TestHoldOfAConfigObject(t *testing.T) {
+	t.Parallel()
+	tls := reference.Ref{Kind: reference.Secret, Name: "s"}
+	for name, c := range map[string]struct {
+		change   func(w world)
+		optional bool
+		want     referent.Reason
+	}{
+		"missing":               {func(w world) { w.absent("secret/s") }, false, referent.Missing},
+		"optional, missing":     {func(w world) { w.absent("secret/s") }, true, ""},
+		"not read":              {func(world) {}, false, referent.Unsynced},
+		"optional, not read":    {func(world) {}, true, referent.Unsynced},
+		"metadata only":         {func(w world) { w.SetConfig("n", tls, state(w, "b", "1")) }, false, referent.Unsynced},
+		"forbidden":             {func(w world) { w.SetForbidden("n", tls, "no rights") }, false, referent.Forbidden},
+		"optional, forbidden":   {func(w world) { w.SetForbidden("n", tls, "no rights") }, true, referent.Forbidden},
+		"read":                  {func(w world) { w.config("secret/s", "1") }, false, ""},
+		"deleted after a read":  {func(w world) { w.config("secret/s", "1"); w.absent("secret/s") }, false, referent.Missing},
+		"read after forbidding": {func(w world) { w.SetForbidden("n", tls, "no"); w.config("secret/s", "1") }, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, levels(1, c.optional)...)
+			w.chain(1, map[string]any{"secret": named("s")})
+			c.change(w)
+			w.Evaluate()
+			hold := w.Hold(key("l0/o"))
+			if c.want == "" {
+				assert.Nil(t, hold)
+				return
+			}
+			require.NotNil(t, hold)
+			assert.Equal(t, c.want, hold.Reason)
+			assert.Equal(t, key("secret/s"), hold.Node)
+		})
+	}
+}
+
+func TestARequiredReferenceBesideAnOptionalOneHolds(t *testing.T) {
+	t.Parallel()
+	definition := referent.Definition{ID: "a", GVR: gvr("a"), Refs: []referent.EdgeDefinition{
+		{Resource: "secrets", Name: "spec.may", Optional: true},
+		{Resource: "secrets", Name: "spec.must"},
+	}}
+	w := newWorld(t, definition)
+	w.set("a/o", map[string]any{"may": "s", "must": "s"})
+	w.absent("secret/s")
+	w.Evaluate()
+	require.NotNil(t, w.Hold(key("a/o")))
+	assert.Equal(t, 1, w.Held()[referent.Missing])
+	w.set("a/o", map[string]any{"may": "s"})
+	w.Evaluate()
+	w.absent("secret/s")
+	w.Evaluate()
+	assert.Nil(t, w.Hold(key("a/o")))
+	assert.Zero(t, w.Held()[referent.Missing], "absence that is allowed is no hold")
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	condition := func(fields ...any) map[string]any {
+		c := map[string]any{"type": "Ready"}
+		for i := 0; i < len(fields); i += 2 {
+			c[fields[i].(string)] = fields[i+1]
+		}
+		return map[string]any{"conditions": []any{c}}
+	}
+	for name, c := range map[string]struct {
+		rule   referent.ReadyDefinition
+		status map[string]any
+		want   referent.Reason
+		detail string
+	}{
+		"no rule":                  {referent.ReadyDefinition{}, nil, "", ""},
+		"observed":                 {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": int64(3)}, "", ""},
+		"observed as a float":      {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": 3.0}, "", ""},
+		"observed before":          {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": int64(2)}, referent.Stale, "status.seen is of generation 2, generation is 3"},
+		"never observed":           {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{}, referent.Stale, "there is no status.seen; generation is 3"},
+		"observed as a text":       {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": "3"}, referent.Stale, "there is no status.seen"},
+		"condition":                {readyCondition("", ""), condition("status", "True"), "", ""},
+		"condition false":          {readyCondition("", ""), condition("status", "False", "reason", "NoSecret"), referent.NotReady, `condition Ready is "False", want True: "NoSecret"`},
+		"condition to be false":    {readyCondition("False", ""), condition("status", "False"), "", ""},
+		"condition missing":        {readyCondition("", ""), map[string]any{"conditions": []any{}}, referent.NotReady, "there is no condition Ready"},
+		"no conditions":            {readyCondition("", ""), map[string]any{}, referent.NotReady, "there is no status.conditions"},
+		"condition of generation":  {readyCondition("", ""), condition("status", "True", "observedGeneration", int64(3)), "", ""},
+		"condition behind":         {readyCondition("", ""), condition("status", "True", "observedGeneration", int64(2)), referent.Stale, "condition Ready is of generation 2"},
+		"conditions of no list":    {readyCondition("", ""), map[string]any{"conditions": "x"}, referent.NotReady, "there is no condition Ready"},
+		"in each of several lists": {readyCondition("", "status.parents[*].conditions"), map[string]any{"parents": []any{condition("status", "True"), condition("status", "True")}}, "", ""},
+		"in one of several lists":  {readyCondition("", "status.parents[*].conditions"), map[string]any{"parents": []any{condition("status", "True"), condition("status", "False")}}, referent.NotReady, `want True`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, referent.Definition{ID: "a", GVR: gvr("a"), Ready: c.rule})
+			o := object("o", nil, with(int64(3), "metadata", "generation"))
+			o.Object["status"] = c.status
+			w.Set(w.resource("a"), o)
+			w.Evaluate()
+			hold := w.Hold(key("a/o"))
+			if c.want == "" {
+				assert.Nil(t, hold)
+				return
+			}
+			require.NotNil(t, hold)
+			assert.Equal(t, c.want, hold.Reason)
+			assert.Contains(t, hold.Detail, c.detail)
+			assert.Contains(t, hold.String(), "a.example.io/o: "+string(c.want)+" (")
+		})
+	}
+}
+
+func readyCondition(status, path string) referent.ReadyDefinition {
+	return referent.ReadyDefinition{Conditions: []referent.ConditionDefinition{{Type: "Ready", Status: status, Path: path}}}
+}
+
+func TestReferrersMustBeKnown(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.SetSource(w.resource("clusters"), "n", referent.SourceUnsynced)
+	w.Delete(key("clusters/c1"))
+	w.Delete(key("clusters/c2"))
+	w.Evaluate()
+	hold := w.Hold(key("proxies/p"))
+	require.NotNil(t, hold, "there may be clusters that have not been read")
+	assert.Equal(t, referent.Unsynced, hold.Reason)
+	assert.Contains(t, hold.Detail, "clusters.example.io")
+	w.SetSource(w.resource("clusters"), "n", referent.SourceSynced)
+	w.Evaluate()
+	assert.Nil(t, w.Hold(key("proxies/p")))
+}
+
+func TestOneNamespaceHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	before := w.entry("proxies/p")
+	for i := range referent.MaxNodes + 1 {
+		o := object(fmt.Sprintf("f%d", i), nil)
+		o.SetNamespace("crowded")
+		w.Set(w.resource("filters"), o)
+	}
+	w.SetSource(w.resource("filters"), "other", referent.SourceForbidden)
+	w.Evaluate()
+	assert.Equal(t, before, w.entry("proxies/p"))
+	crowded := referent.Key{Group: "example.io", Resource: "filters", Namespace: "crowded", Name: "f0"}
+	require.NotNil(t, w.Hold(crowded))
+	assert.Equal(t, referent.TooMany, w.Hold(crowded).Reason)
+	w.Delete(referent.Key{Group: "example.io", Resource: "filters", Namespace: "crowded", Name: "f7"})
+	w.Evaluate()
+	assert.Nil(t, w.Hold(crowded), "one less is not too many")
+}

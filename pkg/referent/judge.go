@@ -1,0 +1,205 @@
+package referent
+
+import (
+	"fmt"
+	"slices"
+)
+
+// evaluate computes a node whose children have been evaluated, or are on a cycle with it, and reports what is new.
+func (g *Graph) evaluate(n *node, cycle []Key) (Change, bool) {
+	before, digestsBefore, touched, first := n.hold, n.digests, n.touched, n.round == 0
+	kids := n.kids()
+	n.dirty, n.touched, n.round = false, false, g.round
+	n.height, n.via = height(kids, cycle), nil
+	n.hold = g.judge(n, kids, cycle)
+	n.inherit(kids, touched)
+	if n.hold != nil {
+		n.digests = nil
+		known := before.equal(n.hold) || first && n.hold.Reason == Missing
+		return Change{Key: n.key, Held: true}, !known
+	}
+	n.digests = g.compute(n, kids)
+	same := before == nil && !touched && !first && slices.Equal(digestsBefore, n.digests)
+	return Change{Key: n.key, Causes: n.released}, !same
+}
+
+// height is how many references follow each other below the node.
+func height(kids []*node, cycle []Key) int {
+	if cycle != nil {
+		return 0
+	}
+	most := 0
+	for _, kid := range kids {
+		most = max(most, kid.height+1)
+	}
+	return most
+}
+
+// judge finds the first reason to hold a node; nil if there is none. A reason below the node comes before its own
+// readiness, which usually fails because of it.
+func (g *Graph) judge(n *node, kids []*node, cycle []Key) *Hold {
+	for _, check := range []func() *Hold{
+		func() *Hold { return g.unknown(n) },
+		func() *Hold { return missing(n) },
+		func() *Hold { return n.facts.fault },
+		func() *Hold { return cyclic(n, cycle) },
+		func() *Hold { return g.incomplete(n) },
+		func() *Hold { return heldBelow(n, kids) },
+		func() *Hold { return deep(n) },
+		func() *Hold { return n.facts.unready },
+	} {
+		if hold := check(); hold != nil {
+			return hold
+		}
+	}
+	return nil
+}
+
+// unknown holds a node of which nothing certain is known, or of a namespace with too many.
+func (g *Graph) unknown(n *node) *Hold {
+	if g.tooMany(n.key.Namespace) {
+		return &Hold{Reason: TooMany, Node: n.key, Detail: fmt.Sprintf("the namespace has more than %d objects in its graph", MaxNodes)}
+	}
+	if reason := g.source(n.resource, n.key.Namespace).reason(); reason != "" {
+		return &Hold{Reason: reason, Node: n.key, Detail: "the resource " + n.resource.String()}
+	}
+	return n.unread
+}
+
+func missing(n *node) *Hold {
+	if n.exists() {
+		return nil
+	}
+	return &Hold{Reason: Missing, Node: n.key}
+}
+
+func cyclic(n *node, cycle []Key) *Hold {
+	if cycle == nil {
+		return nil
+	}
+	return &Hold{Reason: Cycle, Node: n.key, Detail: way(cycle), Cycle: cycle}
+}
+
+// way is for a message: a → b → a. It names the first maxWay keys.
+func way(keys []Key) string {
+	const maxWay = 20
+	text := ""
+	for i, key := range keys {
+		if i == maxWay {
+			return fmt.Sprintf("%s → … (%d more)", text, len(keys)-i)
+		}
+		if i > 0 {
+			text += " → "
+		}
+		text += key.In(keys[0].Namespace)
+	}
+	return text
+}
+
+// incomplete holds a node to which objects can refer that have not all been read.
+func (g *Graph) incomplete(n *node) *Hold {
+	for _, edge := range n.resource.referrers {
+		if reason := g.referrers(edge, n.key.Namespace).reason(); reason != "" {
+			return &Hold{Reason: reason, Node: n.key, Detail: "the resource " + edge.from.String() + ", which refers to it"}
+		}
+	}
+	return nil
+}
+
+// referrers is what is known of the objects that can refer to one in a namespace: the worst of the namespaces that are
+// allowed.
+func (g *Graph) referrers(e *edge, namespace string) Source {
+	worst, known := SourceSynced, false
+	for key, source := range g.sources {
+		if key.resource == e.from && key.namespace != "" && key.namespace != namespace && e.allows(key.namespace, namespace) {
+			worst, known = worse(worst, source), true
+		}
+	}
+	// Where each namespace has a source of its own, there is none for all of them.
+	_, everywhere := g.sources[sourceKey{resource: e.from}]
+	if known && namespace == "" && !everywhere {
+		return worst
+	}
+	return worse(worst, g.source(e.from, namespace))
+}
+
+// worse is the one because of which a node is held; of two such, it is always the same one.
+func worse(a, b Source) Source {
+	switch {
+	case a == SourceSynced:
+		return b
+	case b == SourceSynced:
+		return a
+	default:
+		return max(a, b)
+	}
+}
+
+// heldBelow holds a node because of a child: of the first one by key. A child that is only missing may be so where it is
+// optional; nothing else is excused by that.
+func heldBelow(n *node, kids []*node) *Hold {
+	var first *node
+	for _, kid := range kids {
+		if kid.hold != nil && !n.canMiss(kid) && (first == nil || kid.compare(first) < 0) {
+			first = kid
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	n.via = first
+	return first.hold
+}
+
+// canMiss reports whether a child that is held is absent, and may be.
+func (n *node) canMiss(kid *node) bool {
+	return kid.hold.Reason == Missing && kid.hold.Node == kid.key && n.optional(kid)
+}
+
+func deep(n *node) *Hold {
+	if n.height <= MaxDepth {
+		return nil
+	}
+	return &Hold{Reason: TooDeep, Node: n.key, Detail: fmt.Sprintf("%d references follow each other, at most %d may", n.height, MaxDepth)}
+}
+
+// inherit gathers the objects that have changed since the digest was last computed, and releases them when it is.
+func (n *node) inherit(kids []*node, touched bool) {
+	if touched {
+		n.pending.add(n.key)
+	}
+	for _, kid := range kids {
+		switch {
+		case kid.round != n.round:
+		case kid.hold == nil:
+			n.pending.add(kid.released...)
+		case n.canMiss(kid):
+			n.pending.add(kid.pending...)
+		}
+	}
+	n.released = nil
+	if n.hold == nil {
+		n.released, n.pending = n.pending, nil
+	}
+}
+
+// compute returns the digests of a node that is not held: one for each key, or one that is under no key.
+func (g *Graph) compute(n *node, kids []*node) []string {
+	switch {
+	case n.resource.builtin:
+		return nil
+	case n.resource.Published:
+		return []string{n.facts.published}
+	case n.resource.CRC32:
+		return []string{sumCRC32(kids)}
+	}
+	digests := make([]string, 0, len(g.keys))
+	for i, key := range g.keys {
+		entries := make([][]byte, 0, len(kids))
+		for _, kid := range kids {
+			entries = append(entries, entry(kid, i))
+		}
+		digests = append(digests, sum(key, entries))
+	}
+	return digests
+}
