@@ -1,0 +1,97 @@
+package referent
+
+import (
+	"slices"
+)
+
+// Picture is a part of a Graph for people: plain data, in an order that depends on nothing but the content.
+type Picture struct {
+	Roots []Key
+	Nodes []PictureNode
+	Edges []PictureEdge
+}
+
+// PictureNode is a node and its state.
+type PictureNode struct {
+	Key Key
+	// Absent says that the node is missing, and that nothing is held because of that.
+	Absent bool
+	// Hold is nil for a node that is not held.
+	Hold *Hold
+	// Problems are references that are ignored.
+	Problems []string
+}
+
+// State is ok, absent, or the text of the Hold.
+func (n PictureNode) State() string {
+	switch {
+	case n.Absent:
+		return "absent"
+	case n.Hold == nil:
+		return "ok"
+	case n.Hold.Node != n.Key:
+		return "held by " + n.Hold.Node.In(n.Key.Namespace) + ": " + string(n.Hold.Reason)
+	case n.Hold.Detail == "":
+		return string(n.Hold.Reason)
+	default:
+		return string(n.Hold.Reason) + ": " + n.Hold.Detail
+	}
+}
+
+// PictureEdge leads from a parent to a child.
+type PictureEdge struct {
+	From, To Key
+	// Optional says that the child may be absent.
+	Optional bool
+}
+
+// Picture shows what is below the roots. Without roots it shows everything, from the nodes that nothing refers to; a cycle
+// without such a node is shown from its first one.
+func (g *Graph) Picture(roots ...Key) Picture {
+	var p Picture
+	if len(roots) == 0 {
+		p.Roots = g.roots()
+	} else {
+		p.Roots = slices.Compact(sorted(slices.Clone(roots)))
+	}
+	for _, key := range g.Below(p.Roots...) {
+		n := g.nodes[key]
+		drawn := PictureNode{Key: key, Hold: n.hold, Problems: g.Problems(key)}
+		if n.hold != nil && g.excused(n) {
+			drawn.Absent, drawn.Hold = true, nil
+		}
+		p.Nodes = append(p.Nodes, drawn)
+		kids := n.kids()
+		slices.SortFunc(kids, (*node).compare)
+		for _, kid := range kids {
+			_, points := n.pointing[kid]
+			p.Edges = append(p.Edges, PictureEdge{From: key, To: kid.key, Optional: !points && n.optional(kid)})
+		}
+	}
+	return p
+}
+
+// roots are the nodes that nothing refers to, and one of each cycle that none of them leads to.
+func (g *Graph) roots() []Key {
+	var keys, all []Key
+	for key, n := range g.nodes {
+		all = append(all, key)
+		if len(n.parents(g)) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	shown := map[Key]bool{}
+	for _, key := range g.Below(keys...) {
+		shown[key] = true
+	}
+	for _, key := range sorted(all) {
+		if shown[key] {
+			continue
+		}
+		keys = append(keys, key)
+		for _, below := range g.Below(key) {
+			shown[below] = true
+		}
+	}
+	return sorted(keys)
+}
