@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -29,6 +30,9 @@ type Configuration struct {
 	// WorkloadKinds are kinds of workloads besides the built-in ones, in the order of the text. No two of them have the
 	// same group and name.
 	WorkloadKinds []workload.Kind
+	// Referents are the resources of the checksum chain, in the order of the text. referent.Compile finds no fault in them,
+	// whatever the prefix of annotations is.
+	Referents []referent.Definition
 }
 
 // MaxSize is how many bytes of text are read: as many as a ConfigMap can hold.
@@ -45,10 +49,13 @@ func Parse(text []byte) (Configuration, error) {
 		return Configuration{}, err
 	}
 	r := &reader{}
-	r.known(nil, fields, "apiVersion", "kind", "workloadKinds")
+	r.known(nil, fields, "apiVersion", "kind", "workloadKinds", "referents")
 	r.constant(field.NewPath("apiVersion"), fields["apiVersion"], APIVersion)
 	r.constant(field.NewPath("kind"), fields["kind"], Kind)
-	c := Configuration{WorkloadKinds: r.workloadKinds(field.NewPath("workloadKinds"), fields["workloadKinds"])}
+	c := Configuration{
+		WorkloadKinds: r.workloadKinds(field.NewPath("workloadKinds"), fields["workloadKinds"]),
+		Referents:     r.referents(field.NewPath("referents"), fields["referents"]),
+	}
 	if len(r.faults) > 0 {
 		return Configuration{}, &Invalid{Faults: r.faults}
 	}
