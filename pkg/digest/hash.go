@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -25,7 +26,24 @@ type State struct {
 	// Mounted says that the pods that have this content were started with it, so that it is no Change. Only that of a
 	// SecretProviderClass is: see package podstatus.
 	Mounted bool
+	// Hold is set while the state of a custom resource cannot be trusted: the running pods keep what they have.
+	Hold *Hold
 }
+
+// Hold says why the state of a custom resource cannot be trusted.
+type Hold struct {
+	// Reason is for a message.
+	Reason string
+	// Since is when it began.
+	Since time.Time
+}
+
+// ReportHoldAfter is how long a custom resource is held before that is reported: after each change of it, it is held until its
+// operator has updated the status.
+const ReportHoldAfter = 10 * time.Second
+
+// Withheld reports whether nothing is known of a custom resource, not even what the pods have: it does not count.
+func (s State) Withheld() bool { return s.Hold != nil && !s.Absent && s.Entries == nil }
 
 // Entry returns the Entry under a key; false when the object is absent or its payload was not read under that key.
 func (s State) Entry(id KeyID) (Entry, bool) {
@@ -63,7 +81,7 @@ const Clean = "clean"
 const HashSize = 64
 
 // Hash returns the config-hash of live states under a key of the ring; see HashRecorded. The error names the Refs that
-// are present but have no Entry under the key: their payload must be read first.
+// are present but have no Entry under the key: their payload must be read first. What is withheld does not count.
 func Hash(id KeyID, states map[reference.Ref]State) (string, error) {
 	recorded := make(map[reference.Ref]string, len(states))
 	var missing []reference.Ref
@@ -74,6 +92,7 @@ func Hash(id KeyID, states map[reference.Ref]State) (string, error) {
 			recorded[ref] = entry.Short()
 		case state.Absent:
 			recorded[ref] = ""
+		case state.Withheld():
 		default:
 			missing = append(missing, ref)
 		}

@@ -118,6 +118,16 @@ func (r Ring) Keys() []Key {
 	return slices.Clone(r.keys)
 }
 
+// Until returns the Ring without the keys that are newer than the given one, which then signs. It is false where the Ring
+// does not hold that key.
+func (r Ring) Until(id KeyID) (Ring, bool) {
+	i := slices.IndexFunc(r.keys, func(k Key) bool { return k.ID == id })
+	if i < 0 {
+		return Ring{}, false
+	}
+	return Ring{keys: r.keys[: i+1 : i+1]}, true
+}
+
 // Equal reports whether both hold the same keys in the same order.
 func (r Ring) Equal(o Ring) bool {
 	return slices.EqualFunc(r.keys, o.keys, Key.equal)

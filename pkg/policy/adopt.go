@@ -26,6 +26,9 @@ func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
 		}
 	}
 	for _, ref := range a.Verdict.Adopt {
+		if in.Current[ref].Withheld() {
+			continue
+		}
 		item, read := record.ItemOf(key, in.Current[ref])
 		if !read {
 			return record.Record{}, unreadError(ref)

@@ -18,6 +18,8 @@ type findings struct {
 	stamped bool
 	// foreign is the id of the key that the Record was made under, if the ring does not hold it.
 	foreign digest.KeyID
+	// held are custom resources of which nothing is known: they neither change nor are adopted.
+	held []reference.Ref
 	// reads are the Refs whose content must be read first, and undecided says that a Change may come of it.
 	reads     []reference.Ref
 	undecided bool
@@ -43,6 +45,9 @@ func compareRecord(in Input) findings {
 	for _, ref := range refs {
 		item, known := items[ref]
 		switch {
+		case in.Current[ref].Withheld():
+			f.held = append(f.held, ref)
+			continue
 		case known && (owned || item.Absent()):
 			f.compareItem(in, ref, item)
 			continue
@@ -119,6 +124,9 @@ func compareHash(in Input) findings {
 	refs := in.refs()
 	f := findings{adopt: refs}
 	for _, ref := range refs {
+		if in.Current[ref].Withheld() {
+			return findings{held: []reference.Ref{ref}} // the hash covers it
+		}
 		if !complete(in.Current[ref]) {
 			f.reads = append(f.reads, ref)
 		}

@@ -137,7 +137,7 @@ type Assessment struct {
 
 // Assess compares the known state with the current one.
 func Assess(in Input) Assessment {
-	in.Current = in.Known.Carry(in.Current)
+	in.Current, in.Ring = in.Known.Keep(in.Current, in.Ring)
 	found := compare(in)
 	v := Verdict{Adopt: found.adopt, Foreign: found.foreign}
 	for _, judge := range judges() {
@@ -154,7 +154,7 @@ type judge func(Input, findings) (Action, []Change, string)
 
 // judges returns the chain in the order in which it is asked. The last one always decides.
 func judges() []judge {
-	return []judge{notAsked, nothingTracked, newerRecord, holdMissing, reloadChanged, firstSeen, upToDate}
+	return []judge{notAsked, nothingTracked, newerRecord, holdMissing, reloadChanged, firstSeen, waitsForCustom, upToDate}
 }
 
 // notAsked leaves alone a workload that asks for nothing.
@@ -205,6 +205,14 @@ func firstSeen(_ Input, found findings) (Action, []Change, string) {
 		return Nothing, nil, ""
 	}
 	return Nothing, nil, "first seen: the current configuration is adopted as the running one"
+}
+
+// waitsForCustom adopts nothing of a custom resource whose state cannot be trusted.
+func waitsForCustom(in Input, found findings) (Action, []Change, string) {
+	if len(found.held) == 0 {
+		return Nothing, nil, ""
+	}
+	return Nothing, nil, "waiting for " + reference.List(found.held, 8) + ": " + in.Current[found.held[0]].Hold.Reason
 }
 
 // upToDate is what remains.

@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -32,12 +34,16 @@ func (k Kind) GroupVersionKind() (schema.GroupVersionKind, bool) {
 	}
 }
 
-// Resource returns the name of the objects in request paths and in the rules of a Role.
+// Resource returns the name of the objects in request paths and in the rules of a Role; of a custom resource with its group.
 func (k Kind) Resource() string {
-	if k == SecretProviderClass {
+	switch {
+	case k.Custom():
+		return string(k)
+	case k == SecretProviderClass:
 		return "secretproviderclasses"
+	default:
+		return string(k) + "s"
 	}
-	return string(k) + "s"
 }
 
 // Content returns the resource that is watched for changes of the content, as watches are named: "secrets",
@@ -48,3 +54,12 @@ func (k Kind) Content() string {
 	}
 	return k.Resource()
 }
+
+// Custom reports whether the kind is a custom resource, by its name and group: kafkaproxies.kroxylicious.io.
+func (k Kind) Custom() bool { return strings.IndexByte(string(k), '.') >= 0 }
+
+// CustomKind returns the kind of a custom resource, which has a group.
+func CustomKind(resource schema.GroupResource) Kind { return Kind(resource.String()) }
+
+// GroupResource returns the resource of a custom kind.
+func (k Kind) GroupResource() schema.GroupResource { return schema.ParseGroupResource(string(k)) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -29,4 +30,19 @@ func TestKindsOfTheAPI(t *testing.T) {
 	assert.Equal(t, "secrets", reference.Secret.Content())
 	_, ok = reference.Kind("*").GroupVersionKind()
 	assert.False(t, ok, "a Change of any object is of no kind")
+}
+
+func TestKindOfACustomResource(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: "kroxylicious.io", Resource: "kafkaproxies"}
+	kind := reference.CustomKind(resource)
+	assert.Equal(t, reference.Kind("kafkaproxies.kroxylicious.io"), kind)
+	assert.True(t, kind.Custom())
+	assert.Equal(t, resource, kind.GroupResource())
+	assert.Equal(t, "kafkaproxies.kroxylicious.io", kind.Resource())
+	_, ok := kind.GroupVersionKind()
+	assert.False(t, ok, "the name of its kind is not known")
+	for _, other := range reference.Kinds() {
+		assert.False(t, other.Custom())
+	}
 }

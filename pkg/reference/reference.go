@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is the kind of a config object, in the lower case in which it appears in texts.
+// Kind is the kind of a config object, in the lower case in which it appears in texts. The kind of a custom resource is its
+// name and group; see Custom.
 type Kind string
 
 // The kinds of config objects that a pod spec can name.
@@ -51,10 +52,11 @@ func Parse(s string) (Ref, error) {
 	if !found {
 		return Ref{}, fmt.Errorf("%s is not of the form kind/name", Quote(s))
 	}
-	switch Kind(kind) {
-	case ConfigMap, Secret, SecretProviderClass:
+	switch k := Kind(kind); {
+	case k == ConfigMap, k == Secret, k == SecretProviderClass:
+	case k.Custom() && IsName(kind):
 	default:
-		return Ref{}, fmt.Errorf("%s has the unknown kind %s: use %q, %q or %q",
+		return Ref{}, fmt.Errorf("%s has the unknown kind %s: use %q, %q, %q or the name of a custom resource with its group",
 			Quote(s), Quote(kind), ConfigMap, Secret, SecretProviderClass)
 	}
 	if err := ValidName(name); err != nil {

@@ -31,6 +31,13 @@ func TestParse(t *testing.T) {
 			text:   "secret/sh.helm.release.v1.app",
 			want:   reference.Ref{Kind: reference.Secret, Name: "sh.helm.release.v1.app"},
 		},
+		"custom resource": {
+			reason: "Its kind is the name of the resource with the group.",
+			text:   "kafkaproxies.kroxylicious.io/my-proxy",
+			want:   reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "my-proxy"},
+		},
+		"custom, bad":   {reason: "A resource is a DNS name.", text: "Kafka.kroxylicious.io/x", err: "unknown kind"},
+		"custom, dot":   {reason: "It has a group.", text: "kafkaproxies./x", err: "unknown kind"},
 		"no slash":      {reason: "A bare name has no kind.", text: "foo", err: `"foo" is not of the form kind/name`},
 		"empty":         {reason: "Nothing is no Ref.", text: "", err: "not of the form"},
 		"no kind":       {reason: "The kind is not guessed.", text: "/foo", err: "unknown kind"},

@@ -127,7 +127,7 @@ func (a *actions) proof(ctx context.Context, s subject, in policy.Input, verdict
 func unread(in policy.Input) []reference.Ref {
 	var refs []reference.Ref
 	for _, ref := range in.Refs {
-		if state := in.Current[ref]; !state.Absent && state.Entries == nil {
+		if state := in.Current[ref]; !state.Absent && state.Entries == nil && state.Hold == nil {
 			refs = append(refs, ref)
 		}
 	}

@@ -55,14 +55,16 @@ func (g gatherer) subject(key Key, o workload.Summary, events arrivals) subject 
 // input returns what is known without a read.
 func (g gatherer) input(s subject) policy.Input {
 	refs := s.view.Intent.Refs()
+	known := s.view.Managed.Known()
+	current, ring := known.Keep(g.store.Observe(s.key.Namespace, refs), g.keys.Ring())
 	return policy.Input{
 		Namespace:             s.key.Namespace,
 		Intent:                s.view.Intent,
 		Refs:                  refs,
 		Required:              s.view.Required,
-		Known:                 s.view.Managed.Known(),
-		Current:               g.store.Observe(s.key.Namespace, refs),
-		Ring:                  g.keys.Ring(),
+		Known:                 known,
+		Current:               current,
+		Ring:                  ring,
 		ReloadMissingRequired: g.opts.ReloadMissingRequired,
 	}
 }
@@ -76,6 +78,7 @@ func (g gatherer) read(ctx context.Context, s subject, in policy.Input, refs []r
 	if err != nil {
 		return err
 	}
+	states, _ = in.Known.Keep(states, in.Ring)
 	maps.Copy(in.Current, states)
 	return nil
 }

@@ -201,6 +201,9 @@ func causeKinds(last record.LastReload) string {
 	label := last.Cause
 	for i, c := range last.Changes {
 		kind, _, _ := strings.Cut(c.Ref, "/")
+		if reference.Kind(kind).Custom() {
+			kind = labelCustom
+		}
 		if i > 0 && kind != label {
 			return "several"
 		}
@@ -212,9 +215,12 @@ func causeKinds(last record.LastReload) string {
 	return label
 }
 
+// labelCustom stands for all custom resources.
+const labelCustom = "customresource"
+
 func causeLabels() []string {
 	return []string{
-		string(reference.ConfigMap), string(reference.Secret), string(reference.SecretProviderClass), string(policy.Any.Kind),
+		string(reference.ConfigMap), string(reference.Secret), string(reference.SecretProviderClass), string(policy.Any.Kind), labelCustom,
 		record.CauseConfigChange, record.CauseVerifiedReload, record.CauseListEdit, record.CauseRelease,
 	}
 }

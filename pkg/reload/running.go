@@ -78,7 +78,8 @@ func runsAtOnce(s subject, verdict policy.Verdict) bool {
 func (a *actions) runWith(
 	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
 ) (result reconcile.Result, stopped bool) {
-	newest, ok := a.gather.keys.Ring().Newest()
+	states, ring := s.view.Managed.Known().Keep(states, a.gather.keys.Ring())
+	newest, ok := ring.Newest()
 	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
 		return reconcile.Result{}, false
 	}

@@ -28,7 +28,7 @@ type draft struct {
 }
 
 func newDraft(p Plan, req Request, live Live) *draft {
-	live.States = req.Old.Managed.Known().Carry(live.States)
+	live.States, live.Ring = req.Old.Managed.Known().Keep(live.States, live.Ring)
 	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	if len(p.Reads) == 0 {
 		return d
@@ -42,7 +42,7 @@ func newDraft(p Plan, req Request, live Live) *draft {
 	return d
 }
 
-// freshMarks returns the managed annotations of pods that start with the live state.
+// freshMarks returns the managed annotations of pods that start with the live state, as far as it can be trusted.
 func (d *draft) freshMarks() (Managed, error) {
 	key, ok := d.live.Ring.Newest()
 	if !ok {
