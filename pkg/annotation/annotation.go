@@ -23,6 +23,10 @@ const DefaultPrefix = "pod-reloader.cs.sap.com/"
 type Keys struct {
 	// ConfigMaps and Secrets are the user's lists, on the workload.
 	ConfigMaps, Secrets string
+	// Referents is the user's list of custom resources, on the workload.
+	Referents string
+	// Checksum is the published digest of a custom resource, on that resource.
+	Checksum string
 	// ConfigHash is the hash on the pod template; on the workload, the dummy that asks for a reload.
 	ConfigHash string
 	// ConfigRestart restarts pods whose hash would stay the same, on the pod template.
@@ -51,6 +55,8 @@ func NewKeys(prefix string) (Keys, error) {
 	return Keys{
 		ConfigMaps:      prefix + "configmaps",
 		Secrets:         prefix + "secrets",
+		Referents:       prefix + "referents",
+		Checksum:        prefix + "referent-checksum",
 		ConfigHash:      prefix + "config-hash",
 		ConfigRestart:   prefix + "config-restart",
 		ConfigRecord:    prefix + "config-record",
@@ -208,6 +214,11 @@ func (i *Intent) limit(references []reference.Reference) int {
 	for _, selection := range i.Selections {
 		for _, name := range selection.Listed {
 			rank[reference.Ref{Kind: selection.Kind, Name: name}] = -1
+		}
+	}
+	for ref := range i.Tracked {
+		if ref.Kind.Custom() {
+			rank[ref] = -1 // it is listed
 		}
 	}
 	for _, r := range references {

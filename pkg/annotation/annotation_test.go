@@ -32,6 +32,8 @@ func TestNewKeys(t *testing.T) {
 	want := annotation.Keys{
 		ConfigMaps:      "pod-reloader.cs.sap.com/configmaps",
 		Secrets:         "pod-reloader.cs.sap.com/secrets",
+		Referents:       "pod-reloader.cs.sap.com/referents",
+		Checksum:        "pod-reloader.cs.sap.com/referent-checksum",
 		ConfigHash:      "pod-reloader.cs.sap.com/config-hash",
 		ConfigRestart:   "pod-reloader.cs.sap.com/config-restart",
 		ConfigRecord:    "pod-reloader.cs.sap.com/config-record",

@@ -20,11 +20,22 @@ type nameList struct {
 	asked   bool
 	dropped int
 	wrong   invalidNames
+	syntax  syntax
 }
 
+// syntax is what the items of a list can be.
+type syntax struct {
+	// is reports whether an item is possible, and why says what is wrong with one that is not.
+	is  func(item string) bool
+	why func(item string) error
+}
+
+// names is the syntax of a list of names.
+func names() syntax { return syntax{reference.IsName, reference.ValidName} }
+
 // readList reads a list. Of a long one it keeps the first names in their order, and those that the pods require.
-func readList(value string, required func() map[string]bool) nameList {
-	var l nameList
+func readList(value string, of syntax, required func() map[string]bool) nameList {
+	l := nameList{syntax: of}
 	if !longerThan(value, reference.MaxTracked) {
 		for item := range items(value) {
 			item = strings.Clone(item)
@@ -51,10 +62,10 @@ func readList(value string, required func() map[string]bool) nameList {
 
 // valid reports whether a name is possible, and takes an impossible one in as a Problem.
 func (l *nameList) valid(position int, name string) bool {
-	if reference.IsName(name) {
+	if l.syntax.is(name) {
 		return true
 	}
-	l.wrong.add(position, name, reference.ValidName)
+	l.wrong.add(position, name, l.syntax.why)
 	return false
 }
 

@@ -10,19 +10,27 @@ import (
 )
 
 // SAP is the dialect of SAP's pod-reloader: two lists of names on the workload. Every Change of a listed object
-// triggers, creation and deletion included.
+// triggers, creation and deletion included. A third list, which SAP's does not have, names custom resources.
 type SAP struct {
 	Keys Keys
+	// Resource says why the objects of a custom resource cannot be tracked; nil where it is not known. A Ref of one is tracked
+	// nevertheless: the resource may be configured later, and the Ref is held until then.
+	Resource func(reference.Kind) error
 }
 
 var _ Dialect = SAP{}
 
-// Parse reads the two lists. A name that cannot exist is a Problem, as is a list on the pod template or under a
+// Parse reads the lists. A name that cannot exist is a Problem, as is a list on the pod template or under a
 // misspelt key when the workload does not have the right one.
 func (s SAP) Parse(src Source) (Intent, []Problem) {
 	l := lists{source: src}
 	l.intent.ConfigMaps = l.read(reference.ConfigMap, s.Keys.ConfigMaps)
 	l.intent.Secrets = l.read(reference.Secret, s.Keys.Secrets)
+	if value, ok := src.Workload[s.Keys.Referents]; ok {
+		l.readReferents(s, value)
+	} else {
+		l.misplaced(s.Keys.Referents)
+	}
 	return l.intent, l.problems
 }
 
@@ -40,7 +48,7 @@ func (l *lists) read(kind reference.Kind, key string) []string {
 		l.elsewhere(key)
 		return nil
 	}
-	list := readList(value, func() map[string]bool { return required(l.source.References, kind) })
+	list := readList(value, names(), func() map[string]bool { return required(l.source.References, kind) })
 	l.intent.Asked = l.intent.Asked || list.asked
 	l.intent.Dropped += list.dropped
 	for _, name := range list.names {
@@ -61,12 +69,17 @@ func required(references []reference.Reference, kind reference.Kind) map[string]
 	return names
 }
 
-// elsewhere looks for a list that its author put where nothing reads it.
-func (l *lists) elsewhere(key string) {
+// misplaced looks for a list on the pod template.
+func (l *lists) misplaced(key string) {
 	if _, misplaced := l.source.Template[key]; misplaced {
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
 			"annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", key)})
 	}
+}
+
+// elsewhere looks for a list that its author put where nothing reads it.
+func (l *lists) elsewhere(key string) {
+	l.misplaced(key)
 	prefix, name, _ := strings.Cut(key, "/")
 	var found []string
 	for other := range l.source.Workload {

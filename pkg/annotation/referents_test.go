@@ -1,0 +1,90 @@
+package annotation_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+const referentsKey = annotation.DefaultPrefix + "referents"
+
+func TestReferents(t *testing.T) {
+	t.Parallel()
+	proxy := reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "my-proxy"}
+	other := reference.Ref{Kind: "others.example.org", Name: "o"}
+	for name, c := range map[string]struct {
+		reason, value string
+		onTemplate    bool
+		tracked       []reference.Ref
+		problems      []string
+	}{
+		"one":       {reason: "The plain case.", value: "kafkaproxies.kroxylicious.io/my-proxy", tracked: []reference.Ref{proxy}},
+		"two times": {reason: "White space and repetitions do not count.", value: " kafkaproxies.kroxylicious.io/my-proxy ,,kafkaproxies.kroxylicious.io/my-proxy", tracked: []reference.Ref{proxy}},
+		"unknown resource": {
+			reason: "It is tracked, and held: it can be configured later.", value: "others.example.org/o", tracked: []reference.Ref{other},
+			problems: []string{`annotation "pod-reloader.cs.sap.com/referents": "others.example.org/o": there is no such resource`},
+		},
+		"no group": {
+			reason: "A resource without a group is none of a CustomResourceDefinition.", value: "kafkaproxies/my-proxy",
+			problems: []string{`annotation "pod-reloader.cs.sap.com/referents": item 1 is not tracked: "kafkaproxies/my-proxy": it is not of the form resource.group/name, such as certificates.cert-manager.io/web: correct the name or remove it`},
+		},
+		"a config object": {
+			reason: "ConfigMaps and Secrets have lists of their own.", value: "secret/tls",
+			problems: []string{`annotation "pod-reloader.cs.sap.com/referents": item 1 is not tracked: secret has a list of its own: correct the name or remove it`},
+		},
+		"no object": {
+			reason: "The valid rest works.", value: "x,kafkaproxies.kroxylicious.io/my-proxy", tracked: []reference.Ref{proxy},
+			problems: []string{`annotation "pod-reloader.cs.sap.com/referents": item 1 is not tracked: "x": it is not of the form resource.group/name, such as certificates.cert-manager.io/web: correct the name or remove it`},
+		},
+		"on the pod template": {
+			reason: "Nothing reads it there.", value: "kafkaproxies.kroxylicious.io/my-proxy", onTemplate: true,
+			problems: []string{`annotation "pod-reloader.cs.sap.com/referents" on the pod template has no effect: put it into metadata.annotations of the workload`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+			require.NoError(t, err)
+			dialect := annotation.SAP{Keys: keys, Resource: func(kind reference.Kind) error {
+				if kind != proxy.Kind {
+					return errors.New("there is no such resource")
+				}
+				return nil
+			}}
+			source := annotation.Source{Workload: map[string]string{referentsKey: c.value}}
+			if c.onTemplate {
+				source.Workload, source.Template = nil, source.Workload
+			}
+			intent, problems := annotation.Parse(source, dialect)
+			assert.Equal(t, c.tracked, intent.Refs(), c.reason)
+			assert.Equal(t, !c.onTemplate, intent.Asked, c.reason)
+			for _, trigger := range intent.Tracked {
+				assert.Zero(t, trigger, "only a modification counts")
+			}
+			var texts []string
+			for _, p := range problems {
+				texts = append(texts, p.Message)
+			}
+			assert.Equal(t, c.problems, texts, c.reason)
+		})
+	}
+}
+
+func TestALongListOfReferentsIsBounded(t *testing.T) {
+	t.Parallel()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	var value strings.Builder
+	for i := range 3 * reference.MaxTracked {
+		value.WriteString("a.b/" + strings.Repeat("a", i%200+1) + strings.Repeat("b", i/200+1) + ",")
+	}
+	intent, problems := annotation.Parse(annotation.Source{Workload: map[string]string{referentsKey: value.String()}}, annotation.SAP{Keys: keys})
+	assert.Len(t, intent.Tracked, reference.MaxTracked)
+	assert.NotEmpty(t, problems)
+}
