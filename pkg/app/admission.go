@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
@@ -23,7 +24,7 @@ func (b *builder) buildWebhook() error {
 		return nil
 	}
 	handler, err := webhook.New(webhook.Dependencies{
-		State: b.store.Admission(), Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
+		State: chain.Admission{Admission: b.store.Admission(), Chain: b.chain}, Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
 	}, webhook.Options{
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
 		NamespaceLabels: b.namespaces.Labels,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
@@ -55,6 +56,7 @@ type builder struct {
 
 	keys       *keyring.Keyring
 	store      *configstate.Store
+	chain      *chain.Chain
 	patterns   *pattern.Index[reload.Key]
 	namespaces namespaces
 	// certificate is nil without a webhook of our own.
@@ -92,7 +94,7 @@ func (b *builder) build() (*lifecycle, error) {
 		life.grace = b.options.ShutdownGracePeriod
 	}
 	if b.configuration != nil {
-		life.serving = append(life.serving, b.configuration)
+		life.serving = append(life.serving, b.configuration, b.chain)
 	}
 	return life, nil
 }

@@ -25,15 +25,19 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	}
 	log := b.log.WithName("configuration").WithValues("config", location.String())
 	b.applier = refresh.NewApplier(refresh.ApplierOptions{
-		Kinds:    b.kinds,
-		Flags:    b.options.Selection.Kinds,
-		Recorder: mgr.GetEventRecorder("pod-reloader"),
-		Metrics:  b.registry,
-		Log:      log,
+		Kinds:     b.kinds,
+		Referents: b.chain.Configure,
+		Flags:     b.options.Selection.Kinds,
+		Recorder:  mgr.GetEventRecorder("pod-reloader"),
+		Metrics:   b.registry,
+		Log:       log,
 	})
 	if b.configuration, err = refresh.NewSource(refresh.SourceOptions{
 		Location: location, Client: client, Pod: podReference(b.options.Pod), Offer: b.applier.Offer, Log: log,
 	}); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(b.chain.Lead)); err != nil {
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(b.applier.Lead))

@@ -12,6 +12,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
@@ -29,8 +30,10 @@ const loopStop = 10 * time.Second
 // reader knows the annotations, in all dialects.
 func (b *builder) reader() stamp.Reader {
 	keys := b.options.Selection.Keys
+	dialects := b.options.Selection.Dialects()
+	dialects[0] = annotation.SAP{Keys: keys, Resource: b.chain.Check}
 	return stamp.Reader{
-		Keys: keys, Dialects: b.options.Selection.Dialects(), Objects: b.objectsOf,
+		Keys: keys, Dialects: dialects, Objects: b.objectsOf,
 		Strategy: b.options.ReloadStrategy,
 	}
 }
@@ -71,6 +74,9 @@ func (b *builder) buildState() (err error) {
 	if err != nil {
 		return err
 	}
+	if b.chain, err = b.buildChain(); err != nil {
+		return err
+	}
 	b.patterns = pattern.NewIndex[reload.Key](b.store.Names)
 	return nil
 }
@@ -102,7 +108,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	}
 	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
-		Store: b.store, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
+		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
 		Patterns: b.patterns, Alerts: b.alerts(),
 	}, reload.Options{
 		Kinds:                 b.kinds,

@@ -28,7 +28,7 @@ func (r *reader) referents(path *field.Path, value any) []referent.Definition {
 
 func (r *reader) referent(path *field.Path, value any) referent.Definition {
 	fields := r.mapping(path, value)
-	r.known(path, fields, "id", "gvr", "scope", "ready", "self", "refs", "referrers", "checksum", "algorithm", "publish", "annotation", "workloads")
+	r.known(path, fields, "id", "gvr", "scope", "ready", "self", "refs", "referrers", "checksum", "algorithm", "publish", "annotation")
 	return referent.Definition{
 		ID:            r.optional(path.Child("id"), fields["id"]),
 		GVR:           r.gvr(path.Child("gvr"), fields["gvr"]),
@@ -41,7 +41,6 @@ func (r *reader) referent(path *field.Path, value any) referent.Definition {
 		Algorithm:     r.optional(path.Child("algorithm"), fields["algorithm"]),
 		Publish:       r.boolean(path.Child("publish"), fields["publish"]),
 		Annotation:    r.optional(path.Child("annotation"), fields["annotation"]),
-		Workloads:     r.workloads(path.Child("workloads"), fields["workloads"]),
 	}
 }
 
@@ -103,13 +102,4 @@ func (r *reader) self(path *field.Path, value any) referent.SelfDefinition {
 		r.add(field.Required(path.Child("fields"), "JSONPaths of the fields that count; write self: none where none does"))
 	}
 	return referent.SelfDefinition{Fields: found}
-}
-
-func (r *reader) workloads(path *field.Path, value any) referent.WorkloadsDefinition {
-	fields := r.optionalMapping(path, value)
-	r.known(path, fields, "ownedBy", "selector")
-	return referent.WorkloadsDefinition{
-		OwnedBy:  r.boolean(path.Child("ownedBy"), fields["ownedBy"]),
-		Selector: r.optional(path.Child("selector"), fields["selector"]),
-	}
 }

@@ -38,7 +38,6 @@ func TestReferents(t *testing.T) {
 	assert.Equal(t, referent.Definition{
 		ID: "proxies", GVR: group("kafkaproxies"), Self: referent.SelfDefinition{Rule: "none"},
 		Referrers: []referent.EdgeDefinition{{Resource: "virtualclusters", Name: "spec.proxyRef.name"}},
-		Workloads: referent.WorkloadsDefinition{OwnedBy: true},
 	}, got.Referents[4])
 	assert.Equal(t, []string{"certificates"}, got.Referents[6].Refs[0].Namespaces)
 	assert.Equal(t, []string{"spec.rules", "status.parents[*].parentRef"}, got.Referents[7].Self.Fields)
@@ -56,7 +55,7 @@ func TestReferentsNameWhatIsWrong(t *testing.T) {
 	}{
 		"no list":         {"referents: {}", []string{`referents: Invalid value: "a mapping": want a list`}},
 		"no mapping":      {"referents: [services]", []string{`referents[0]: Invalid value: "services": want a mapping`}},
-		"unknown fields":  {"referents: [{id: a, " + gvr + ", ref: [], refs: [{from: a}], ready: {x: 1}, workloads: {z: 1}}]", []string{"referents[0].ref: Forbidden", "referents[0].refs[0].from: Forbidden: this field is unknown; known are to, name", "referents[0].ready.x: Forbidden", "referents[0].workloads.z: Forbidden"}},
+		"unknown fields":  {"referents: [{id: a, " + gvr + ", ref: [], refs: [{from: a}], ready: {x: 1}, workloads: {ownedBy: true}}]", []string{"referents[0].ref: Forbidden", "referents[0].refs[0].from: Forbidden: this field is unknown; known are to, name", "referents[0].ready.x: Forbidden", "referents[0].workloads: Forbidden"}},
 		"types":           {"referents: [{id: 1, gvr: a, publish: 'yes', scope: cluster, ready: {conditions: [{status: true}]}}]", []string{`referents[0].id: Invalid value: "1": want a text`, `gvr: Invalid value: "a": want a mapping`, `publish: Invalid value: "yes": want true or false`, `scope: Unsupported value: "cluster"`, `conditions[0].status: Invalid value: "true": want a text; a number, true or null is one in quotes`}},
 		"self":            {"referents: [{id: a, " + gvr + ", self: {fields: []}}, {id: b, self: [], " + gvr + "}]", []string{"referents[0].self.fields: Required", "referents[1].self: Invalid value: \"a list\""}},
 		"what it means":   {"referents: [{id: a, " + gvr + ", refs: [{to: b, name: 'spec..c'}, {to: a, name: 'spec.c{'}]}]", []string{`referents[0].refs[0].to: Invalid value: "b": no resource has this id`, `referents[0].refs[1].name: Invalid value: "spec.c{": byte 7`}},

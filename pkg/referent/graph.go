@@ -116,6 +116,12 @@ func (g *Graph) SetConfig(namespace string, ref reference.Ref, state digest.Stat
 	return true
 }
 
+// Refers reports whether anything refers to a ConfigMap or a Secret.
+func (g *Graph) Refers(namespace string, ref reference.Ref) bool {
+	_, ok := g.nodes[ConfigKey(namespace, ref)]
+	return ok
+}
+
 // SetForbidden says that a ConfigMap or a Secret may not be read, and why.
 func (g *Graph) SetForbidden(namespace string, ref reference.Ref, detail string) bool {
 	n, ok := g.nodes[ConfigKey(namespace, ref)]

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -31,6 +32,7 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 		wrong = append(wrong, problem.Message)
 	}
 	p.events.warn(s, reasonProblems, strings.Join(wrong, "; "))
+	p.events.warn(s, reasonReferentHeld, p.held(in))
 	var absent []reference.Ref
 	for _, ref := range in.Refs {
 		// A SecretProviderClass has no content as long as no pod has mounted it.
@@ -42,6 +44,21 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 		absent = p.absent(ctx, s, absent)
 	}
 	p.events.warn(s, reasonMissing, missing(absent), absent...)
+}
+
+// held is the text about custom resources whose state cannot be trusted; empty if there are none.
+func (p problems) held(in policy.Input) string {
+	var texts []string
+	for _, ref := range in.Refs {
+		hold := in.Current[ref].Hold
+		if hold != nil && p.now().Sub(hold.Since) >= digest.ReportHoldAfter && len(texts) < mostMissing {
+			texts = append(texts, ref.String()+": "+hold.Reason)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "the pods keep the last valid state of custom resources: " + strings.Join(texts, "; ")
 }
 
 // mostMissing is how many missing objects an Event names; a list may have thousands.

@@ -21,11 +21,13 @@ const (
 	reasonReloaded = "Reloaded"
 	reasonHeld     = "ReloadHeld"
 	reasonMissing  = "ConfigMissing"
-	reasonAdopted  = "RecordAdopted"
-	reasonNoRoom   = "RecordTooLarge"
-	reasonNewer    = "RecordOfNewerVersion"
-	reasonLost     = "StampLost"
-	reasonProblems = "InvalidAnnotation"
+
+	reasonReferentHeld = "ReferentHeld"
+	reasonAdopted      = "RecordAdopted"
+	reasonNoRoom       = "RecordTooLarge"
+	reasonNewer        = "RecordOfNewerVersion"
+	reasonLost         = "StampLost"
+	reasonProblems     = "InvalidAnnotation"
 )
 
 // action is what an Event of this program says was done, or failed.

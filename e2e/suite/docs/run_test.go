@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -44,6 +45,9 @@ const installing = "docs/installing.md"
 // configuration is the page that has Rollouts as its example.
 const configuration = "docs/configuration.md"
 
+// customResources is the page that has the resources of Kroxylicious as its example, and another configuration.
+const customResources = "docs/custom-resources.md"
+
 // Each page is one story from its first block to its last, in a namespace of its own.
 func TestEveryBlockOfThePagesIsTrue(t *testing.T) {
 	for _, p := range pages(t) {
@@ -56,6 +60,10 @@ func TestEveryBlockOfThePagesIsTrue(t *testing.T) {
 				define(t, cp, "cert-manager.yaml")
 			case configuration:
 				define(t, cp, "rollouts.yaml")
+			case customResources:
+				cp = controlplane.New(t, controlplane.Options{})
+				installation.New(t, cp, installation.Options{Args: []string{"--config=configmap:pod-reloader/pod-reloader"}})
+				define(t, cp, "kroxylicious.yaml")
 			}
 			r := newReader(t, cp)
 			for _, b := range p.blocks {

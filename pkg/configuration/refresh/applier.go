@@ -3,6 +3,8 @@ package refresh
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -57,6 +60,8 @@ type ApplierOptions struct {
 	// configuration has it: that is the one that can be changed without a restart, and a kind can move from the command
 	// line to the configuration without being without either.
 	Flags workload.Kinds
+	// Referents is called with the custom resources of each valid configuration, which may be those of before.
+	Referents func([]referent.Definition)
 	// Recorder sends Events, once Lead has been called.
 	Recorder events.EventRecorder
 	Metrics  prometheus.Registerer
@@ -75,7 +80,9 @@ type Applier struct {
 	mu      sync.Mutex
 	leads   bool
 	applied bool // something valid was there once
-	problem *problem
+	// referents are the custom resources in force.
+	referents []referent.Definition
+	problem   *problem
 }
 
 // problem is why the Content of now is not in force.
@@ -132,14 +139,30 @@ func (a *Applier) Offer(c Content) {
 	}
 	started := time.Now()
 	came, went := a.options.Kinds.Set(a.options.Flags.Override(parsed.WorkloadKinds...))
+	a.options.Referents(parsed.Referents)
 	a.valid.Store(true)
-	news := !a.applied || a.problem != nil || len(came)+len(went) > 0
+	changes := difference(came, went, a.setReferents(parsed.Referents))
+	news := !a.applied || a.problem != nil || changes != nothingChanges
 	a.applied, a.problem = true, nil
 	if !news {
 		return
 	}
-	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "duration", time.Since(started).String())
-	a.tell(c.Regarding, corev1.EventTypeNormal, reasonApplied, "applied: "+difference(came, went))
+	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents), "duration", time.Since(started).String())
+	a.tell(c.Regarding, corev1.EventTypeNormal, reasonApplied, "applied: "+changes)
+}
+
+// setReferents keeps the custom resources in force, and says what has changed; empty if nothing has.
+func (a *Applier) setReferents(referents []referent.Definition) string {
+	before := a.referents
+	a.referents = referents
+	switch {
+	case reflect.DeepEqual(before, referents):
+		return ""
+	case len(referents) == 0:
+		return "removed all referents"
+	default:
+		return fmt.Sprintf("%d referents", len(referents))
+	}
 }
 
 // reject leaves everything as it is and says why, once for each problem.
@@ -204,8 +227,10 @@ func (a *Applier) tell(regarding *corev1.ObjectReference, eventType, reason, tex
 	a.options.Recorder.Eventf(regarding, nil, eventType, reason, event.Action("Configure", text), "%s", event.Note(text))
 }
 
+const nothingChanges = "nothing changes"
+
 // difference says in words what a change came to.
-func difference(came, went []workload.Kind) string {
+func difference(came, went []workload.Kind, referents string) string {
 	var parts []string
 	if len(came) > 0 {
 		parts = append(parts, "added "+strings.Join(texts(came), ", "))
@@ -213,8 +238,11 @@ func difference(came, went []workload.Kind) string {
 	if len(went) > 0 {
 		parts = append(parts, "removed "+strings.Join(texts(went), ", "))
 	}
+	if referents != "" {
+		parts = append(parts, referents)
+	}
 	if len(parts) == 0 {
-		return "nothing changes"
+		return nothingChanges
 	}
 	return strings.Join(parts, "; ")
 }

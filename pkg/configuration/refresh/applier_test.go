@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -65,7 +66,7 @@ type applied struct {
 func newApplier(t *testing.T, flags workload.Kinds) applied {
 	t.Helper()
 	a := applied{kinds: refresh.NewKinds(flags), events: &heard{}, registry: prometheus.NewRegistry()}
-	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Metrics: a.registry, Log: logr.Discard()})
+	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Referents: func([]referent.Definition) {}, Metrics: a.registry, Log: logr.Discard()})
 	return a
 }
 

@@ -1,0 +1,166 @@
+package chain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// State returns the state of a custom resource that a workload of a namespace tracks. While it is held, or missing, the state
+// has a Hold and no Entries.
+func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
+	c.answers.RLock()
+	state, key, unseen := c.stateLocked(namespace, ref)
+	c.answers.RUnlock()
+	if unseen {
+		c.remember([]referent.Change{{Key: key, Held: true}})
+		c.reportLate([]referent.Key{key})
+	}
+	if key.Name != "" && key.Namespace == "" {
+		c.ask(key, namespace)
+	}
+	return state
+}
+
+// stateLocked returns the node that was asked for, too, and whether it is held and in no graph. The key is empty where the
+// configuration does not have it.
+func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
+	resource, ok := c.schema.Resource(ref.Kind.GroupResource())
+	switch {
+	case !c.configured:
+		return held("the configuration has not been read yet", c.options.Now()), referent.Key{}, false
+	case !ok:
+		return held(c.unknown(ref.Kind), time.Time{}), referent.Key{}, false
+	}
+	key = resource.Key(namespace, ref.Name)
+	if c.graph == nil {
+		return held("no digest key is loaded yet", c.options.Now()), key, false
+	}
+	state, hold := c.graph.State(key)
+	if hold == nil {
+		return state, key, false
+	}
+	since, remembered := c.held[key]
+	if !remembered {
+		since = c.options.Now()
+	}
+	return held(describe(hold, key), since), key, !remembered
+}
+
+func held(reason string, since time.Time) digest.State {
+	return digest.State{Hold: &digest.Hold{Reason: reason, Since: since}}
+}
+
+// describe says why a node is held, and which node below it is the culprit.
+func describe(hold *referent.Hold, key referent.Key) string {
+	if hold.Node == key {
+		if hold.Detail == "" {
+			return string(hold.Reason)
+		}
+		return string(hold.Reason) + ": " + hold.Detail
+	}
+	text := hold.Node.In(key.Namespace) + " is " + string(hold.Reason)
+	if hold.Detail != "" {
+		text += ": " + hold.Detail
+	}
+	return text
+}
+
+// ask remembers the namespaces of workloads that track a cluster-scoped object.
+func (c *Chain) ask(key referent.Key, namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked[key] == nil {
+		c.asked[key] = map[string]struct{}{}
+	}
+	c.asked[key][namespace] = struct{}{}
+}
+
+// Check says why the objects of a resource cannot be tracked; nil if they can, and before the configuration has been read.
+func (c *Chain) Check(kind reference.Kind) error {
+	c.answers.RLock()
+	defer c.answers.RUnlock()
+	if _, ok := c.schema.Resource(kind.GroupResource()); ok || !c.configured {
+		return nil
+	}
+	return fmt.Errorf("%s", c.unknown(kind))
+}
+
+// unknown says that the configuration does not have a resource.
+func (c *Chain) unknown(kind reference.Kind) string {
+	text := "the referents of the configuration have no resource " + reference.Quote(string(kind))
+	if known := c.schema.Resources(); len(known) > 0 {
+		return text + ": they have " + reference.List(known, 8)
+	}
+	return text
+}
+
+// remember records since when nodes are held.
+func (c *Chain) remember(changes []referent.Change) {
+	c.answers.Lock()
+	defer c.answers.Unlock()
+	if c.held == nil {
+		return // the configuration has changed meanwhile
+	}
+	for _, change := range changes {
+		if _, was := c.held[change.Key]; !change.Held {
+			delete(c.held, change.Key)
+		} else if !was {
+			c.held[change.Key] = c.options.Now()
+		}
+	}
+}
+
+// report calls the handlers for each custom resource that has changed, and once more for those that are still held when that
+// is to be reported.
+func (c *Chain) report(changes []referent.Change) {
+	var late []referent.Key
+	for _, change := range changes {
+		if change.Held {
+			late = append(late, change.Key)
+		}
+		c.announce(change.Key)
+	}
+	c.reportLate(late)
+}
+
+func (c *Chain) reportLate(late []referent.Key) {
+	if len(late) == 0 {
+		return
+	}
+	time.AfterFunc(digest.ReportHoldAfter, func() {
+		for _, key := range late {
+			c.answers.RLock()
+			_, still := c.held[key]
+			c.answers.RUnlock()
+			if still {
+				c.announce(key)
+			}
+		}
+	})
+}
+
+// announce calls the handlers for one custom resource.
+func (c *Chain) announce(key referent.Key) {
+	if _, config := key.Ref(); config || key.Group == "" {
+		return
+	}
+	namespaces := []string{key.Namespace}
+	if key.Namespace == "" {
+		c.mu.Lock()
+		namespaces = slices.Sorted(maps.Keys(c.asked[key]))
+		c.mu.Unlock()
+	}
+	ref := reference.Ref{Kind: reference.CustomKind(key.GroupResource()), Name: key.Name}
+	for _, namespace := range namespaces {
+		for _, handler := range c.handlers {
+			handler(configstate.Event{Namespace: namespace, Ref: ref, Type: configstate.Modified, Received: c.options.Now()})
+		}
+	}
+}

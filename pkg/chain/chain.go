@@ -1,0 +1,240 @@
+package chain
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// Config reads the content of ConfigMaps and Secrets; configstate.Store is one.
+type Config interface {
+	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+}
+
+// Options are what a Chain works with. Client, Namespaces, Debounce and Now are optional.
+type Options struct {
+	// Client watches custom resources; nil where there is no configuration that could have any: then Start is not needed.
+	Client dynamic.Interface
+	Config Config
+	// Ring returns the current digest keys.
+	Ring func() digest.Ring
+	// Namespaces are those to watch; none means all of them.
+	Namespaces []string
+	// Annotation is the key of the published digest where the configuration names no other.
+	Annotation string
+	// Debounce is how long changes gather before they are evaluated; 0 is 100 ms.
+	Debounce time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	Log logr.Logger
+}
+
+const defaultDebounce = 100 * time.Millisecond
+
+// Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
+type Chain struct {
+	options  Options
+	handlers []func(configstate.Event)
+	wake     chan struct{} // holds one token: something is pending
+
+	// mu protects what has gathered for the goroutine of Start.
+	mu      sync.Mutex
+	pending pending
+
+	// answers protects what questions are answered from; it is written by the goroutine of Start only.
+	answers    sync.RWMutex
+	configured bool
+	schema     *referent.Schema
+	graph      *referent.Graph
+	// held is since when nodes are held.
+	held map[referent.Key]time.Time
+	// asked has the namespaces in which workloads track a cluster-scoped object.
+	asked map[referent.Key]map[string]struct{}
+
+	// owned is for the goroutine of Start alone.
+	owned owned
+}
+
+// owned is the state of the goroutine that owns the graph.
+type owned struct {
+	definitions []referent.Definition
+	sources     []*source
+	watching    context.Context //nolint:containedctx // of the watches, which may be made anew
+	stop        context.CancelFunc
+	running     sync.WaitGroup
+	// reads and publications are by namespace.
+	reads        map[string]*reads
+	publications map[string]*publications
+	leads        context.Context //nolint:containedctx // nil while this process does not lead
+	sweep        bool            // look at all publications
+}
+
+// New makes a Chain that knows no resource. It does no I/O.
+func New(o Options) *Chain {
+	if o.Debounce == 0 {
+		o.Debounce = defaultDebounce
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Chain{options: o, wake: make(chan struct{}, 1), asked: map[referent.Key]map[string]struct{}{}}
+	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
+	c.configured = o.Client == nil
+	c.owned.reads, c.owned.publications = map[string]*reads{}, map[string]*publications{}
+	return c
+}
+
+// OnEvent registers a handler of changes of custom resources, before Start. It must only enqueue.
+func (c *Chain) OnEvent(handler func(configstate.Event)) { c.handlers = append(c.handlers, handler) }
+
+// Configure puts other resources in force. They must be valid; equal ones change nothing.
+func (c *Chain) Configure(definitions []referent.Definition) {
+	c.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
+}
+
+// KeysChanged makes the graph anew under the current digest keys.
+func (c *Chain) KeysChanged() { c.gather(func(p *pending) { p.rekeyed = true }) }
+
+// ConfigChanged takes an event of a config object, which may be part of the graph.
+func (c *Chain) ConfigChanged(e configstate.Event) {
+	c.answers.RLock()
+	concerned := c.graph != nil && c.graph.Refers(e.Namespace, e.Ref)
+	c.answers.RUnlock()
+	if concerned {
+		c.gather(func(p *pending) { p.changed(e.Namespace, e.Ref) })
+	}
+}
+
+// gather adds to what is pending, and wakes the goroutine of Start.
+func (c *Chain) gather(add func(*pending)) {
+	c.mu.Lock()
+	add(&c.pending)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Start owns the graph until the context ends.
+func (c *Chain) Start(ctx context.Context) error {
+	defer c.stopSources()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		}
+		if !pause(ctx, c.options.Debounce) {
+			return nil
+		}
+		c.mu.Lock()
+		p := c.pending
+		c.pending = pending{}
+		c.mu.Unlock()
+		c.apply(ctx, p)
+	}
+}
+
+// pause waits; false when the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// apply takes in what has gathered, evaluates, and reports what has changed.
+func (c *Chain) apply(ctx context.Context, p pending) {
+	c.lead(p)
+	if p.configured {
+		c.reconfigure(ctx, p.definitions)
+	}
+	if p.rekeyed {
+		c.rekey()
+	}
+	if c.graph == nil && len(c.owned.sources) > 0 {
+		c.rekey() // there was no digest key before
+	}
+	if c.graph == nil {
+		for _, change := range p.changes {
+			change.apply(nil)
+		}
+		c.closeBatches(p)
+		return
+	}
+	c.answers.Lock()
+	for _, change := range p.changes {
+		change.apply(c.graph)
+	}
+	changes := c.graph.Evaluate().Changes
+	unread := c.graph.Unread()
+	c.answers.Unlock()
+	c.remember(changes)
+	c.restart(p.changes)
+	c.closeBatches(p)
+	for _, key := range unread {
+		if ref, ok := key.Ref(); ok {
+			c.readsOf(key.Namespace).want(ref)
+		}
+	}
+	for at := range p.config {
+		c.readsOf(at.namespace).wantAnew(at.ref)
+	}
+	c.read(ctx)
+	c.publish(p, changes)
+	c.report(changes)
+}
+
+// reconfigure replaces the graph and its watches, unless the resources are the same.
+func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) {
+	same := len(definitions) == len(c.owned.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.owned.definitions))
+	schema, faults := referent.Compile(nil, definitions, c.options.Annotation)
+	if len(faults) > 0 {
+		c.options.Log.Error(faults.ToAggregate(), "The resources of the configuration are not valid; the previous ones remain in force")
+		return
+	}
+	c.answers.Lock()
+	c.configured = true
+	if same {
+		c.answers.Unlock()
+		return
+	}
+	c.schema, c.graph, c.held = schema, nil, nil
+	c.answers.Unlock()
+	c.stopSources()
+	c.owned.definitions = definitions
+	c.startSources(ctx, schema)
+	c.rekey()
+	c.options.Log.Info("Custom resources configured", "resources", len(definitions))
+}
+
+// rekey makes the graph anew from what the watches have delivered.
+func (c *Chain) rekey() {
+	if len(c.owned.sources) == 0 {
+		return
+	}
+	graph, err := referent.NewGraph(c.schema, c.options.Ring())
+	if err != nil {
+		return // the change of the keys brings us back
+	}
+	for _, s := range c.owned.sources {
+		s.fill(graph)
+	}
+	c.answers.Lock()
+	defer c.answers.Unlock()
+	c.graph, c.held = graph, map[referent.Key]time.Time{}
+}

@@ -1,0 +1,44 @@
+package chain
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// collector reads its values when it is asked for them.
+type collector struct {
+	chain       *Chain
+	held, nodes *prometheus.Desc
+}
+
+var _ prometheus.Collector = collector{}
+
+// Register adds the metrics of a Chain to a registry.
+func (c *Chain) Register(registry prometheus.Registerer) error {
+	return registry.Register(collector{
+		chain: c,
+		held:  prometheus.NewDesc("pod_reloader_referent_held", "Objects because of which the state of custom resources is held, by reason.", []string{"reason"}, nil),
+		nodes: prometheus.NewDesc("pod_reloader_referents", "Objects in the graph of custom resources.", nil, nil),
+	})
+}
+
+// Describe describes both metrics.
+func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- c.held
+	descriptions <- c.nodes
+}
+
+// Collect counts. Without a graph there is nothing to count.
+func (c collector) Collect(metrics chan<- prometheus.Metric) {
+	c.chain.answers.RLock()
+	defer c.chain.answers.RUnlock()
+	if c.chain.graph == nil {
+		return
+	}
+	held := c.chain.graph.Held()
+	for _, reason := range referent.Reasons() {
+		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held[reason]), string(reason))
+	}
+	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.chain.graph.Len()))
+}

@@ -1,0 +1,82 @@
+package chain
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// pending is what has gathered since the last evaluation.
+type pending struct {
+	definitions []referent.Definition
+	configured  bool
+	rekeyed     bool
+	// changes are in the order in which they came.
+	changes []change
+	// config are config objects to be read again.
+	config map[configKey]struct{}
+	// batches of reads have ended; what failed in retries can be read again.
+	batches, retries []batch
+	// leads ends when this process leads no more.
+	leads context.Context //nolint:containedctx // it is handed to the goroutine that owns the graph
+	// published are writes that have ended, unpublished those to be repeated.
+	published, unpublished []referent.Key
+}
+
+// configKey names a config object.
+type configKey struct {
+	namespace string
+	ref       reference.Ref
+}
+
+func (p *pending) changed(namespace string, ref reference.Ref) {
+	if p.config == nil {
+		p.config = map[configKey]struct{}{}
+	}
+	p.config[configKey{namespace, ref}] = struct{}{}
+}
+
+// change is something new for a graph. There is none while there is no digest key; what was delivered until then, a new graph
+// is given.
+type change interface{ apply(graph *referent.Graph) }
+
+// objectChange is an object that has come, changed or gone (nil).
+type objectChange struct {
+	source *source
+	key    referent.Key
+	object *unstructured.Unstructured
+}
+
+func (o objectChange) apply(graph *referent.Graph) {
+	switch {
+	case graph == nil, o.source.stopped():
+	case o.object == nil:
+		delete(o.source.known, o.key)
+		graph.Delete(o.key)
+	default:
+		o.source.known[o.key] = struct{}{}
+		graph.Set(o.source.resource, o.object)
+	}
+}
+
+// contentChange is a config object that was read, or why it may not be.
+type contentChange struct {
+	configKey
+	state     digest.State
+	forbidden string
+}
+
+func (r contentChange) apply(graph *referent.Graph) {
+	if graph == nil {
+		return
+	}
+	if r.forbidden != "" {
+		graph.SetForbidden(r.namespace, r.ref, r.forbidden)
+		return
+	}
+	graph.SetConfig(r.namespace, r.ref, r.state)
+}

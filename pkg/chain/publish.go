@@ -1,0 +1,170 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+const (
+	// fieldOwner owns published annotations.
+	fieldOwner = "pod-reloader-referents"
+	// writeLimit bounds one write, writeAgain is when one that failed is repeated.
+	writeLimit = 10 * time.Second
+	writeAgain = 10 * time.Second
+)
+
+// Lead publishes until the context ends. It is for the leader.
+func (c *Chain) Lead(ctx context.Context) error {
+	c.gather(func(p *pending) { p.leads = ctx })
+	<-ctx.Done()
+	c.gather(func(p *pending) { p.leads = ctx })
+	return nil
+}
+
+// publications are the writes to the objects of one namespace, one at a time. The goroutine of Chain.Start alone uses it.
+type publications struct {
+	due  map[referent.Key]struct{}
+	busy bool
+}
+
+// lead takes in whether this process leads, and which writes have ended.
+func (c *Chain) lead(p pending) {
+	if p.leads != nil {
+		c.owned.leads, c.owned.sweep = p.leads, true
+	}
+	if c.owned.leads != nil && c.owned.leads.Err() != nil {
+		c.owned.leads = nil
+	}
+	for _, key := range p.published {
+		c.publicationsOf(key.Namespace).busy = false
+	}
+}
+
+// publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
+func (c *Chain) publish(p pending, changes []referent.Change) {
+	if c.owned.leads == nil {
+		return
+	}
+	for _, change := range changes {
+		c.due(change.Key)
+	}
+	for _, key := range p.unpublished {
+		c.due(key)
+	}
+	if c.owned.sweep {
+		c.owned.sweep = false
+		for _, s := range c.owned.sources {
+			for key := range s.known {
+				c.due(key)
+			}
+		}
+	}
+	for _, at := range c.owned.publications {
+		c.next(at)
+	}
+}
+
+func (c *Chain) publicationsOf(namespace string) *publications {
+	at, ok := c.owned.publications[namespace]
+	if !ok {
+		at = &publications{due: map[referent.Key]struct{}{}}
+		c.owned.publications[namespace] = at
+	}
+	return at
+}
+
+// due marks a node whose annotation is to be looked at.
+func (c *Chain) due(key referent.Key) {
+	if resource, ok := c.schema.Resource(key.GroupResource()); ok && resource.Publish {
+		c.publicationsOf(key.Namespace).due[key] = struct{}{}
+	}
+}
+
+// next begins one write of a namespace, if one is due and none is under way.
+func (c *Chain) next(at *publications) {
+	for !at.busy && len(at.due) > 0 {
+		key := first(at.due)
+		delete(at.due, key)
+		write, ok := c.publication(key)
+		if !ok {
+			continue
+		}
+		at.busy = true
+		ctx := c.owned.leads
+		c.owned.running.Go(func() { c.write(ctx, write) })
+	}
+}
+
+func first(keys map[referent.Key]struct{}) referent.Key {
+	sorted := make([]referent.Key, 0, len(keys))
+	for key := range keys {
+		sorted = append(sorted, key)
+	}
+	return slices.MinFunc(sorted, referent.Key.Compare)
+}
+
+// publication is one write.
+type publication struct {
+	key      referent.Key
+	resource *referent.Resource
+	object   *unstructured.Unstructured
+}
+
+// publication returns the write for a node, if its annotation differs. The uid keeps server-side apply from creating an
+// object that has been deleted meanwhile.
+func (c *Chain) publication(key referent.Key) (publication, bool) {
+	value, due := c.graph.Publication(key)
+	resource, ok := c.schema.Resource(key.GroupResource())
+	stored := c.stored(key)
+	if !due || !ok || stored == nil {
+		return publication{}, false
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(stored.GroupVersionKind())
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	object.SetUID(stored.GetUID())
+	if value != "" {
+		object.SetAnnotations(map[string]string{resource.Annotation: value})
+	}
+	return publication{key, resource, object}, true
+}
+
+// stored returns an object as a watch has delivered it.
+func (c *Chain) stored(key referent.Key) *unstructured.Unstructured {
+	for _, s := range c.owned.sources {
+		if s.resource.GVR.GroupResource() != key.GroupResource() || s.bulk == nil {
+			continue
+		}
+		if object := s.bulk.Store().Object(key.Namespace, key.Name); object != nil {
+			return object
+		}
+	}
+	return nil
+}
+
+func (c *Chain) write(ctx context.Context, p publication) {
+	writing, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	var at dynamic.ResourceInterface = c.options.Client.Resource(p.resource.GVR)
+	if p.key.Namespace != "" {
+		at = c.options.Client.Resource(p.resource.GVR).Namespace(p.key.Namespace)
+	}
+	_, err := at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true})
+	c.gather(func(pending *pending) { pending.published = append(pending.published, p.key) })
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	c.options.Log.Error(fmt.Errorf("write the annotation %s: %w", p.resource.Annotation, err), "Cannot publish a digest", "namespace", p.key.Namespace, "referent", p.key.String())
+	time.AfterFunc(writeAgain, func() {
+		c.gather(func(pending *pending) { pending.unpublished = append(pending.unpublished, p.key) })
+	})
+}

@@ -1,0 +1,166 @@
+package chain
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/watch"
+)
+
+// source is one resource in one namespace, or in all of them. Its watch is made anew when it may not be read any more, or is
+// not served any more: only a first list says for certain what there is when it is back.
+type source struct {
+	chain     *Chain
+	resource  *referent.Resource
+	namespace string
+	bulk      *watch.Bulk
+	cancel    context.CancelFunc
+	ended     atomic.Bool
+
+	// The goroutine of Chain.Start alone uses the others.
+
+	state referent.Source
+	// known are the objects in the graph.
+	known map[referent.Key]struct{}
+}
+
+func (s *source) stopped() bool { return s.ended.Load() }
+
+// startSources watches each resource.
+func (c *Chain) startSources(ctx context.Context, schema *referent.Schema) {
+	c.owned.watching, c.owned.stop = context.WithCancel(ctx)
+	namespaces := c.options.Namespaces
+	for _, resource := range schema.Resources() {
+		in := namespaces
+		if len(in) == 0 || resource.ClusterScoped {
+			in = []string{""}
+		}
+		for _, namespace := range in {
+			s := &source{chain: c, resource: resource, namespace: namespace, known: map[referent.Key]struct{}{}}
+			c.owned.sources = append(c.owned.sources, s)
+			s.start(c.owned.watching)
+		}
+	}
+}
+
+func (c *Chain) stopSources() {
+	if c.owned.stop != nil {
+		c.owned.stop()
+	}
+	for _, s := range c.owned.sources {
+		s.ended.Store(true)
+	}
+	c.owned.running.Wait()
+	c.owned.sources, c.owned.stop = nil, nil
+}
+
+// start begins a watch. What it delivers is applied in its order.
+func (s *source) start(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(ctx)
+	bulk, err := watch.NewBulk(watch.Config{
+		GVR: s.resource.GVR, Namespace: s.namespace, IndexBy: []string{"metadata.name"},
+		IgnoreFields: []string{"metadata.managedFields", `metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']`},
+		OnObject:     s.deliver,
+		OnSyncComplete: func(context.Context, watch.Reader, int) error {
+			s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{s, referent.SourceSynced}) })
+			return nil
+		},
+		OnWatchError:     s.failed,
+		DebounceInterval: time.Second, // there is no OnChange
+		Logger:           s.chain.options.Log.V(1),
+	}, s.chain.options.Client)
+	if err != nil {
+		s.chain.options.Log.Error(err, "Cannot watch a custom resource", "resource", s.resource.String())
+		return
+	}
+	s.bulk = bulk
+	s.chain.owned.running.Go(func() { _ = bulk.Start(ctx) }) // it retries by itself
+}
+
+// deliver is called for each object, by the goroutine of the watch.
+func (s *source) deliver(before, now *unstructured.Unstructured) {
+	o := objectChange{source: s, object: now}
+	if now == nil {
+		o.key = s.resource.Key(before.GetNamespace(), before.GetName())
+	} else {
+		o.key = s.resource.Key(now.GetNamespace(), now.GetName())
+	}
+	s.chain.gather(func(p *pending) { p.changes = append(p.changes, o) })
+}
+
+// failed is called for each failure of list or watch. Other failures than these leave the last known state: what a watch
+// misses meanwhile, it delivers later.
+func (s *source) failed(_ context.Context, err error) {
+	state := referent.SourceNotInstalled
+	switch {
+	case apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err):
+		state = referent.SourceForbidden
+	default:
+		return
+	}
+	s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{s, state}) })
+}
+
+// sourceChange is what is known of a source now.
+type sourceChange struct {
+	source *source
+	state  referent.Source
+}
+
+func (c sourceChange) apply(graph *referent.Graph) {
+	s := c.source
+	if s.stopped() {
+		return
+	}
+	s.state = c.state
+	if graph == nil {
+		return
+	}
+	if c.state == referent.SourceSynced {
+		s.forgetGone(graph)
+	}
+	graph.SetSource(s.resource, s.namespace, c.state)
+}
+
+// forgetGone deletes what an earlier watch has delivered and this one has not found.
+func (s *source) forgetGone(graph *referent.Graph) {
+	for key := range s.known {
+		if s.bulk.Store().Object(key.Namespace, key.Name) == nil {
+			delete(s.known, key)
+			graph.Delete(key)
+		}
+	}
+}
+
+// fill gives a new graph all that the watch has delivered. What it has delivered and is still pending is applied again.
+func (s *source) fill(graph *referent.Graph) {
+	graph.SetSource(s.resource, s.namespace, s.state)
+	if s.bulk == nil {
+		return
+	}
+	for _, object := range s.bulk.Store().List() {
+		s.known[s.resource.Key(object.GetNamespace(), object.GetName())] = struct{}{}
+		graph.Set(s.resource, object)
+	}
+}
+
+// restart makes the watches anew that had synced and fail now.
+func (c *Chain) restart(changes []change) {
+	for _, change := range changes {
+		failed, ok := change.(sourceChange)
+		if !ok || failed.state == referent.SourceSynced {
+			continue
+		}
+		// A watch that has not synced yet tries by itself.
+		if s := failed.source; !s.stopped() && s.bulk != nil && s.bulk.IsSynced() {
+			s.cancel()
+			s.start(c.owned.watching)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package chain
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Store is a configstate.Store that knows custom resources, too.
+type Store struct {
+	*configstate.Store
+
+	Chain *Chain
+}
+
+// OnEvent is for both kinds of changes.
+func (s Store) OnEvent(handler func(configstate.Event)) {
+	s.Store.OnEvent(handler)
+	s.Chain.OnEvent(handler)
+}
+
+// Observe answers without I/O.
+func (s Store) Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+	config, custom := divide(refs)
+	return s.Chain.add(s.Store.Observe(namespace, config), namespace, custom)
+}
+
+// Current reads what Observe does not know of ConfigMaps and Secrets.
+func (s Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	config, custom := divide(refs)
+	states, err := s.Store.Current(ctx, namespace, config)
+	return s.Chain.add(states, namespace, custom), err
+}
+
+// Live reads ConfigMaps and Secrets live; custom resources are as in the graph.
+func (s Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return live(ctx, s.Store, s.Chain, namespace, refs)
+}
+
+// Recheck reads a ConfigMap or a Secret while its watch fails. The watch of a custom resource has no replacement.
+func (s Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
+	if ref.Kind.Custom() {
+		return nil
+	}
+	return s.Store.Recheck(ctx, namespace, ref)
+}
+
+// Admission is a configstate.Admission that knows custom resources, too.
+type Admission struct {
+	configstate.Admission
+
+	Chain *Chain
+}
+
+// Live is that of Store.
+func (a Admission) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return live(ctx, a.Admission, a.Chain, namespace, refs)
+}
+
+// reader reads ConfigMaps and Secrets live.
+type reader interface {
+	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+}
+
+func live(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	config, custom := divide(refs)
+	states, err := from.Live(ctx, namespace, config)
+	return c.add(states, namespace, custom), err
+}
+
+// divide separates custom resources from the others, which most workloads have alone.
+func divide(refs []reference.Ref) (config, custom []reference.Ref) {
+	if !slices.ContainsFunc(refs, isCustom) {
+		return refs, nil
+	}
+	for _, ref := range refs {
+		if isCustom(ref) {
+			custom = append(custom, ref)
+		} else {
+			config = append(config, ref)
+		}
+	}
+	return config, custom
+}
+
+func isCustom(ref reference.Ref) bool { return ref.Kind.Custom() }
+
+// add puts the states of custom resources beside the others. The map is the caller's.
+func (c *Chain) add(states map[reference.Ref]digest.State, namespace string, custom []reference.Ref) map[reference.Ref]digest.State {
+	for _, ref := range custom {
+		states[ref] = c.State(namespace, ref)
+	}
+	return states
+}
