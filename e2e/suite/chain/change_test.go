@@ -1,0 +1,130 @@
+package chain_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+)
+
+func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+	k.stays("adding the annotation and finding the graph restarts nothing")
+
+	k.SetSecret("tls", "tls.crt", "2")
+	k.rolls("a TLS Secret three levels below")
+	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified")
+	k.SetConfigMap("trust", "ca.pem", "2")
+	k.rolls("a trust ConfigMap")
+	for _, change := range []struct{ kind, name, patch string }{
+		{"KafkaProxyIngress", "ingress", `{"clusterIP":{"protocol":"TCP"}}`},
+		{"KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`},
+		{"KafkaService", "service", `{"bootstrapServers":"kafka:9093"}`},
+		{"VirtualKafkaCluster", "cluster", `{"authorization":"none"}`},
+	} {
+		k.edit(change.kind, change.name, change.patch)
+		k.operate(change.kind, change.name, true)
+		k.rolls(change.kind)
+	}
+
+	// Several objects in one go.
+	k.edit("VirtualKafkaCluster", "cluster", `{"authorization":"all"}`)
+	k.edit("KafkaService", "service", `{"bootstrapServers":"kafka:9094"}`)
+	k.SetSecret("tls", "tls.crt", "3")
+	k.operate("KafkaService", "service", true)
+	k.operate("VirtualKafkaCluster", "cluster", true)
+	k.rolls("an edit of several objects is one restart")
+}
+
+func TestWhatDoesNotCountRestartsNothing(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+
+	k.edit("KafkaProxy", "my-proxy", `{"replicas":3}`)
+	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}}}`)
+	k.Merge(&corev1.Secret{}, "tls", `{"metadata":{"labels":{"team":"a"}}}`)
+	k.SetSecret("tls", "tls.crt", "1")
+	u := object("KafkaService", "service")
+	require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, u))
+	u.Object["status"].(map[string]any)["note"] = "noise"
+	require.NoError(t, k.Status().Update(t.Context(), u))
+	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"replicas":2}}`)
+
+	// A change there and back.
+	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`)
+	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"vault"}}`)
+	k.operate("KafkaProtocolFilter", "filter", true)
+	k.stays("scaling, metadata, status and no-op writes")
+
+	k.SetSecret("tls", "tls.crt", "2")
+	k.rolls("what counts still does")
+}
+
+func TestAnInvalidLeafHoldsWhateverIsAboveIt(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+
+	k.edit("KafkaService", "service", `{"bootstrapServers":"nowhere"}`)
+	k.operate("KafkaService", "service", false)
+	k.SetSecret("tls", "tls.crt", "2")
+	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
+	k.stays("nothing is restarted for an invalid configuration")
+
+	// The pods can be replaced for another reason: they keep the state that they have.
+	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	k.rolls("a release of the workload itself")
+
+	k.edit("KafkaService", "service", `{"bootstrapServers":"kafka:9099"}`)
+	k.operate("KafkaService", "service", true)
+	k.rolls("mended, it counts once")
+}
+
+func TestADeletedObjectHoldsUnlessItIsOptional(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = k.Namespace, "tls"
+	require.NoError(t, k.Delete(t.Context(), secret))
+	k.AwaitEvent(k.proxy, "ReferentHeld", "secret/tls is missing")
+	k.stays("a required object is missing")
+	k.Secret("tls", fixture.Data{"tls.crt": "1"})
+	k.stays("it is back with the same content")
+
+	trust := &corev1.ConfigMap{}
+	trust.Namespace, trust.Name = k.Namespace, "trust"
+	require.NoError(t, k.Delete(t.Context(), trust))
+	k.rolls("an optional one is gone")
+
+	proxy := object("KafkaProxy", "my-proxy")
+	proxy.SetNamespace(k.Namespace)
+	require.NoError(t, k.Delete(t.Context(), proxy))
+	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy+": missing")
+	k.stays("what the workload names itself is gone")
+}
+
+// The configuration has a resource that the cluster does not have at first.
+func TestADefinitionIsInstalledLater(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+
+	k.edit("VirtualKafkaCluster", "cluster", `{"registryRef":{"name":"registry"}}`)
+	k.operate("VirtualKafkaCluster", "cluster", true)
+	k.AwaitEvent(k.proxy, "ReferentHeld", "schemaregistryclients.kroxylicious.io/registry is not-installed")
+	k.stays("the graph is not known as a whole")
+
+	require.NoError(t, shared.ControlPlane().Apply(t.Context(), definition("SchemaRegistryClient")))
+	k.Await("the new resource", func() error {
+		u := object("SchemaRegistryClient", "registry")
+		u.SetNamespace(k.Namespace)
+		u.Object["spec"] = map[string]any{"url": "http://registry"}
+		return k.Create(t.Context(), u)
+	})
+	k.rolls("it is there")
+	k.edit("SchemaRegistryClient", "registry", `{"url":"https://registry"}`)
+	k.rolls("it counts")
+}
