@@ -45,6 +45,8 @@ type Chain struct {
 	options  Options
 	handlers []func(configstate.Event)
 	wake     chan struct{} // holds one token: something is pending
+	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
+	hurried chan chan struct{}
 
 	// mu protects what has gathered for the goroutine of Start.
 	mu      sync.Mutex
@@ -86,7 +88,7 @@ func New(o Options) *Chain {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Chain{options: o, wake: make(chan struct{}, 1), asked: map[referent.Key]map[string]struct{}{}}
+	c := &Chain{options: o, wake: make(chan struct{}, 1), hurried: make(chan chan struct{}), asked: map[referent.Key]map[string]struct{}{}}
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
 	c.configured = o.Client == nil
 	c.owned.reads, c.owned.publications = map[string]*reads{}, map[string]*publications{}
@@ -129,32 +131,37 @@ func (c *Chain) gather(add func(*pending)) {
 func (c *Chain) Start(ctx context.Context) error {
 	defer c.stopSources()
 	for {
+		var asked chan struct{}
 		select {
 		case <-ctx.Done():
 			return nil
+		case asked = <-c.hurried:
 		case <-c.wake:
-		}
-		if !pause(ctx, c.options.Debounce) {
-			return nil
+			if asked = c.pause(ctx); ctx.Err() != nil {
+				return nil
+			}
 		}
 		c.mu.Lock()
 		p := c.pending
 		c.pending = pending{}
 		c.mu.Unlock()
 		c.apply(ctx, p)
+		if asked != nil {
+			close(asked)
+		}
 	}
 }
 
-// pause waits; false when the context ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// pause waits for the debounce, or for a question.
+func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
+	timer := time.NewTimer(c.options.Debounce)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+	case asked = <-c.hurried:
 	case <-timer.C:
-		return true
 	}
+	return asked
 }
 
 // apply takes in what has gathered, evaluates, and reports what has changed.

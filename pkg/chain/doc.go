@@ -12,7 +12,6 @@
 // Store and Admission put custom resources beside ConfigMaps and Secrets: the loop and the webhook treat all of them alike.
 // Without a configured resource nothing is watched and nothing runs but a goroutine that waits.
 //
-// The state of a custom resource is that of the graph, which follows the watches: other than that of a ConfigMap or a Secret
-// that a workload names, it is not read live at admission. A release that changes a custom resource or what it refers to
-// within the debounce before the workload can therefore restart the pods once more.
+// At admission, a custom resource and what is below it are read live, up to 50 objects, so that a stamp is not older than the
+// request: in a graph made for the question. Which objects refer to another one is known from the watches only.
 package chain

@@ -63,9 +63,16 @@ func (c *Chain) read(ctx context.Context) {
 	}
 }
 
+const notWatched = "the namespace is not watched"
+
+// isOutside reports whether a namespace is not watched: changes in it would not be seen.
+func (c *Chain) isOutside(namespace string) bool {
+	return len(c.options.Namespaces) > 0 && !slices.Contains(c.options.Namespaces, namespace)
+}
+
 // readBatch reads and hands over what it has found.
 func (c *Chain) readBatch(ctx context.Context, namespace string, refs []reference.Ref) {
-	if watched := c.options.Namespaces; len(watched) > 0 && !slices.Contains(watched, namespace) {
+	if c.isOutside(namespace) {
 		c.handOver(batch{namespace: namespace, outside: refs})
 		return
 	}
@@ -111,7 +118,7 @@ func (c *Chain) handOver(b batch) {
 			p.changes = append(p.changes, change)
 		}
 		for _, ref := range b.outside {
-			p.changes = append(p.changes, contentChange{configKey: configKey{b.namespace, ref}, forbidden: "the namespace is not watched"})
+			p.changes = append(p.changes, contentChange{configKey: configKey{b.namespace, ref}, forbidden: notWatched})
 		}
 		p.batches = append(p.batches, b)
 	})

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -35,9 +36,9 @@ func (s Store) Current(ctx context.Context, namespace string, refs []reference.R
 	return s.Chain.add(states, namespace, custom), err
 }
 
-// Live reads ConfigMaps and Secrets live; custom resources are as in the graph.
+// Live reads ConfigMaps and Secrets live, and custom resources with all that they refer to.
 func (s Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return live(ctx, s.Store, s.Chain, namespace, refs)
+	return Live(ctx, s.Store, s.Chain, namespace, refs)
 }
 
 // Recheck reads a ConfigMap or a Secret while its watch fails. The watch of a custom resource has no replacement.
@@ -57,7 +58,7 @@ type Admission struct {
 
 // Live is that of Store.
 func (a Admission) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return live(ctx, a.Admission, a.Chain, namespace, refs)
+	return Live(ctx, a.Admission, a.Chain, namespace, refs)
 }
 
 // reader reads ConfigMaps and Secrets live.
@@ -65,10 +66,19 @@ type reader interface {
 	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-func live(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+// Live reads config objects of a namespace live, whatever their kind.
+func Live(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	config, custom := divide(refs)
-	states, err := from.Live(ctx, namespace, config)
-	return c.add(states, namespace, custom), err
+	if len(custom) == 0 {
+		return from.Live(ctx, namespace, config)
+	}
+	states := c.live(ctx, from, namespace, custom)
+	if len(config) == 0 {
+		return states, nil
+	}
+	read, err := from.Live(ctx, namespace, config)
+	maps.Copy(states, read)
+	return states, err
 }
 
 // divide separates custom resources from the others, which most workloads have alone.

@@ -1,6 +1,8 @@
 package referent
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -79,6 +81,15 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 	return &Graph{
 		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{}, count: map[string]int{},
 	}, nil
+}
+
+// Anew returns an empty graph of the same schema and sources, whose digests are under the keys of a ring.
+func (g *Graph) Anew(ring digest.Ring) (*Graph, error) {
+	anew, err := NewGraph(g.schema, ring)
+	if err == nil {
+		anew.sources = maps.Clone(g.sources)
+	}
+	return anew, err
 }
 
 // Set takes an object of a resource of the Schema as it is now. It keeps no part of it.

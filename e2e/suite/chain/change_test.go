@@ -40,6 +40,18 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 	k.rolls("an edit of several objects is one restart")
 }
 
+// The webhook reads the graph live, so that its stamp is not older than the request.
+func TestAReleaseOfAResourceAndItsWorkloadIsOneRestart(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`)
+	k.operate("KafkaProtocolFilter", "filter", true)
+	k.SetSecret("tls", "tls.crt", "2")
+	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	k.rolls("both at once")
+	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified")
+}
+
 func TestWhatDoesNotCountRestartsNothing(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)

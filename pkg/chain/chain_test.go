@@ -1,0 +1,246 @@
+package chain_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// inBubble runs a test in fake time.
+func inBubble(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
+}
+
+func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		first := w.entry()
+		w.take()
+		w.set(tls, "2")
+		w.pass(time.Second)
+		second := w.entry()
+		assert.NotEqual(t, first, second)
+		assert.Equal(t, []string{"ns kafkaproxies.kroxylicious.io/p", "ns kafkaservices.kroxylicious.io/s"}, w.take())
+
+		w.put(services, "s", map[string]any{"secret": "tls", "port": int64(1)})
+		w.pass(time.Second)
+		assert.NotEqual(t, second, w.entry())
+		w.put(services, "s", map[string]any{"secret": "tls"})
+		w.set(tls, "1")
+		w.pass(time.Second)
+		assert.Equal(t, first, w.entry(), "the content counts, not the way to it")
+	})
+}
+
+func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.take()
+		before := w.reads
+		w.set(reference.Ref{Kind: reference.Secret, Name: "other"}, "1")
+		w.set(tls, "1")
+		w.pass(time.Minute)
+		assert.Equal(t, before+1, w.reads, "the one that belongs to it, once")
+		assert.Empty(t, w.take(), "an equal content is no change")
+	})
+}
+
+func TestHolds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		assert.Equal(t, "the configuration has not been read yet", w.hold())
+		require.NoError(t, w.Check(proxy.Kind), "nothing is wrong before")
+		w.Configure(nil)
+		w.pass(time.Second)
+		assert.Equal(t, `the referents of the configuration have no resource "kafkaproxies.kroxylicious.io"`, w.hold())
+		require.Error(t, w.Check(proxy.Kind))
+		w.Configure(proxyToSecret())
+		w.pass(time.Second)
+		require.NoError(t, w.Check(proxy.Kind))
+		assert.Equal(t, "missing", w.hold())
+		w.put(proxies, "p", map[string]any{"service": "s"})
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is missing", w.hold())
+		w.put(services, "s", map[string]any{"secret": "tls"})
+		w.pass(time.Second)
+		assert.Equal(t, "secret/tls is missing", w.hold())
+		w.set(tls, "1")
+		w.pass(time.Second)
+		assert.Empty(t, w.hold())
+	})
+}
+
+func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		began := time.Now()
+		require.NoError(t, w.client.Resource(services).Namespace("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		w.pass(time.Second)
+		w.take()
+		since := w.State("ns", proxy).Hold.Since
+		assert.Less(t, since.Sub(began), time.Second)
+		w.pass(digest.ReportHoldAfter)
+		assert.Contains(t, w.take(), "ns kafkaproxies.kroxylicious.io/p", "the loop looks once more")
+		w.pass(time.Hour)
+		assert.Empty(t, w.take(), "and no more")
+		assert.Equal(t, since, w.State("ns", proxy).Hold.Since)
+	})
+}
+
+func TestAResourceThatIsInstalledLater(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		install := w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
+		w.graph()
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is not-installed: the resource kafkaservices.kroxylicious.io", w.hold())
+		install()
+		w.pass(2 * time.Minute)
+		assert.Empty(t, w.hold())
+	})
+}
+
+func TestAResourceThatMayNotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
+		w.graph()
+		assert.Contains(t, w.hold(), "is forbidden")
+		allow()
+		w.pass(2 * time.Minute)
+		assert.Empty(t, w.hold())
+	})
+}
+
+func TestAFailedReadIsRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.failing = errors.New("no answer")
+		w.graph()
+		assert.Equal(t, "secret/tls is unsynced: its content has not been read yet", w.hold())
+		w.mu.Lock()
+		w.failing = apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right"))
+		w.mu.Unlock()
+		w.pass(11 * time.Second)
+		assert.Equal(t, "secret/tls is forbidden: it may not be read", w.hold())
+		w.mu.Lock()
+		w.failing = nil
+		w.mu.Unlock()
+		w.pass(11 * time.Second)
+		assert.Empty(t, w.hold())
+		assert.LessOrEqual(t, w.reads, 4, "no hot loop")
+	})
+}
+
+func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.mu.Lock()
+		w.ring = digest.Ring{}
+		w.mu.Unlock()
+		w.graph()
+		assert.Equal(t, "no digest key is loaded yet", w.hold())
+		rotate := func(r digest.Ring) {
+			w.mu.Lock()
+			w.ring = r
+			w.mu.Unlock()
+			w.KeysChanged()
+			w.pass(time.Second)
+		}
+		rotate(ring(t, "1"))
+		first := w.entry()
+		rotate(ring(t, "1", "2"))
+		newest, _ := w.ring.Newest()
+		assert.NotEmpty(t, w.State("ns", proxy).Entries[newest.ID])
+		assert.Equal(t, first, w.State("ns", proxy).Entries[ring(t, "1").Keys()[0].ID], "under the older key nothing has changed")
+	})
+}
+
+func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		first := w.entry()
+		w.Configure(proxyToSecret())
+		w.pass(time.Second)
+		w.take()
+		definitions := proxyToSecret()
+		definitions[0].Refs = nil
+		w.Configure(definitions)
+		w.pass(time.Second)
+		assert.NotEqual(t, first, w.entry(), "the Secret does not belong to it any more")
+		assert.Contains(t, w.take(), "ns kafkaproxies.kroxylicious.io/p")
+		w.Configure(nil)
+		w.pass(time.Second)
+		assert.Contains(t, w.hold(), "have no resource")
+	})
+}
+
+func TestAdmissionReadsLive(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		before := w.entry()
+		w.mu.Lock()
+		w.contents[tls] = "2" // no event has come
+		w.mu.Unlock()
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		newest, _ := w.ring.Newest()
+		live, ok := states[proxy].Entry(newest.ID)
+		require.True(t, ok)
+		assert.NotEqual(t, before, live)
+		assert.Equal(t, before, w.entry(), "the graph does not know it yet")
+		w.set(tls, "2")
+		w.pass(time.Second)
+		assert.Equal(t, live, w.entry(), "both compute the same")
+
+		w.mu.Lock()
+		w.failing = errors.New("no answer")
+		w.mu.Unlock()
+		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
+	})
+}
+
+func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		var written []string
+		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			patch, ok := action.(clienttesting.PatchAction)
+			require.True(t, ok)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			written = append(written, string(patch.GetPatch()))
+			return true, nil, errors.New("refused")
+		})
+		w.graph()
+		assert.Empty(t, written, "it does not lead")
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		w.pass(time.Second)
+		require.Len(t, written, 1, "the resource with publish")
+		assert.Contains(t, written[0], `"example.org/checksum":"v1:`)
+		assert.Contains(t, written[0], `"uid":"uid-1"`, "so that it creates nothing")
+		assert.NotContains(t, written[0], "spec")
+		w.pass(10 * time.Second)
+		assert.Len(t, written, 2, "what failed is repeated")
+	})
+}

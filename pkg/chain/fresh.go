@@ -1,0 +1,228 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+const (
+	// maxFresh is how many objects are read live for one question. Beyond, the graph answers.
+	maxFresh = 50
+	// freshInFlight bounds the reads of one question at a time.
+	freshInFlight = 16
+	// hurryLimit is how long a question waits for what is pending.
+	hurryLimit = 500 * time.Millisecond
+)
+
+// live returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
+// server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot
+// be read, the graph answers.
+func (c *Chain) live(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+	states := make(map[reference.Ref]digest.State, len(refs))
+	if c.options.Client != nil {
+		c.hurry(ctx)
+	}
+	for _, ref := range refs {
+		states[ref] = c.State(namespace, ref)
+	}
+	f, ok := c.fresh(from, namespace, refs)
+	if !ok {
+		return states
+	}
+	if err := f.read(ctx); err != nil {
+		c.options.Log.V(1).Info("Custom resources are answered from the graph", "namespace", namespace, "reason", err.Error())
+		return states
+	}
+	for _, ref := range refs {
+		if key, ok := f.roots[ref]; ok {
+			states[ref] = f.state(key, states[ref].Hold)
+		}
+	}
+	return states
+}
+
+// fresh is a graph for one question.
+type fresh struct {
+	chain *Chain
+	from  reader
+	graph *referent.Graph
+	roots map[reference.Ref]referent.Key
+	// wanted are to be read, seen were.
+	wanted []referent.Key
+	seen   map[referent.Key]struct{}
+}
+
+// fresh begins with what the graph knows to be below the roots.
+func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fresh, bool) {
+	c.answers.RLock()
+	defer c.answers.RUnlock()
+	if c.graph == nil {
+		return nil, false
+	}
+	graph, err := c.graph.Anew(c.options.Ring())
+	if err != nil {
+		return nil, false
+	}
+	f := &fresh{chain: c, from: from, graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{}}
+	for _, ref := range refs {
+		if resource, ok := c.schema.Resource(ref.Kind.GroupResource()); ok {
+			f.roots[ref] = resource.Key(namespace, ref.Name)
+			f.wanted = append(f.wanted, f.roots[ref])
+		}
+	}
+	f.wanted = append(f.wanted, c.graph.Below(f.wanted...)...)
+	return f, len(f.roots) > 0
+}
+
+var errTooMany = errors.New("too many objects to read")
+
+// read reads until nothing is referred to that was not read.
+func (f *fresh) read(ctx context.Context) error {
+	for range referent.MaxDepth + 2 {
+		var custom []referent.Key
+		config := map[string][]reference.Ref{}
+		for _, key := range f.wanted {
+			if _, ok := f.seen[key]; ok {
+				continue
+			}
+			f.seen[key] = struct{}{}
+			if ref, ok := key.Ref(); ok {
+				config[key.Namespace] = append(config[key.Namespace], ref)
+			} else {
+				custom = append(custom, key)
+			}
+		}
+		if len(custom)+len(config) == 0 {
+			return nil
+		}
+		if len(f.seen) > maxFresh {
+			return errTooMany
+		}
+		if err := f.readCustom(ctx, custom); err != nil {
+			return err
+		}
+		for namespace, refs := range config {
+			if err := f.readConfig(ctx, namespace, refs); err != nil {
+				return err
+			}
+		}
+		f.graph.Evaluate()
+		f.next()
+	}
+	return fmt.Errorf("more than %d rounds of reads", referent.MaxDepth+2)
+}
+
+// next wants what is below the roots and was not read. A config object that was read before something referred to it is read
+// again.
+func (f *fresh) next() {
+	f.wanted = f.wanted[:0]
+	for _, key := range f.graph.Unread() {
+		delete(f.seen, key)
+	}
+	for _, root := range f.roots {
+		f.wanted = append(f.wanted, f.graph.Below(root)...)
+	}
+	slices.SortFunc(f.wanted, referent.Key.Compare)
+}
+
+func (f *fresh) readCustom(ctx context.Context, keys []referent.Key) error {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(freshInFlight)
+	for _, key := range keys {
+		resource, ok := f.chain.schemaResource(key)
+		if !ok {
+			continue
+		}
+		group.Go(func() error {
+			object, err := f.chain.get(ctx, resource, key)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				f.graph.Set(resource, object)
+			case apierrors.IsNotFound(err):
+				f.graph.Delete(key)
+			default:
+				return fmt.Errorf("read %s: %w", key, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (f *fresh) readConfig(ctx context.Context, namespace string, refs []reference.Ref) error {
+	if f.chain.isOutside(namespace) {
+		for _, ref := range refs {
+			f.graph.SetForbidden(namespace, ref, notWatched)
+		}
+		return nil
+	}
+	states, err := f.from.Live(ctx, namespace, refs)
+	if err != nil {
+		return err
+	}
+	for ref, state := range states {
+		f.graph.SetConfig(namespace, ref, state)
+	}
+	return nil
+}
+
+// state is the answer about a root. A hold began when the graph has found it, if it has.
+func (f *fresh) state(key referent.Key, known *digest.Hold) digest.State {
+	state, hold := f.graph.State(key)
+	if hold == nil {
+		return state
+	}
+	since := f.chain.options.Now()
+	if known != nil {
+		since = known.Since
+	}
+	return held(describe(hold, key), since)
+}
+
+func (c *Chain) schemaResource(key referent.Key) (*referent.Resource, bool) {
+	c.answers.RLock()
+	defer c.answers.RUnlock()
+	return c.schema.Resource(key.GroupResource())
+}
+
+// get reads one custom resource.
+func (c *Chain) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*unstructured.Unstructured, error) {
+	var at dynamic.ResourceInterface = c.options.Client.Resource(resource.GVR)
+	if key.Namespace != "" {
+		at = c.options.Client.Resource(resource.GVR).Namespace(key.Namespace)
+	}
+	return at.Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+// hurry has what is pending applied without the debounce, and waits for that.
+func (c *Chain) hurry(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hurryLimit)
+	defer cancel()
+	done := make(chan struct{})
+	select {
+	case c.hurried <- done:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}

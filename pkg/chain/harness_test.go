@@ -1,0 +1,211 @@
+package chain_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+var (
+	proxies  = schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaproxies"}
+	services = schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaservices"}
+	proxy    = reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "p"}
+	tls      = reference.Ref{Kind: reference.Secret, Name: "tls"}
+)
+
+// proxyToSecret is proxies → services → secrets.
+func proxyToSecret() []referent.Definition {
+	return []referent.Definition{
+		{ID: "services", GVR: services, Refs: []referent.EdgeDefinition{{Resource: "secrets", Name: "spec.secret"}}},
+		{ID: "proxies", GVR: proxies, Publish: true, Refs: []referent.EdgeDefinition{{Resource: "services", Name: "spec.service"}}},
+	}
+}
+
+// world is a chain with a cluster in memory, in fake time.
+type world struct {
+	*testing.T
+	*chain.Chain
+	client *fake.FakeDynamicClient
+
+	mu       sync.Mutex
+	version  int
+	contents map[reference.Ref]string
+	// failing is what reads of config objects fail with.
+	failing error
+	events  []string
+	ring    digest.Ring
+	reads   int
+}
+
+func newWorld(t *testing.T, namespaces ...string) *world {
+	t.Helper()
+	w := &world{T: t, contents: map[reference.Ref]string{}, ring: ring(t, "1")}
+	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		proxies: "KafkaProxyList", services: "KafkaServiceList",
+	})
+	w.Chain = chain.New(chain.Options{
+		Client: w.client, Config: w, Ring: w.currentRing, Namespaces: namespaces, Annotation: "example.org/checksum", Log: logr.Discard(),
+	})
+	w.OnEvent(func(e configstate.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e.Namespace+" "+e.Ref.String())
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- w.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-done)
+	})
+	return w
+}
+
+func ring(t *testing.T, keys ...string) digest.Ring {
+	t.Helper()
+	data := map[string][]byte{}
+	for _, key := range keys {
+		data[key] = []byte(strings.Repeat(key, 32))
+	}
+	r, err := digest.NewRing(data)
+	require.NoError(t, err)
+	return r
+}
+
+func (w *world) currentRing() digest.Ring {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ring
+}
+
+// Current reads config objects of the namespace ns.
+func (w *world) Current(_ context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads++
+	if w.failing != nil {
+		return nil, &configstate.ReadError{Namespace: namespace, Ref: refs[0], Err: w.failing}
+	}
+	states := map[reference.Ref]digest.State{}
+	for _, ref := range refs {
+		states[ref] = digest.State{Absent: true}
+		if content, ok := w.contents[ref]; ok {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}, Data: map[string][]byte{"k": []byte(content)}}
+			states[ref] = digest.StateOf(digest.OfSecret(secret), "u", "1", w.ring)
+		}
+	}
+	return states, nil
+}
+
+// Live is Current.
+func (w *world) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return w.Current(ctx, namespace, refs)
+}
+
+// set gives a config object a content, and tells of it.
+func (w *world) set(ref reference.Ref, content string) {
+	w.mu.Lock()
+	w.contents[ref] = content
+	w.mu.Unlock()
+	w.ConfigChanged(configstate.Event{Namespace: "ns", Ref: ref, Type: configstate.Modified})
+}
+
+// put creates or updates a custom resource.
+func (w *world) put(resource schema.GroupVersionResource, name string, spec map[string]any) {
+	w.Helper()
+	w.version++
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(resource.GroupVersion().WithKind("Any"))
+	u.SetNamespace("ns")
+	u.SetName(name)
+	u.SetUID("uid-" + "1")
+	u.SetResourceVersion(fmt.Sprint(w.version))
+	at := w.client.Resource(resource).Namespace("ns")
+	if _, err := at.Update(w.Context(), u, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
+		_, err = at.Create(w.Context(), u, metav1.CreateOptions{})
+		require.NoError(w, err)
+	}
+}
+
+// graph makes a valid one, and waits until it is known.
+func (w *world) graph() {
+	w.Helper()
+	w.contents[tls] = "1"
+	w.put(services, "s", map[string]any{"secret": "tls"})
+	w.put(proxies, "p", map[string]any{"service": "s"})
+	w.Configure(proxyToSecret())
+	w.pass(time.Second)
+}
+
+// pass lets fake time pass.
+func (w *world) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// hold is why the proxy is held; empty if it is not.
+func (w *world) hold() string {
+	state := w.State("ns", proxy)
+	if state.Hold == nil {
+		require.NotEmpty(w, state.Entries)
+		return ""
+	}
+	require.Empty(w, state.Entries)
+	require.False(w, state.Absent)
+	return state.Hold.Reason
+}
+
+// entry is the Entry of the proxy.
+func (w *world) entry() digest.Entry {
+	w.Helper()
+	require.Empty(w, w.hold())
+	newest, _ := w.currentRing().Newest()
+	entry, ok := w.State("ns", proxy).Entry(newest.ID)
+	require.True(w, ok)
+	return entry
+}
+
+// take returns the events since it was called before.
+func (w *world) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.events
+	w.events = nil
+	return events
+}
+
+// refuse has lists of a resource fail.
+func (w *world) refuse(resource schema.GroupVersionResource, err error) (allow func()) {
+	refused := true
+	w.client.PrependReactor("list", resource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return refused, nil, err
+	})
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		refused = false
+	}
+}
