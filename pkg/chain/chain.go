@@ -47,6 +47,7 @@ type Chain struct {
 	wake     chan struct{} // holds one token: something is pending
 	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
 	hurried chan chan struct{}
+	synced  chan struct{} // closed once
 
 	// mu protects what has gathered for the goroutine of Start.
 	mu      sync.Mutex
@@ -88,7 +89,7 @@ func New(o Options) *Chain {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Chain{options: o, wake: make(chan struct{}, 1), hurried: make(chan chan struct{}), asked: map[referent.Key]map[string]struct{}{}}
+	c := &Chain{options: o, wake: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}), asked: map[referent.Key]map[string]struct{}{}}
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
 	c.configured = o.Client == nil
 	c.owned.reads, c.owned.publications = map[string]*reads{}, map[string]*publications{}
@@ -146,6 +147,7 @@ func (c *Chain) Start(ctx context.Context) error {
 		c.pending = pending{}
 		c.mu.Unlock()
 		c.apply(ctx, p)
+		c.sync()
 		if asked != nil {
 			close(asked)
 		}

@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -217,6 +218,28 @@ func TestAdmissionReadsLive(t *testing.T) {
 		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
+	})
+}
+
+func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
+		w.contents[tls] = "1"
+		w.put(proxies, "p", map[string]any{"service": "s"})
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, w.WaitForSync(soon), context.DeadlineExceeded, "it is not configured")
+		w.Configure(proxyToSecret())
+		require.NoError(t, w.WaitForSync(t.Context()))
+		picture, err := w.Picture("ns", "kafkaproxies.kroxylicious.io/p")
+		require.NoError(t, err)
+		require.Len(t, picture.Nodes, 2)
+		assert.Contains(t, picture.Text(), "not-installed")
+		_, err = w.Picture("ns", "unknown.example.org/p")
+		require.ErrorContains(t, err, "no resource")
+		_, err = w.Picture("ns", "kafkaproxies.kroxylicious.io/other")
+		require.EqualError(t, err, "kafkaproxies.kroxylicious.io/other in namespace ns: missing")
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 func commands(p Process) []*cobra.Command {
 	return []*cobra.Command{
 		newWhy(p),
+		newGraph(p),
 		newPlan(p),
 		newClean(p),
 		newVersion(p),

@@ -263,6 +263,9 @@ func stateText(in Input, decision policy.Input, ref reference.Ref) string {
 		return "unreadable: " + err.Error()
 	}
 	state := in.States[ref]
+	if state.Hold != nil {
+		return "held: " + state.Hold.Reason
+	}
 	if state.Absent {
 		return "absent"
 	}

@@ -17,6 +17,11 @@ func (i *Installation) Why(ctx context.Context, args ...string) (string, error) 
 	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"why"}, args...))
 }
 
+// Graph runs `pod-reloader graph` as the administrator and returns what it prints.
+func (i *Installation) Graph(ctx context.Context, args ...string) (string, error) {
+	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"graph"}, args...))
+}
+
 // Clean runs `pod-reloader clean` as the administrator, who answers nothing, and returns what it prints.
 func (i *Installation) Clean(ctx context.Context, args ...string) (string, error) {
 	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"clean"}, args...))

@@ -3,6 +3,7 @@ package chain_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +86,15 @@ func TestAnInvalidLeafHoldsWhateverIsAboveIt(t *testing.T) {
 	k.SetSecret("tls", "tls.crt", "2")
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
 	k.stays("nothing is restarted for an invalid configuration")
+
+	config := "--config=configmap:pod-reloader/settings"
+	why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, config)
+	require.NoError(t, err)
+	assert.Contains(t, why, "held: kafkaservices.kroxylicious.io/service is not-ready")
+	graph, err := shared.Graph(t.Context(), config, "-n", k.Namespace, theProxy)
+	require.NoError(t, err)
+	assert.Contains(t, graph, "not-ready")
+	assert.Contains(t, graph, "secret/tls")
 
 	// The pods can be replaced for another reason: they keep the state that they have.
 	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)

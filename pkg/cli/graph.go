@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// graphFlags are those of the sub-command graph.
+type graphFlags struct {
+	cluster     cluster
+	output      string
+	manager     *options.Flags
+	environment options.Environment
+}
+
+// newGraph returns the sub-command that shows the custom resources of the configuration with what they refer to.
+func newGraph(p Process) *cobra.Command {
+	f := &graphFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
+	cmd := &cobra.Command{
+		Use:   "graph --config LOCATION [RESOURCE.GROUP/NAME...]",
+		Short: "Show custom resources and what they refer to, and why they are held",
+		Long: `Show the custom resources of the configuration with what they refer to, and why they are held.
+
+It only reads, with your rights: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
+ConfigMaps and Secrets that they refer to; and get on the ConfigMap of --config. What it may not read is shown as forbidden.
+Without an object, all of them are shown.`,
+		Example: `  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies kafkaproxies.kroxylicious.io/my-proxy
+  pod-reloader graph --config configmap:pod-reloader/pod-reloader -o mermaid`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			selection, _, err := f.manager.CompleteShared(f.environment)
+			if draw(f.output) == nil {
+				err = errors.Join(err, fmt.Errorf("--output: %q: want text, dot or mermaid", f.output))
+			}
+			if selection.Configuration.IsZero() {
+				err = errors.Join(err, errors.New("name the configuration of the installation with --config"))
+			}
+			if err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), p, selection, args)
+		},
+	}
+	f.cluster.register(cmd, "objects")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`text|dot|mermaid`")
+	f.manager.Share(cmd.Flags(), "namespaces", "config", "annotation-prefix")
+	return cmd
+}
+
+// draw returns what makes a text of a graph; nil if the format is unknown.
+func draw(format string) func(referent.Picture) string {
+	return map[string]func(referent.Picture) string{
+		"text": referent.Picture.Text, "dot": referent.Picture.DOT, "mermaid": referent.Picture.Mermaid,
+	}[format]
+}
+
+func (f *graphFlags) run(ctx context.Context, p Process, s options.Selection, objects []string) error {
+	config, err := f.cluster.connect(p.readBuild().Version)
+	if err != nil {
+		return err
+	}
+	// States do not depend on the digest key, so that no right to the installation's is needed.
+	key, err := digest.NewKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	ring, err := digest.NewRing(map[string][]byte{"key": key})
+	if err != nil {
+		return err
+	}
+	c, stop, err := readChain(ctx, config, s, ring)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	picture, err := c.Picture(f.cluster.namespace, objects...)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(p.Stdout, draw(f.output)(picture))
+	return err
+}
