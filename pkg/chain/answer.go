@@ -18,6 +18,9 @@ func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
 	c.answers.RLock()
 	state, key, unseen := c.stateLocked(namespace, ref)
 	c.answers.RUnlock()
+	if state.Hold == nil {
+		state.Steps = c.steps(key, state)
+	}
 	if unseen {
 		c.remember([]referent.Change{{Key: key, Held: true}})
 		c.reportLate([]referent.Key{key})
@@ -111,6 +114,7 @@ func (c *Chain) remember(changes []referent.Change) {
 	for _, change := range changes {
 		if _, was := c.held[change.Key]; !change.Held {
 			delete(c.held, change.Key)
+			c.step(change)
 		} else if !was {
 			c.held[change.Key] = c.options.Now()
 		}

@@ -60,6 +60,8 @@ type Chain struct {
 	graph      *referent.Graph
 	// held is since when nodes are held.
 	held map[referent.Key]time.Time
+	// tracked has the latest changes of what workloads track.
+	tracked map[referent.Key]steps
 	// asked has the namespaces in which workloads track a cluster-scoped object.
 	asked map[referent.Key]map[string]struct{}
 
@@ -222,7 +224,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 		c.answers.Unlock()
 		return
 	}
-	c.schema, c.graph, c.held = schema, nil, nil
+	c.schema, c.graph, c.held, c.tracked = schema, nil, nil, nil
 	c.answers.Unlock()
 	c.stopSources()
 	c.owned.definitions = definitions
@@ -245,5 +247,5 @@ func (c *Chain) rekey() {
 	}
 	c.answers.Lock()
 	defer c.answers.Unlock()
-	c.graph, c.held = graph, map[referent.Key]time.Time{}
+	c.graph, c.held, c.tracked = graph, map[referent.Key]time.Time{}, map[referent.Key]steps{}
 }

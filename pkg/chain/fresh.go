@@ -49,7 +49,7 @@ func (c *Chain) live(ctx context.Context, from reader, namespace string, refs []
 	}
 	for _, ref := range refs {
 		if key, ok := f.roots[ref]; ok {
-			states[ref] = f.state(key, states[ref].Hold)
+			states[ref] = f.state(key, states[ref])
 		}
 	}
 	return states
@@ -183,15 +183,16 @@ func (f *fresh) readConfig(ctx context.Context, namespace string, refs []referen
 	return nil
 }
 
-// state is the answer about a root. A hold began when the graph has found it, if it has.
-func (f *fresh) state(key referent.Key, known *digest.Hold) digest.State {
+// state is the answer about a root. What led to it, and since when it is held, the graph of the watches knows, if it is as far.
+func (f *fresh) state(key referent.Key, known digest.State) digest.State {
 	state, hold := f.graph.State(key)
 	if hold == nil {
+		state.Steps = known.Steps
 		return state
 	}
 	since := f.chain.options.Now()
-	if known != nil {
-		since = known.Since
+	if known.Hold != nil {
+		since = known.Hold.Since
 	}
 	return held(describe(hold, key), since)
 }

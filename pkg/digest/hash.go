@@ -28,6 +28,43 @@ type State struct {
 	Mounted bool
 	// Hold is set while the state of a custom resource cannot be trusted: the running pods keep what they have.
 	Hold *Hold
+	// Steps are the latest changes of a custom resource, oldest first.
+	Steps []Step
+}
+
+// Step is a change of a custom resource, because of objects below it.
+type Step struct {
+	// From is the Entry before, as a Record keeps it.
+	From string
+	// Causes are texts of Refs.
+	Causes []string
+}
+
+// maxBecause bounds the text of what has changed, in bytes.
+const maxBecause = 320
+
+// Because names what has changed since a recorded Entry (Entry.Short), comma-separated; empty where that is not known.
+func (s State) Because(entry string) string {
+	i := slices.IndexFunc(s.Steps, func(step Step) bool { return step.From == entry })
+	if i < 0 {
+		return ""
+	}
+	var causes []string
+	for _, step := range s.Steps[i:] {
+		causes = append(causes, step.Causes...)
+	}
+	slices.Sort(causes)
+	text := ""
+	for _, cause := range slices.Compact(causes) {
+		if len(text)+1+len(cause) > maxBecause {
+			break
+		}
+		if text != "" {
+			text += ","
+		}
+		text += cause
+	}
+	return text
 }
 
 // Hold says why the state of a custom resource cannot be trusted.

@@ -35,3 +35,15 @@ func TestRingUntil(t *testing.T) {
 	_, ok = ring.Until("00000000")
 	assert.False(t, ok)
 }
+
+func TestBecauseNamesWhatHasChangedSince(t *testing.T) {
+	t.Parallel()
+	state := digest.State{Steps: []digest.Step{
+		{From: "1", Causes: []string{"secret/a"}}, {From: "2", Causes: []string{"secret/c", "secret/b"}}, {From: "3", Causes: []string{"secret/b"}},
+	}}
+	assert.Equal(t, "secret/a,secret/b,secret/c", state.Because("1"))
+	assert.Equal(t, "secret/b", state.Because("3"))
+	assert.Empty(t, state.Because("4"), "it is too long ago")
+	state.Steps = []digest.Step{{From: "1", Causes: []string{"secret/" + strings.Repeat("a", 253), "secret/" + strings.Repeat("b", 253)}}}
+	assert.Len(t, state.Because("1"), 260, "what does not fit is left out")
+}

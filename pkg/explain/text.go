@@ -80,7 +80,7 @@ func (r Report) writeLast(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\nLast reload: %s (%s ago), %s\n", r.LastReload.Time.Format(time.RFC3339), r.LastReload.Age, causes[r.LastReload.Cause])
 	for _, c := range r.LastReload.Changes {
-		fmt.Fprintf(b, "  %s %s\n", c.Ref, c.Type)
+		fmt.Fprintf(b, "  %s\n", c)
 	}
 	if r.LastReload.More > 0 {
 		fmt.Fprintf(b, "  and %d more\n", r.LastReload.More)

@@ -92,17 +92,29 @@ type Change struct {
 	Ref string `json:"ref"`
 	// Type is one of created, modified, deleted, listed, unlisted; a later version may know more.
 	Type string `json:"type"`
+	// Because names what has changed below a custom resource, as far as it is known: texts of Refs, comma-separated.
+	Because string `json:"because,omitempty"`
+}
+
+// String is for a message, e.g. "configmap/app modified".
+func (c Change) String() string {
+	text := c.Ref + " " + c.Type
+	if c.Because != "" {
+		text += " (" + strings.ReplaceAll(c.Because, ",", ", ") + ")"
+	}
+	return text
 }
 
 const (
-	// maxChanges is how many Changes a LastReload keeps, maxBefore how many predecessors.
-	maxChanges = 32
-	maxBefore  = 5
+	// maxChanges is how many Changes a LastReload keeps, in at most maxChangesSize bytes, and maxBefore how many predecessors.
+	maxChanges     = 32
+	maxChangesSize = 12 << 10
+	maxBefore      = 5
 	// maxTemplates is how many Templates a LastReload keeps, and maxFields how many bytes of Fields in total.
 	maxTemplates = 5
 	maxFields    = 4 << 10
 	// maxWord bounds each text in a LastReload, in bytes; a Ref with the longest possible name fits.
-	maxWord = 320
+	maxWord = 512
 	// layout is RFC 3339 with milliseconds.
 	layout = "2006-01-02T15:04:05.000Z07:00"
 	// maxMore bounds a count that a user may have written by hand.
@@ -162,12 +174,19 @@ func (l LastReload) String() string {
 
 // bounded keeps the first Changes, counting the others, and the newest predecessors.
 func (l LastReload) bounded() LastReload {
-	if excess := len(l.Changes) - maxChanges; excess > 0 {
-		l.Changes = l.Changes[:maxChanges:maxChanges]
+	kept, size := 0, 0
+	for _, c := range l.Changes[:min(len(l.Changes), maxChanges)] {
+		if size += len(c.Ref) + len(c.Because); size > maxChangesSize {
+			break
+		}
+		kept++
+	}
+	if excess := len(l.Changes) - kept; excess > 0 {
+		l.Changes = l.Changes[:kept:kept]
 		l.More += excess
 	}
 	l.Before = l.Before[:min(len(l.Before), maxBefore):min(len(l.Before), maxBefore)]
-	size := 0
+	size = 0
 	for i, t := range l.Templates {
 		if size += len(t.Fields); i == maxTemplates || size > maxFields {
 			l.Templates = l.Templates[:i:i]
@@ -232,8 +251,8 @@ func (w wire) check() error {
 		}
 	}
 	for i, change := range w.Changes {
-		if change.Ref == "" || change.Type == "" || !isWord(change.Ref) || !isWord(change.Type) {
-			return fmt.Errorf("change %d (%s of %s) is not made of two words of at most %d printable characters",
+		if change.Ref == "" || change.Type == "" || !isWord(change.Ref) || !isWord(change.Type) || !isWord(change.Because) {
+			return fmt.Errorf("change %d (%s of %s) is not made of words of at most %d printable characters",
 				i+1, reference.Quote(change.Type), reference.Quote(change.Ref), maxWord)
 		}
 	}

@@ -76,6 +76,31 @@ func TestLastReloadIsBounded(t *testing.T) {
 	assert.Equal(t, time.Unix(1, 999_000_000).UTC(), got.Time, "times are in whole milliseconds, in UTC")
 }
 
+// The text of a custom resource is the longest one, and what has changed below it is named beside it.
+func TestLastReloadOfCustomResourcesIsBounded(t *testing.T) {
+	t.Parallel()
+	last := record.LastReload{Time: time.Unix(1, 0), Hash: "abc", Cause: record.CauseConfigChange}
+	for i := range 100 {
+		last.Changes = append(last.Changes, record.Change{
+			Ref: strings.Repeat("a", 250) + ".b" + "/" + fmt.Sprintf("%03d", i) + strings.Repeat("c", 250), Type: record.Modified, Because: strings.Repeat("d", 320),
+		})
+	}
+	text := last.String()
+	assert.Less(t, len(text), record.MaxSize)
+	got, err := record.ParseLastReload(text)
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Changes)
+	assert.Equal(t, last.Changes[:len(got.Changes)], got.Changes)
+	assert.Equal(t, 100-len(got.Changes), got.More)
+}
+
+func TestAChangeNamesWhatIsBelow(t *testing.T) {
+	t.Parallel()
+	c := record.Change{Ref: "kafkaproxies.kroxylicious.io/p", Type: record.Modified, Because: "configmap/a,secret/b"}
+	assert.Equal(t, "kafkaproxies.kroxylicious.io/p modified (configmap/a, secret/b)", c.String())
+	assert.Equal(t, "configmap/a created", record.Change{Ref: "configmap/a", Type: record.Created}.String())
+}
+
 func TestParseLastReload(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -117,14 +142,14 @@ func TestParseLastReload(t *testing.T) {
 		"before any":        {reason: "It could not be written again.", text: `{"time":"0000-06-01T00:00:00Z","hash":"abc"}`, err: "out of range"},
 		"no hash":           {reason: "Without it nobody knows whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
 		"strange hash":      {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"a\u001bb"}`, err: `"a\x1bb" is not a word`},
-		"long cause":        {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 321) + `"}`, err: "is not a word"},
+		"long cause":        {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 513) + `"}`, err: "is not a word"},
 		"empty ref":         {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},
 		"ref as markup":     {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"ref":"a b","type":"modified"}]}`, err: "change 1"},
 		"negative more":     {reason: "A count is not negative.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":-1}`, err: "-1 more changes"},
 		"huge more":         {reason: "Counts are added to.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":9223372036854775807}`, err: "impossible"},
 		"too long":          {reason: "We never write one of this length.", text: `{"time":"` + strings.Repeat(" ", 24<<10) + `"}`, err: "at most 24576"},
 		"wrong time before": {reason: "A history is of reloads.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"x","hash":"a"}]}`, err: `the time "x"`},
-		"long hash before":  {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"2026-01-01T00:00:00Z","hash":"` + strings.Repeat("a", 321) + `"}]}`, err: "is not a word"},
+		"long hash before":  {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"2026-01-01T00:00:00Z","hash":"` + strings.Repeat("a", 513) + `"}]}`, err: "is not a word"},
 		"deep": {
 			reason: "Depth costs nothing.",
 			text:   strings.Repeat(`{"x":`, 3000), err: "not the expected",

@@ -187,7 +187,7 @@ func sentence(last record.LastReload, effect string) string {
 func describe(last record.LastReload) string {
 	var parts []string
 	for _, c := range last.Changes {
-		parts = append(parts, c.Ref+" "+c.Type)
+		parts = append(parts, c.String())
 	}
 	if last.More > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", last.More))

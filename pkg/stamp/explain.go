@@ -19,12 +19,24 @@ func (d *draft) explain(borne Managed, cause string) string {
 	if given, ok := d.dummy(); ok && given.digest != last.Hash && given.digest != digest.Live {
 		last.Digest = given.digest
 	}
+	for i := range last.Changes {
+		last.Changes[i].Because = d.because(d.Changes[i].Ref)
+	}
 	if cause == record.CauseListEdit {
 		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
 		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
 	}
 	last.Templates = d.templates(borne)
 	return last.String()
+}
+
+// because names what has changed below a custom resource since it was recorded.
+func (d *draft) because(ref reference.Ref) string {
+	if !ref.Kind.Custom() {
+		return ""
+	}
+	known := d.Old.Managed.Known().Record.Items([]reference.Ref{ref})
+	return d.live.States[ref].Because(known[ref].Entry)
 }
 
 // only returns a Change of a type for each Ref that one Intent tracks and the other does not.

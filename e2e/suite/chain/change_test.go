@@ -1,11 +1,14 @@
 package chain_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -18,7 +21,7 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 
 	k.SetSecret("tls", "tls.crt", "2")
 	k.rolls("a TLS Secret three levels below")
-	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified")
+	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified (secret/tls)")
 	k.SetConfigMap("trust", "ca.pem", "2")
 	k.rolls("a trust ConfigMap")
 	for _, change := range []struct{ kind, name, patch string }{
@@ -149,4 +152,47 @@ func TestADefinitionIsInstalledLater(t *testing.T) {
 	k.rolls("it is there")
 	k.edit("SchemaRegistryClient", "registry", `{"url":"https://registry"}`)
 	k.rolls("it counts")
+
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName("schemaregistryclients." + group)
+	require.NoError(t, k.Delete(t.Context(), crd))
+	k.AwaitEvent(k.proxy, "ReferentHeld", "schemaregistryclients.kroxylicious.io/registry is")
+	k.stays("its removal holds")
+}
+
+func TestADigestIsPublished(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+	published := func() string {
+		u := object("KafkaService", "service")
+		require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, u))
+		return u.GetAnnotations()["pod-reloader.cs.sap.com/referent-checksum"]
+	}
+	changes := func(from string) string {
+		var now string
+		k.Await("another published digest", func() error {
+			if now = published(); now == from {
+				return errors.New("it is " + now)
+			}
+			return nil
+		})
+		return now
+	}
+	first := changes("")
+	assert.Regexp(t, "^v1:[0-9a-f]{64}$", first)
+	k.stays("publishing restarts nothing")
+
+	k.edit("KafkaService", "service", `{"bootstrapServers":"kafka:9093"}`)
+	k.operate("KafkaService", "service", true)
+	k.rolls("an edit of the service")
+	assert.Equal(t, first, published(), "the digest of a service covers what is below it")
+
+	k.operate("KafkaService", "service", false)
+	k.SetSecret("tls", "tls.crt", "2")
+	k.stays("it is held")
+	assert.Equal(t, first, published(), "the last valid one remains")
+	k.operate("KafkaService", "service", true)
+	k.rolls("it is valid again")
+	assert.NotEqual(t, first, changes(first))
 }

@@ -97,6 +97,7 @@ referents:
   refs:
   - {to: secrets, name: spec.tls.certificateRef.name}
   - {to: configmaps, name: spec.tls.trustAnchorRef.name, kind: ConfigMap, optional: true}
+  publish: true
 - id: filters
   gvr: {group: kroxylicious.io, version: v1alpha1, resource: kafkaprotocolfilters}
   ready: *ready
