@@ -115,8 +115,10 @@ func (d *draft) changedRefs(changes []policy.Change) (refs []reference.Ref, name
 }
 
 // write returns the fields after a reload about some Refs. A value that is that of the live state stays as it is. Where it
-// is not known which of the Refs have changed, none gets a variable that has none.
+// is not known which of the Refs have changed, none gets a variable that has none. Reloader knows no custom resources, so they
+// leave no trace but the hash.
 func (d *draft) write(fields strategy.Fields, refs []reference.Ref, named bool) strategy.Fields {
+	refs = slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { return ref.Kind.Custom() })
 	users := strategy.UsersOf(d.New.template)
 	switch {
 	case len(refs) == 0:
