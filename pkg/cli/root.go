@@ -19,6 +19,7 @@ func commands(p Process) []*cobra.Command {
 		newWhy(p),
 		newGraph(p),
 		newPlan(p),
+		newRoles(p),
 		newClean(p),
 		newVersion(p),
 	}
