@@ -1,7 +1,7 @@
 package chain
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -92,7 +92,7 @@ func (c *Chain) Check(kind reference.Kind) error {
 	if _, ok := c.schema.Resource(kind.GroupResource()); ok || !c.configured {
 		return nil
 	}
-	return fmt.Errorf("%s", c.unknown(kind))
+	return errors.New(c.unknown(kind))
 }
 
 // unknown says that the configuration does not have a resource.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -38,7 +39,12 @@ type Options struct {
 	Log logr.Logger
 }
 
-const defaultDebounce = 100 * time.Millisecond
+const (
+	defaultDebounce = 100 * time.Millisecond
+	// inFlight is how many custom resources are read live, and how many are written, at a time. One namespace can have three
+	// quarters of the reads, and one write.
+	inFlight = 64
+)
 
 // Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
 type Chain struct {
@@ -48,6 +54,8 @@ type Chain struct {
 	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
 	hurried chan chan struct{}
 	synced  chan struct{} // closed once
+	// gets and writes bound the requests for custom resources that are in flight.
+	gets, writes *fairlimit.Limit
 
 	// mu protects what has gathered for the goroutine of Start.
 	mu      sync.Mutex
@@ -73,13 +81,13 @@ type Chain struct {
 type owned struct {
 	definitions []referent.Definition
 	sources     []*source
-	watching    context.Context //nolint:containedctx // of the watches, which may be made anew
+	watching    context.Context // of the watches, which may be made anew
 	stop        context.CancelFunc
 	running     sync.WaitGroup
 	// reads and publications are by namespace.
 	reads        map[string]*reads
 	publications map[string]*publications
-	leads        context.Context //nolint:containedctx // nil while this process does not lead
+	leads        context.Context // nil while this process does not lead
 	sweep        bool            // look at all publications
 }
 
@@ -92,6 +100,7 @@ func New(o Options) *Chain {
 		o.Now = time.Now
 	}
 	c := &Chain{options: o, wake: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}), asked: map[referent.Key]map[string]struct{}{}}
+	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
 	c.configured = o.Client == nil
 	c.owned.reads, c.owned.publications = map[string]*reads{}, map[string]*publications{}

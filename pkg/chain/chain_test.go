@@ -22,11 +22,11 @@ import (
 // inBubble runs a test in fake time.
 func inBubble(t *testing.T, run func(t *testing.T)) {
 	t.Helper()
-	t.Parallel()
 	synctest.Test(t, run)
 }
 
 func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
@@ -52,6 +52,7 @@ func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
 }
 
 func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
@@ -66,6 +67,7 @@ func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
 }
 
 func TestHolds(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		assert.Equal(t, "the configuration has not been read yet", w.hold())
@@ -91,6 +93,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
@@ -109,6 +112,7 @@ func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
 }
 
 func TestAResourceThatIsInstalledLater(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		install := w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
@@ -121,6 +125,7 @@ func TestAResourceThatIsInstalledLater(t *testing.T) {
 }
 
 func TestAResourceThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
@@ -133,6 +138,7 @@ func TestAResourceThatMayNotBeRead(t *testing.T) {
 }
 
 func TestAFailedReadIsRepeated(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.failing = errors.New("no answer")
@@ -153,6 +159,7 @@ func TestAFailedReadIsRepeated(t *testing.T) {
 }
 
 func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.mu.Lock()
@@ -177,6 +184,7 @@ func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 }
 
 func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
@@ -197,6 +205,7 @@ func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
 }
 
 func TestAdmissionReadsLive(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
@@ -225,6 +234,7 @@ func TestAdmissionReadsLive(t *testing.T) {
 }
 
 func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
@@ -247,6 +257,7 @@ func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 }
 
 func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		var written []string

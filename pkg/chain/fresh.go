@@ -205,6 +205,11 @@ func (c *Chain) schemaResource(key referent.Key) (*referent.Resource, bool) {
 
 // get reads one custom resource.
 func (c *Chain) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*unstructured.Unstructured, error) {
+	release, err := c.gets.Acquire(ctx, key.Namespace, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	var at dynamic.ResourceInterface = c.options.Client.Resource(resource.GVR)
 	if key.Namespace != "" {
 		at = c.options.Client.Resource(resource.GVR).Namespace(key.Namespace)

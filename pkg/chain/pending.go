@@ -22,7 +22,7 @@ type pending struct {
 	// batches of reads have ended; what failed in retries can be read again.
 	batches, retries []batch
 	// leads ends when this process leads no more.
-	leads context.Context //nolint:containedctx // it is handed to the goroutine that owns the graph
+	leads context.Context // it is handed to the goroutine that owns the graph
 	// published are writes that have ended, unpublished those to be repeated.
 	published, unpublished []referent.Key
 }

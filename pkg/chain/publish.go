@@ -152,14 +152,19 @@ func (c *Chain) stored(key referent.Key) *unstructured.Unstructured {
 }
 
 func (c *Chain) write(ctx context.Context, p publication) {
+	defer c.gather(func(pending *pending) { pending.published = append(pending.published, p.key) })
+	release, err := c.writes.Acquire(ctx, p.key.Namespace, 1)
+	if err != nil {
+		return // this process leads no more
+	}
+	defer release()
 	writing, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	var at dynamic.ResourceInterface = c.options.Client.Resource(p.resource.GVR)
 	if p.key.Namespace != "" {
 		at = c.options.Client.Resource(p.resource.GVR).Namespace(p.key.Namespace)
 	}
-	_, err := at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true})
-	c.gather(func(pending *pending) { pending.published = append(pending.published, p.key) })
+	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true})
 	if err == nil || ctx.Err() != nil {
 		return
 	}

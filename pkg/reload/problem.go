@@ -50,6 +50,9 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 func (p problems) held(in policy.Input) string {
 	var texts []string
 	for _, ref := range in.Refs {
+		if !ref.Kind.Custom() {
+			continue
+		}
 		hold := in.Current[ref].Hold
 		if hold != nil && p.now().Sub(hold.Since) >= digest.ReportHoldAfter && len(texts) < mostMissing {
 			texts = append(texts, ref.String()+": "+hold.Reason)
