@@ -37,7 +37,7 @@ func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.S
 	resource, ok := c.schema.Resource(ref.Kind.GroupResource())
 	switch {
 	case !c.configured:
-		return held("the configuration has not been read yet", c.options.Now()), referent.Key{}, false
+		return held("the configuration has not been read yet", c.began), referent.Key{}, false
 	case !ok:
 		return held(c.unknown(ref.Kind), time.Time{}), referent.Key{}, false
 	}

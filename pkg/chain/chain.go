@@ -64,6 +64,7 @@ type Chain struct {
 	// answers protects what questions are answered from; it is written by the goroutine of Start only.
 	answers    sync.RWMutex
 	configured bool
+	began      time.Time
 	schema     *referent.Schema
 	graph      *referent.Graph
 	// held is since when nodes are held.
@@ -102,7 +103,7 @@ func New(o Options) *Chain {
 	c := &Chain{options: o, wake: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}), asked: map[referent.Key]map[string]struct{}{}}
 	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.configured = o.Client == nil
+	c.configured, c.began = o.Client == nil, o.Now()
 	c.owned.reads, c.owned.publications = map[string]*reads{}, map[string]*publications{}
 	return c
 }
@@ -215,7 +216,7 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 		c.readsOf(at.namespace).wantAnew(at.ref)
 	}
 	c.read(ctx)
-	c.publish(p, changes)
+	c.publish(p, changes) //nolint:contextcheck // a write ends with the leadership
 	c.report(changes)
 }
 

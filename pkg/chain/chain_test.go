@@ -3,6 +3,8 @@ package chain_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -19,15 +22,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// inBubble runs a test in fake time.
-func inBubble(t *testing.T, run func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, run)
-}
-
 func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		first := w.entry()
@@ -53,22 +50,22 @@ func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
 
 func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		w.take()
-		before := w.reads
+		before := w.readCount()
 		w.set(reference.Ref{Kind: reference.Secret, Name: "other"}, "1")
 		w.set(tls, "1")
 		w.pass(time.Minute)
-		assert.Equal(t, before+1, w.reads, "the one that belongs to it, once")
+		assert.Equal(t, before+1, w.readCount(), "the one that belongs to it, once")
 		assert.Empty(t, w.take(), "an equal content is no change")
 	})
 }
 
 func TestHolds(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		assert.Equal(t, "the configuration has not been read yet", w.hold())
 		require.NoError(t, w.Check(proxy.Kind), "nothing is wrong before")
@@ -94,7 +91,7 @@ func TestHolds(t *testing.T) {
 
 func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		began := time.Now()
@@ -113,7 +110,7 @@ func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
 
 func TestAResourceThatIsInstalledLater(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		install := w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
 		w.graph()
@@ -126,7 +123,7 @@ func TestAResourceThatIsInstalledLater(t *testing.T) {
 
 func TestAResourceThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
 		w.graph()
@@ -139,7 +136,7 @@ func TestAResourceThatMayNotBeRead(t *testing.T) {
 
 func TestAFailedReadIsRepeated(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.failing = errors.New("no answer")
 		w.graph()
@@ -154,13 +151,13 @@ func TestAFailedReadIsRepeated(t *testing.T) {
 		w.mu.Unlock()
 		w.pass(11 * time.Second)
 		assert.Empty(t, w.hold())
-		assert.LessOrEqual(t, w.reads, 4, "no hot loop")
+		assert.LessOrEqual(t, w.readCount(), 4, "no hot loop")
 	})
 }
 
 func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.mu.Lock()
 		w.ring = digest.Ring{}
@@ -177,7 +174,7 @@ func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 		rotate(ring(t, "1"))
 		first := w.entry()
 		rotate(ring(t, "1", "2"))
-		newest, _ := w.ring.Newest()
+		newest, _ := w.currentRing().Newest()
 		assert.NotEmpty(t, w.State("ns", proxy).Entries[newest.ID])
 		assert.Equal(t, first, w.State("ns", proxy).Entries[ring(t, "1").Keys()[0].ID], "under the older key nothing has changed")
 	})
@@ -185,7 +182,7 @@ func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 
 func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		first := w.entry()
@@ -206,7 +203,7 @@ func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
 
 func TestAdmissionReadsLive(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		before := w.entry()
@@ -215,7 +212,7 @@ func TestAdmissionReadsLive(t *testing.T) {
 		w.mu.Unlock()
 		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
-		newest, _ := w.ring.Newest()
+		newest, _ := w.currentRing().Newest()
 		live, ok := states[proxy].Entry(newest.ID)
 		require.True(t, ok)
 		assert.NotEqual(t, before, live)
@@ -235,7 +232,7 @@ func TestAdmissionReadsLive(t *testing.T) {
 
 func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
 		w.contents[tls] = "1"
@@ -258,9 +255,14 @@ func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 
 func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var written []string
+		patches := func() []string {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return slices.Clone(written)
+		}
 		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			patch, ok := action.(clienttesting.PatchAction)
 			require.True(t, ok)
@@ -270,14 +272,35 @@ func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
 			return true, nil, errors.New("refused")
 		})
 		w.graph()
-		assert.Empty(t, written, "it does not lead")
+		assert.Empty(t, patches(), "it does not lead")
 		go func() { assert.NoError(t, w.Lead(t.Context())) }()
 		w.pass(time.Second)
-		require.Len(t, written, 1, "the resource with publish")
-		assert.Contains(t, written[0], `"example.org/checksum":"v1:`)
-		assert.Contains(t, written[0], `"uid":"uid-1"`, "so that it creates nothing")
-		assert.NotContains(t, written[0], "spec")
+		require.Len(t, patches(), 1, "the resource with publish")
+		assert.Contains(t, patches()[0], `"example.org/checksum":"v1:`)
+		assert.Contains(t, patches()[0], `"uid":"uid-1"`, "so that it creates nothing")
+		assert.NotContains(t, patches()[0], "spec")
 		w.pass(10 * time.Second)
-		assert.Len(t, written, 2, "what failed is repeated")
+		assert.Len(t, patches(), 2, "what failed is repeated")
+	})
+}
+
+func TestAnAnnotationThatAnotherWriterRemovesIsRestored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var writes atomic.Int32
+		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			writes.Add(1)
+			return true, &unstructured.Unstructured{}, nil
+		})
+		w.graph()
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		w.pass(time.Minute)
+		assert.EqualValues(t, 1, writes.Load())
+		w.put(proxies, "p", map[string]any{"service": "s"}) // it has no annotation
+		w.pass(time.Second)
+		assert.EqualValues(t, 1, writes.Load(), "not in a hot loop")
+		w.pass(10 * time.Second)
+		assert.EqualValues(t, 2, writes.Load())
 	})
 }

@@ -151,7 +151,9 @@ func (w *world) put(resource schema.GroupVersionResource, name string, spec map[
 // graph makes a valid one, and waits until it is known.
 func (w *world) graph() {
 	w.Helper()
+	w.mu.Lock()
 	w.contents[tls] = "1"
+	w.mu.Unlock()
 	w.put(services, "s", map[string]any{"secret": "tls"})
 	w.put(proxies, "p", map[string]any{"service": "s"})
 	w.Configure(proxyToSecret())
@@ -162,6 +164,13 @@ func (w *world) graph() {
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
+}
+
+// readCount is how often config objects were read.
+func (w *world) readCount() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads
 }
 
 // hold is why the proxy is held; empty if it is not.

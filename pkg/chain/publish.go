@@ -59,6 +59,7 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 	for _, key := range p.unpublished {
 		c.due(key)
 	}
+	c.restore(p.changes)
 	if c.owned.sweep {
 		c.owned.sweep = false
 		for _, s := range c.owned.sources {
@@ -69,6 +70,24 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 	}
 	for _, at := range c.owned.publications {
 		c.next(at)
+	}
+}
+
+// restore looks once more, after a while, at the objects that have come without the right annotation: another writer may have
+// removed it. Where it does so again and again, each write waits as long.
+func (c *Chain) restore(changes []change) {
+	var wrong []referent.Key
+	for _, change := range changes {
+		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
+			if _, due := c.graph.Publication(o.key); due {
+				wrong = append(wrong, o.key)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		time.AfterFunc(writeAgain, func() {
+			c.gather(func(p *pending) { p.unpublished = append(p.unpublished, wrong...) })
+		})
 	}
 }
 

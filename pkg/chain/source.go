@@ -33,7 +33,8 @@ func (s *source) stopped() bool { return s.ended.Load() }
 
 // startSources watches each resource.
 func (c *Chain) startSources(ctx context.Context, schema *referent.Schema) {
-	c.owned.watching, c.owned.stop = context.WithCancel(ctx)
+	watching, stop := context.WithCancel(ctx)
+	c.owned.watching, c.owned.stop = watching, stop
 	namespaces := c.options.Namespaces
 	for _, resource := range schema.Resources() {
 		in := namespaces
@@ -43,7 +44,7 @@ func (c *Chain) startSources(ctx context.Context, schema *referent.Schema) {
 		for _, namespace := range in {
 			s := &source{chain: c, resource: resource, namespace: namespace, known: map[referent.Key]struct{}{}}
 			c.owned.sources = append(c.owned.sources, s)
-			s.start(c.owned.watching)
+			s.start(watching)
 		}
 	}
 }
