@@ -8,8 +8,21 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+# What make release builds; images are for Linux, the rest is for pod-reloader why.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 IMAGE ?= pod-reloader:0.1.0
+# The container engine: docker, podman or buildah. The base of the image, where it is not that of the Dockerfile.
 ENGINE ?= docker
+BASE ?=
+# What make image builds for, and what make publish does.
+IMAGE_PLATFORM ?= linux/$(shell go env GOARCH)
+IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
+# Where make publish pushes to, such as ghcr.io/pod-reloader; flags of the engine's and of Helm's push.
+REGISTRY ?=
+PUSHFLAGS ?=
+HELMFLAGS ?=
 
 # The Kubernetes versions that the suites run on: the newest and the oldest that are pinned in e2e/tools.
 K8S_VERSION ?= 1.36
@@ -32,8 +45,9 @@ MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
 # The suites that take longest begin first, so that none is left alone at the end.
 LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/sequence ./e2e/bench
-# What is compared with a real control plane at the pace of the models is apart: make simulate-check.
-PKG ?= $(LONGEST) $(shell go list ./... | grep -vE '/e2e/simulate/(check|apiserver/conformance)$$')
+# Apart are what is compared with a real control plane at the pace of the models (make simulate-check), and what needs a
+# container engine (make image-check).
+PKG ?= $(LONGEST) $(shell go list ./... | grep -vE '/e2e/(simulate/(check|apiserver/conformance)|suite/image)$$')
 # The packages whose tests run on a control plane.
 ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 # Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
@@ -46,7 +60,7 @@ SUITES := /e2e/(suite|demo|bench|cmd/cluster)
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "; printf "usage: make TARGET [VARIABLE=value]\n"} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## Build the program: bin/pod-reloader
@@ -150,12 +164,70 @@ manifests: lint-tools ## Print the objects of the default installation
 	@$(KUBECTL) kustomize manifests
 
 .PHONY: image
-image: ## Build the container image IMAGE (needs a container engine: ENGINE=docker or podman)
-	$(ENGINE) build --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+image: dist/pod-reloader-$(subst /,-,$(IMAGE_PLATFORM)) ## Build the container image IMAGE for IMAGE_PLATFORM (ENGINE=docker, podman or buildah; BASE=…)
+	$(ENGINE) build --platform $(IMAGE_PLATFORM) $(if $(BASE),--build-arg BASE=$(BASE)) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --tag $(IMAGE) .
+
+.PHONY: image-check
+image-check: release-tools ## Publish image and chart to a local registry, on an empty base, and run the program of the image (needs buildah)
+	go test -count 1 -timeout $(TEST_TIMEOUT) -v ./e2e/suite/image
+
+BINARIES := $(addprefix dist/pod-reloader-,$(subst /,-,$(PLATFORMS)))
+
+.PHONY: binaries
+binaries: $(BINARIES) ## Build the program for PLATFORMS: dist/pod-reloader-OS-ARCHITECTURE
+
+# The same source, VERSION and Go give the same bytes anywhere: what go build adds from git depends on the clone.
+dist/pod-reloader-%: FORCE
+	GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0 GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
+	  go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $@ .
+
+# Always: go build looks whether there is something to do.
+.PHONY: FORCE
+FORCE: ;
+
+.PHONY: sbom
+sbom: $(BINARIES) ## Write a CycloneDX bill of materials beside each of the binaries: dist/*.cdx.json
+	for binary in $(BINARIES); do go run ./e2e/cmd/sbom -version $(VERSION) $$binary >$$binary.cdx.json; done
+
+.PHONY: release
+release: binaries sbom ## Build what a release consists of: binaries, their SBOMs, and SHA256SUMS, in dist
+	cd dist && sha256sum $(notdir $(BINARIES) $(addsuffix .cdx.json,$(BINARIES))) >SHA256SUMS
+
+# An empty build cache compiles everything again; VERIFY_CACHE is the directory of another one.
+VERIFY_CACHE ?=
+.PHONY: verify-build
+verify-build: release ## Build the release again, in another directory with an empty cache, and compare the bytes
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; mkdir "$$work/source"; \
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory "$$work/source"; \
+	GOCACHE=$(or $(VERIFY_CACHE),$$work/cache) $(MAKE) -C "$$work/source" release VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)'; \
+	cp dist/SHA256SUMS "$$work/expected"; cd "$$work/source/dist"; sha256sum --check "$$work/expected"
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what the program calls (asks vuln.go.dev)
+	"$$(go run ./e2e/cmd/tools path govulncheck govulncheck)" . ./pkg/... ./webhook/...
+
+RELEASE := $(patsubst v%,%,$(VERSION))
+
+.PHONY: publish
+publish: release-tools ## Push image and chart of VERSION=v1.2.3 to REGISTRY, as OCI artifacts
+	@[[ '$(RELEASE)' =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$ ]] || { echo 'VERSION=$(VERSION) is not the version of a release, such as v1.2.3' >&2; exit 1; }
+	@[ -n '$(REGISTRY)' ] || { echo 'REGISTRY is empty: name the registry to push to, such as ghcr.io/pod-reloader' >&2; exit 1; }
+	manifests=(); for platform in $(IMAGE_PLATFORMS); do \
+	  image=$(REGISTRY)/pod-reloader:$(RELEASE)-$${platform//\//-}; \
+	  $(MAKE) image IMAGE_PLATFORM=$$platform IMAGE=$$image VERSION=$(VERSION); \
+	  $(ENGINE) push $(PUSHFLAGS) $$image; \
+	  manifests+=(--manifest $$image); \
+	done; \
+	bin/crane/crane index append --tag $(REGISTRY)/pod-reloader:$(RELEASE) "$${manifests[@]}"
+	rm -rf dist/chart; mkdir -p dist/chart; cp -R chart/pod-reloader dist/chart
+	sed -i 's|^  repository: pod-reloader$$|  repository: $(REGISTRY)/pod-reloader|' dist/chart/pod-reloader/values.yaml
+	bin/helm/helm package dist/chart/pod-reloader --version $(RELEASE) --app-version $(RELEASE) --destination dist
+	bin/helm/helm push dist/pod-reloader-$(RELEASE).tgz oci://$(REGISTRY)/charts $(HELMFLAGS)
 
 .PHONY: clean
 clean: ## Remove what was built; tools are built anew next time
-	rm -rf bin bench.json
+	rm -rf bin dist bench.json
 
 .PHONY: $(PROGRAM)
 $(PROGRAM):
@@ -174,3 +246,7 @@ KUBECTL := bin/kubernetes-$(K8S_VERSION)/kubectl
 .PHONY: lint-tools
 lint-tools: ## Build the linter, kubectl and Helm
 	go run ./e2e/cmd/tools build golangci-lint helm kubernetes-$(K8S_VERSION)
+
+.PHONY: release-tools
+release-tools: ## Build Helm and crane
+	go run ./e2e/cmd/tools build helm crane

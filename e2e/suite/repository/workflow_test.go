@@ -1,0 +1,98 @@
+package repository
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	pinnedAction = regexp.MustCompile(`uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	makeStep     = regexp.MustCompile(`(?m)^make ([a-z-]+)`)
+)
+
+// workflow is the part of a workflow that is checked.
+type workflow struct {
+	Permissions map[string]string
+	Jobs        map[string]struct {
+		Steps []struct{ Uses, Run string }
+	}
+}
+
+// The hosted CI adds nothing to what a contributor can run.
+func TestWorkflowsRunTargetsThatExist(t *testing.T) {
+	t.Parallel()
+	existing, runs := targets(t), map[string]bool{}
+	for name, w := range workflows(t) {
+		assert.NotEmpty(t, w.Permissions, "%s: the default permissions of a token are too many", name)
+		for _, job := range w.Jobs {
+			for _, step := range job.Steps {
+				runs[step.Run] = true
+				for _, match := range makeStep.FindAllStringSubmatch(step.Run, -1) {
+					assert.Contains(t, existing, match[1], "%s runs make %s", name, match[1])
+				}
+			}
+		}
+	}
+	for _, step := range []string{".ci/run", "make verify-build", "make vulncheck", "make publish"} {
+		assert.Contains(t, runs, step)
+	}
+}
+
+// A tag of an action can be moved by whoever owns it, a commit cannot.
+func TestActionsArePinned(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for name := range workflows(t) {
+		for line := range strings.SplitSeq(read(t, name), "\n") {
+			if strings.Contains(line, "uses:") {
+				checked++
+				assert.Regexp(t, pinnedAction, line, name)
+			}
+		}
+	}
+	require.NotZero(t, checked)
+}
+
+func workflows(t *testing.T) map[string]workflow {
+	t.Helper()
+	found := map[string]workflow{}
+	for _, file := range trackedFiles(t) {
+		if filepath.Dir(file) == ".github/workflows" {
+			var w workflow
+			require.NoError(t, yaml.Unmarshal([]byte(read(t, file)), &w), file)
+			found[file] = w
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// The page about releases names what the suites run on.
+func TestSupportedVersionsAreTested(t *testing.T) {
+	t.Parallel()
+	page, makefile := read(t, "docs/releasing.md"), read(t, "Makefile")
+	oldest := regexp.MustCompile(`(?m)^K8S_OLDEST \?= (.+)$`).FindStringSubmatch(makefile)
+	newest := regexp.MustCompile(`(?m)^K8S_VERSION \?= (.+)$`).FindStringSubmatch(makefile)
+	require.NotNil(t, oldest)
+	require.NotNil(t, newest)
+	assert.Contains(t, page, "| Kubernetes | "+oldest[1]+" to "+newest[1]+":")
+	certManager := regexp.MustCompile(`cert-manager/cert-manager v(\d+\.\d+)\.`).FindStringSubmatch(read(t, "e2e/tools/cert-manager/go.mod"))
+	require.NotNil(t, certManager)
+	assert.Contains(t, page, "| cert-manager | "+certManager[1]+" is tested.")
+}
+
+// The version that is being prepared is the same wherever it is written.
+func TestVersionIsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	var chart struct{ Version, AppVersion string }
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "chart/pod-reloader/Chart.yaml")), &chart))
+	assert.Equal(t, chart.Version, chart.AppVersion)
+	assert.Contains(t, read(t, "manifests/base/deployment.yaml"), "image: pod-reloader:"+chart.Version+"\n")
+	assert.Contains(t, read(t, "Makefile"), "\nIMAGE ?= pod-reloader:"+chart.Version+"\n")
+}
