@@ -1,0 +1,121 @@
+package edge_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// gitops is how a controller applies a manifest, and how it compares the manifest with what is stored.
+type gitops struct {
+	reason string
+	flags  []string
+}
+
+func serverSide(manager string) []string {
+	return []string{"--server-side", "--force-conflicts", "--field-manager=" + manager}
+}
+
+// A GitOps controller compares and applies all the time. What pod-reloader writes is never a difference, so that there is
+// nothing to heal, before and after a reload; and healing a real difference keeps it and restarts nothing.
+//
+// By their documentation, Argo CD compares with the manifest that it has applied last, as kubectl diff does; with
+// ServerSideDiff=true, and Flux always, with the answer to a server-side apply that is a dry run.
+func TestGitOpsControllersSeeNoDrift(t *testing.T) {
+	t.Parallel()
+	for name, controller := range map[string]gitops{
+		"ArgoCD":           {"kubectl apply, and a three-way comparison with last-applied-configuration", nil},
+		"ArgoCDServerSide": {"ServerSideApply=true and ServerSideDiff=true", serverSide("argocd-controller")},
+		"FluxKustomize":    {"server-side apply, and a dry run of it", serverSide("kustomize-controller")},
+		"FluxHelm":         {"driftDetection of a HelmRelease", serverSide("helm-controller")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stage(t)
+			s.ConfigMap("app", fixture.Data{"key": "1"})
+			s.Secret("db", fixture.Data{"key": "1"})
+			manifest, workloads := controller.manifest(s)
+			controller.apply(s, manifest)
+			for _, w := range workloads {
+				require.NotEmpty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "%s is not stamped", w)
+			}
+			assert.Empty(t, controller.diff(s, manifest), "after the first apply")
+
+			s.SetConfigMap("app", "key", "2")
+			once(s, workloads, 1, "the content changed")
+			assert.Empty(t, controller.diff(s, manifest), "after a reload")
+			controller.heal(s, manifest, workloads)
+			s.SetSecret("db", "key", "2")
+			once(s, workloads, 2, "after healing, a change still counts, once")
+			assert.Empty(t, controller.diff(s, manifest), "after another reload")
+		})
+	}
+}
+
+// manifest is a file with a workload of each kind, which knows nothing of the managed annotations.
+func (g gitops) manifest(s *fixture.Fixture) (string, []observe.Workload) {
+	s.Helper()
+	var file strings.Builder
+	var workloads []observe.Workload
+	for _, kind := range kinds {
+		object := s.Manifest(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Labels: map[string]string{"tier": "web"}})
+		text, err := yaml.Marshal(object.Object)
+		require.NoError(s, err)
+		file.WriteString("---\n" + string(text))
+		workloads = append(workloads, observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"})
+	}
+	return file.String(), workloads
+}
+
+func (g gitops) apply(s *fixture.Fixture, manifest string) {
+	s.Helper()
+	_, err := s.Installation.ControlPlane().KubectlInput(s.Patiently(), manifest, slices.Concat([]string{"apply", "-f", "-"}, g.flags)...)
+	require.NoError(s, err, g.reason)
+}
+
+// diff is what the controller would report as drift. kubectl diff ends with 1 where there is a difference.
+func (g gitops) diff(s *fixture.Fixture, manifest string) string {
+	s.Helper()
+	found, err := s.Installation.ControlPlane().KubectlInput(s.Patiently(), manifest, slices.Concat([]string{"diff", "-f", "-"}, g.flags)...)
+	if found == "" {
+		require.NoError(s, err, g.reason)
+	}
+	return found
+}
+
+// heal lets a user change a label by hand, and the controller put it back.
+func (g gitops) heal(s *fixture.Fixture, manifest string, workloads []observe.Workload) {
+	s.Helper()
+	var before []map[string]string
+	for _, w := range workloads {
+		patchWorkload(s, w, `{"metadata":{"labels":{"tier":"edited"}}}`)
+		before = append(before, fixture.TemplateAnnotations(s.Get(w)))
+	}
+	drift := g.diff(s, manifest)
+	assert.Contains(s, drift, "tier: edited", "a real difference is seen")
+	assert.NotContains(s, changed(drift), "pod-reloader.cs.sap.com/", "and nothing else")
+	g.apply(s, manifest)
+	assert.Empty(s, g.diff(s, manifest), "healed")
+	for n, w := range workloads {
+		assert.Equal(s, "web", s.Get(w).GetLabels()["tier"], w)
+		assert.Equal(s, before[n], fixture.TemplateAnnotations(s.Get(w)), "%s: the stamp survives", w)
+	}
+}
+
+// changed are the lines of a diff that differ.
+func changed(diff string) string {
+	var lines []string
+	for line := range strings.SplitSeq(diff, "\n") {
+		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
