@@ -30,6 +30,12 @@ var notRunHere = map[string]string{
 	"docs/releasing.md: GOTOOLCHAIN=go1.26.8 make release VERSION=v1.2.3": "e2e/suite/repository runs it on a copy of the repository",
 	"docs/releasing.md: make verify-build VERSION=v1.2.3":                 "make image-check publishes to a registry on this machine",
 
+	"docs/upgrading.md: kubectl apply -k mine": "docs/installing.md installs in both ways",
+
+	"docs/runbook.md: kubectl delete mutatingwebhookconfiguration pod-reloader; kubectl scale deployment pod-reloader -n pod-reloader --replicas 0": "docs/installing.md runs it, in a cluster of its own",
+	"docs/runbook.md: kubectl patch application pod-reloader -n argocd --type merge -p '{\"spec\":{\"syncPolicy\":{\"automated\":null}}}'":          "needs Argo CD",
+	"docs/runbook.md: kubectl patch kustomization pod-reloader -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'":                      "needs Flux",
+
 	"docs/operations.md: kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop": "needs a kubelet",
 	"docs/operations.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                           "needs a kubelet",
 }
