@@ -94,8 +94,8 @@ test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/
 test-unit: ## Run the unit tests of the program, without building Kubernetes
 	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
 
-# Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print and document.
-ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|repository))
+# Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print, document and publish.
+ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repository))
 # Not out of the cache: go test does not see that a TestMain has asked for the version.
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
