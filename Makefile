@@ -8,7 +8,7 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
 
 # What make release builds; images are for Linux, the rest is for pod-reloader why.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
