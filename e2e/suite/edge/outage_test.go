@@ -22,13 +22,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// TestLosses takes a right, and then the API server, away from one installation.
+// TestLosses takes a right, then the webhook, and then the API server, away from one installation.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
 		KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms"},
 	})
 	if t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) { // else it may be missing still
+		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
 		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })
 	}
 }
