@@ -120,7 +120,7 @@ func (a *actions) proof(ctx context.Context, s subject, in policy.Input, verdict
 	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
 		return "", err
 	}
-	return digest.Hash(newest.ID, digest.Subset(in.Known.Carry(in.Current), in.Refs))
+	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Refs))
 }
 
 // unread returns the tracked Refs that exist and whose content was not read: the digest is over all of them.

@@ -83,7 +83,7 @@ func (a *actions) runWith(
 	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
 		return reconcile.Result{}, false
 	}
-	hash, err := digest.Hash(newest.ID, digest.Subset(s.view.Managed.Known().Carry(states), s.view.Intent.Refs()))
+	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.view.Intent.Refs()))
 	if err != nil {
 		return a.closing.retry(ctx, *s, unreadable(err)), true
 	}
