@@ -213,31 +213,15 @@ func kustomize(t *testing.T, kubectl string, components ...string) objects {
 	t.Helper()
 	directory := filepath.Join(root(t), "manifests")
 	if len(components) > 0 {
-		directory = overlay(t, directory, components)
+		paths := make([]string, 0, len(components))
+		for _, component := range components {
+			paths = append(paths, filepath.Join(directory, "components", component))
+		}
+		directory = kustomization(t, map[string]any{"resources": []string{directory}, "components": paths})
 	}
 	out, err := run(t.Context(), kubectl, "kustomize", directory)
 	require.NoError(t, err)
 	return parse(t, out)
-}
-
-// overlay writes a kustomization; kustomize wants relative paths.
-func overlay(t *testing.T, manifests string, components []string) string {
-	t.Helper()
-	// The real path: relative paths lead astray where the temporary directory is a link.
-	directory, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	relative, err := filepath.Rel(directory, manifests)
-	require.NoError(t, err)
-	kustomization := map[string]any{"resources": []string{relative}}
-	paths := make([]string, 0, len(components))
-	for _, component := range components {
-		paths = append(paths, filepath.Join(relative, "components", component))
-	}
-	kustomization["components"] = paths
-	text, err := yaml.Marshal(kustomization)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(directory, "kustomization.yaml"), text, 0o600))
-	return directory
 }
 
 func template(t *testing.T, helm string, values ...string) objects {
