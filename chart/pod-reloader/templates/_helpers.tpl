@@ -1,17 +1,63 @@
 {{/* The name of every object: the release's, which by default is pod-reloader. */}}
 {{- define "pod-reloader.name" -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "pod-reloader.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (include "pod-reloader.name" .) -}}
+{{- end }}
+
+{{- define "pod-reloader.tlsSecretName" -}}
+{{- .Values.webhook.certificates.existingSecret | default (printf "%s-tls" (include "pod-reloader.name" .)) -}}
+{{- end }}
+
+{{/* The reference of the image: a digest takes precedence over the tag. */}}
+{{- define "pod-reloader.image" -}}
+{{- with .Values.global.imageRegistry | default .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .Values.image.repository -}}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end }}
+
+{{/* The Secrets for the registry, as in a Pod. Some parent charts list names. */}}
+{{- define "pod-reloader.imagePullSecrets" -}}
+{{- range .Values.global.imagePullSecrets }}
+- {{ if kindIs "string" . }}{{ dict "name" . | toJson }}{{ else }}{{ toJson . }}{{ end }}
+{{- end }}
+{{- range .Values.imagePullSecrets }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+
+{{/* The security context of the pods, without fixed IDs where the cluster assigns them. */}}
+{{- define "pod-reloader.podSecurityContext" -}}
+{{- $assigned := eq .Values.openshift "enabled" -}}
+{{- if and (eq .Values.openshift "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1") }}{{ $assigned = true }}{{ end -}}
+{{- if $assigned -}}
+{{- omit .Values.podSecurityContext "runAsUser" "runAsGroup" "fsGroup" | toYaml -}}
+{{- else -}}
+{{- toYaml .Values.podSecurityContext -}}
+{{- end -}}
+{{- end }}
+
+{{/* The annotations of an object, if it has any; the labels are right before them. */}}
+{{- define "pod-reloader.annotations" -}}
+{{- with . }}
+  annotations: {{- toYaml . | nindent 4 }}
+{{- end }}
 {{- end }}
 
 {{- define "pod-reloader.selectorLabels" -}}
-app.kubernetes.io/name: pod-reloader
+app.kubernetes.io/name: {{ .Values.nameOverride | default "pod-reloader" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "pod-reloader.labels" -}}
 {{ include "pod-reloader.selectorLabels" . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* The rules for workloads and config objects, in the ClusterRole or in a Role of each namespace. */}}

@@ -30,6 +30,7 @@ func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	kubectl, cluster := tool(t, kubernetesTool(), "kubectl"), startAPIServer(t)
 	t.Run("AcceptsManifests", func(t *testing.T) { acceptsManifests(t, kubectl, cluster) }) // the first: it expects an empty cluster
+	t.Run("AcceptsChartValues", func(t *testing.T) { acceptsChartValues(t, cluster) })
 	t.Run("AsksOnlyAboutWorkloadsThatNameUs", func(t *testing.T) { asksOnlyAboutWorkloadsThatNameUs(t, kubectl, cluster) })
 }
 

@@ -29,12 +29,12 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		"FailurePolicy": {
 			reason: "the API server would say so late and in other words",
 			values: []string{"webhook.failurePolicy=ignore"},
-			want:   `webhook.failurePolicy is "ignore"; use Ignore or Fail`,
+			want:   "at '/webhook/failurePolicy': value must be one of 'Ignore', 'Fail'",
 		},
 		"KindWithoutResource": {
 			reason: "rights and rules need the plural, which nobody can guess",
 			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t"},
-			want:   "workloadKinds[0].resource is missing",
+			want:   "at '/workloadKinds/0': missing property 'resource'",
 		},
 		"NamespacesAndIgnored": {
 			reason: "one of them is redundant",
@@ -66,6 +66,106 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"args={--auto-annotation=example.org/auto}"},
 			want:   "args has --auto-annotation; set the value reloader.annotations",
 		},
+		"UnknownValue": {
+			reason: "a misspelt value would have no effect",
+			values: []string{"webhook.failurePolcy=Fail"},
+			want:   "at '/webhook': additional properties 'failurePolcy' not allowed",
+		},
+		"UnknownValueAtTheTop": {
+			reason: "the same without a parent",
+			values: []string{"replicaCount=3"},
+			want:   "at '': additional properties 'replicaCount' not allowed",
+		},
+		"Type": {
+			reason: "the API server would report the object, not the value",
+			values: []string{"replicas=two"},
+			want:   "at '/replicas': got string, want integer",
+		},
+		"Digest": {
+			reason: "a short digest names no image",
+			values: []string{"image.digest=sha256:abc"},
+			want:   "at '/image/digest': 'sha256:abc' does not match pattern",
+		},
+		"SelectorValue": {
+			reason: "YAML takes true for a boolean, a label is a string",
+			values: []string{"namespaceSelector.matchLabels.a=true"},
+			want:   "at '/namespaceSelector/matchLabels/a': got boolean, want string",
+		},
+		"FlagOfAPort": {
+			reason: "the Service and the probes would use the other port",
+			values: []string{"args={--webhook-bind-address=:10250}"},
+			want:   "args has --webhook-bind-address; set the value webhook.port",
+		},
+		"FlagOfTheConfiguration": {
+			reason: "the flag would be there twice, and the last one win",
+			values: []string{"args={--config=/etc/a.yaml}", "workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
+			want:   "args has --config; set the value workloadKinds",
+		},
+		"Ports": {
+			reason: "a listener would fail at the start",
+			values: []string{"webhook.port=8080"},
+			want:   "webhook.port, metrics.port and health.port must be different, and are 8080, 8080 and 8081",
+		},
+		"AccountWithoutName": {
+			reason: "the pods would run as default, which has no rights",
+			values: []string{"serviceAccount.create=false"},
+			want:   "name an existing account in serviceAccount.name",
+		},
+		"TwoCertificates": {
+			reason: "cert-manager would overwrite the given one",
+			values: []string{"webhook.certificates.existingSecret=tls"},
+			want:   "set certManager.enabled=false",
+		},
+		"EncodedBundle": {
+			reason: "it is encoded by the chart",
+			values: []string{"certManager.enabled=false", "webhook.certificates.caBundle=LS0tLS1CRUdJTg=="},
+			want:   "webhook.certificates.caBundle has no PEM block",
+		},
+		"IssuerWithoutCertManager": {
+			reason: "nothing would ask the issuer",
+			values: []string{"certManager.enabled=false", "certManager.issuerRef.name=ca"},
+			want:   "certManager.issuerRef needs certManager.enabled=true",
+		},
+		"IssuerWithoutName": {
+			reason: "cert-manager would report it late",
+			values: []string{"certManager.issuerRef.kind=ClusterIssuer"},
+			want:   "at '/certManager/issuerRef'",
+		},
+		"BudgetOfAllReplicas": {
+			reason: "a drain would hang",
+			values: []string{"podDisruptionBudget.minAvailable=2"},
+			want:   "podDisruptionBudget.minAvailable is 2 with 2 replicas, and no node that runs one could be drained",
+		},
+		"TwoMonitors": {
+			reason: "samples would be counted twice",
+			values: []string{"metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"},
+			want:   "would scrape each pod twice: enable one of them",
+		},
+		"PodMonitorOfSecureMetrics": {
+			reason: "each scrape would be refused",
+			values: []string{"metrics.podMonitor.enabled=true", "metrics.secure=true"},
+			want:   "needs metrics.podMonitor.authorization",
+		},
+		"UnknownAlert": {
+			reason: "the misspelt alert would stay",
+			values: []string{"metrics.prometheusRule.enabled=true", "metrics.prometheusRule.without={PodReloaderWatchFail}"},
+			want:   `has "PodReloaderWatchFail", which is none of the alerts PodReloaderIsAbsent, PodReloaderHasNoLeader`,
+		},
+		"GracePeriod": {
+			reason: "admission is served for 10 seconds after SIGTERM",
+			values: []string{"terminationGracePeriodSeconds=5"},
+			want:   "at '/terminationGracePeriodSeconds': minimum: got 5, want 20",
+		},
+		"ReloadStrategy": {
+			reason: "the program would not start",
+			values: []string{"reloader.reloadStrategy=rollout"},
+			want:   "at '/reloader/reloadStrategy': value must be one of",
+		},
+		"Selector": {
+			reason: "the flag could not be written",
+			values: []string{"objectSelector.matchExpressions[0].key=a", "objectSelector.matchExpressions[0].operator=in"},
+			want:   "at '/objectSelector/matchExpressions/0/operator': value must be one of",
+		},
 		"KindWithoutVersion": {
 			reason: "rights need the group, rules both",
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
@@ -78,6 +178,28 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			_, err := run(t.Context(), helm, templateArgs(t, test.values)...)
 			assert.ErrorContains(t, err, test.want, test.reason)
 		})
+	}
+}
+
+// A cluster without the kinds of another program is reported before anything is installed. apps/v1/Deployment is in the list
+// of a cluster only, not in the one that Helm assumes without one.
+func TestChartNamesMissingPrograms(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	cluster := []string{"--api-versions", "apps/v1/Deployment"}
+	_, err := run(t.Context(), helm, append(templateArgs(t, nil), cluster...)...)
+	require.ErrorContains(t, err, "the cluster has no cert-manager (cert-manager.io/v1)")
+	_, err = run(t.Context(), helm, append(templateArgs(t, []string{"webhook.enabled=false"}), cluster...)...)
+	require.NoError(t, err, "nothing needs it")
+	cluster = append(cluster, "--api-versions", "cert-manager.io/v1,cert-manager.io/v1/Certificate")
+	_, err = run(t.Context(), helm, append(templateArgs(t, nil), cluster...)...)
+	require.NoError(t, err)
+	for key, kind := range map[string]string{"serviceMonitor": "ServiceMonitor", "podMonitor": "PodMonitor", "prometheusRule": "PrometheusRule"} {
+		args := append(templateArgs(t, []string{"metrics." + key + ".enabled=true"}), cluster...)
+		_, err = run(t.Context(), helm, args...)
+		require.ErrorContains(t, err, "the cluster has no kind "+kind)
+		_, err = run(t.Context(), helm, append(args, "--api-versions", "monitoring.coreos.com/v1/"+kind)...)
+		require.NoError(t, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,23 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 					require.NoError(t, err)
 					assert.NotContains(t, string(text), "$(", "%s: %s", key, identity.reason)
 				}
+			})
+		}
+	}
+}
+
+// The chart's names follow the release, its namespace and the overrides in the same way.
+func TestChartRenamesTheWholeInstallation(t *testing.T) {
+	t.Parallel()
+	for name, identity := range identities {
+		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}} {
+			t.Run(fmt.Sprint(name, values), func(t *testing.T) {
+				t.Parallel()
+				args := templateArgs(t, append(slices.Clone(values), "fullnameOverride="+identity.name))
+				args[slices.Index(args, "--namespace")+1] = identity.inNamespace
+				out, err := run(t.Context(), tool(t, "helm", "helm"), args...)
+				require.NoError(t, err)
+				assertOneInstallation(t, parse(t, out), identity.name, identity.inNamespace)
 			})
 		}
 	}
