@@ -21,6 +21,7 @@ func commands(p Process) []*cobra.Command {
 		newPlan(p),
 		newRoles(p),
 		newClean(p),
+		newCheck(p),
 		newVersion(p),
 	}
 }

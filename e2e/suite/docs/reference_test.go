@@ -45,7 +45,7 @@ func TestNoOtherFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
 	options.NewFlags().All().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
-	for _, command := range []string{"why", "clean", "plan", "graph", "roles"} {
+	for _, command := range []string{"why", "clean", "plan", "graph", "roles", "check"} {
 		help, err := exec.CommandContext(t.Context(), shared.Executable(), command, "--help").CombinedOutput()
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`--([A-Za-z-]+)`).FindAllStringSubmatch(string(help), -1) {

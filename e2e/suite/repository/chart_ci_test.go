@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,6 +174,44 @@ func TestChartLeavesTheUserToOpenShift(t *testing.T) {
 			assert.Equal(t, true, context["runAsNonRoot"])
 			_, found := context["runAsUser"]
 			assert.Equal(t, test.fixed, found)
+		})
+	}
+}
+
+// The pod of `helm test` runs the check where the webhook is called, with the right to do so, and is not selected as a replica.
+func TestChartTestsTheWebhook(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	tests := map[string]struct {
+		values    []string
+		namespace string
+		args      []any
+	}{
+		"Default":  {namespace: "pod-reloader"},
+		"Scoped":   {values: []string{"namespaces={my-app,other}"}, namespace: "my-app"},
+		"Given":    {values: []string{"test.namespace=shop", "test.labels.tier=web"}, namespace: "shop", args: []any{"--labels=tier=web"}},
+		"Selected": {values: []string{"objectSelector.matchLabels.tier=db"}, namespace: "pod-reloader", args: []any{"--labels=tier=db"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := slices.DeleteFunc(templateArgs(t, test.values), func(arg string) bool { return arg == "--skip-tests" })
+			out, err := run(t.Context(), helm, append(args, "--show-only", "templates/tests/check.yaml")...)
+			require.NoError(t, err)
+			rendered := parse(t, out)
+			for key, object := range rendered {
+				assert.Equal(t, "test", field(t, object, "metadata", "annotations", "helm.sh/hook"), key)
+			}
+			pod := rendered["Pod pod-reloader/pod-reloader-test"]
+			require.NotNil(t, pod)
+			assert.NotEqual(t, "pod-reloader", field(t, pod, "metadata", "labels", "app.kubernetes.io/name"), "the Services would select it")
+			assert.NotContains(t, field(t, pod, "metadata", "labels"), "app.kubernetes.io/instance")
+			only, _ := list(field(t, pod, "spec", "containers"))[0].(map[string]any)
+			want := append([]any{"check", "--namespace=" + test.namespace, "--annotation-prefix=pod-reloader.cs.sap.com/"}, test.args...)
+			assert.Equal(t, want, only["args"])
+			role := "Role " + test.namespace + "/pod-reloader-test"
+			assert.Equal(t, "[map[apiGroups:[apps] resources:[deployments] verbs:[create]]]", fmt.Sprint(list(rendered[role]["rules"])))
+			assert.Contains(t, rendered, "RoleBinding "+test.namespace+"/pod-reloader-test")
 		})
 	}
 }

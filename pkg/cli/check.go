@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+// retryPeriod is the pause between two attempts of a check.
+const retryPeriod = time.Second
+
+// errNotStamped means that the API server admitted the Deployment without a hash.
+var errNotStamped = errors.New("no webhook stamped the Deployment: check that pod-reloader handles the namespace, " +
+	"that its MutatingWebhookConfiguration has a caBundle, and that the API server reaches its pods")
+
+// checkFlags are those of the sub-command check.
+type checkFlags struct {
+	cluster     cluster
+	labels      map[string]string
+	timeout     time.Duration
+	manager     *options.Flags
+	environment options.Environment
+	out         io.Writer
+}
+
+// newCheck returns the sub-command that checks whether the API server calls the webhook. It needs the right to create
+// Deployments, and stores none.
+func newCheck(p Process) *cobra.Command {
+	f := &checkFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}, out: p.Stdout}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check that the API server calls the webhook",
+		Long: `Check that the API server calls the webhook.
+
+It has the API server create a Deployment by a dry run, which stores nothing, and looks for the hash that the webhook
+writes. When writes pass without a hash, pod-reloader works in direct mode.`,
+		Example: `  pod-reloader check -n shop`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			selection, _, err := f.manager.CompleteShared(f.environment)
+			if err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), p, selection.Keys)
+		},
+	}
+	flags := cmd.Flags()
+	f.cluster.register(cmd, "Deployment")
+	flags.StringToStringVar(&f.labels, "labels", nil, "labels of the Deployment, as `KEY=VALUE`, where an object selector asks for them")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to retry, for example while a certificate is issued")
+	f.manager.Share(flags, "annotation-prefix")
+	return cmd
+}
+
+func (f *checkFlags) run(ctx context.Context, p Process, keys annotation.Keys) error {
+	config, err := f.cluster.connect(p.readBuild().Version)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	namespaced := client.NewNamespacedClient(c, f.cluster.namespace)
+	err = retry(ctx, f.timeout, func() error { return stamped(ctx, namespaced, probe(keys, f.labels), keys.ConfigHash) })
+	if err != nil {
+		return fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
+	}
+	fmt.Fprintf(f.out, "the webhook stamps workloads in namespace %s\n", f.cluster.namespace)
+	return nil
+}
+
+// retry repeats an attempt that may succeed later, until the timeout.
+func retry(ctx context.Context, timeout time.Duration, attempt func() error) error {
+	ticker := time.NewTicker(retryPeriod)
+	defer ticker.Stop()
+	deadline := time.After(timeout)
+	for {
+		err := attempt()
+		// With the failure policy Fail, a webhook that the API server cannot call is an internal error.
+		if err == nil || !errors.Is(err, errNotStamped) && !apierrors.IsInternalError(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-deadline:
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+// stamped has the API server admit a Deployment, and returns errNotStamped if its template comes back without a hash.
+func stamped(ctx context.Context, c client.Client, deployment *appsv1.Deployment, hash string) error {
+	if err := c.Create(ctx, deployment, client.DryRunAll); err != nil {
+		return err
+	}
+	if deployment.Spec.Template.Annotations[hash] == "" {
+		return errNotStamped
+	}
+	return nil
+}
+
+// probe is a Deployment that asks for reloads, and that the strictest pod security admits.
+func probe(keys annotation.Keys, labels map[string]string) *appsv1.Deployment {
+	selected := map[string]string{"app.kubernetes.io/name": "pod-reloader-check"}
+	no, yes := false, true
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "pod-reloader-check-",
+			Labels:       labels,
+			// Kubernetes creates this one in each namespace.
+			Annotations: map[string]string{keys.ConfigMaps: "kube-root-ca.crt"},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: selected},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selected},
+				Spec: corev1.PodSpec{
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{{
+						Name: "check", Image: "pod-reloader",
+						SecurityContext: &corev1.SecurityContext{
+							AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+						},
+					}},
+				},
+			},
+		},
+	}
+}

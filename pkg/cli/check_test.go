@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+)
+
+// admitting is an API server whose webhook answers from some call on.
+type admitting struct {
+	client.Client
+
+	calls, from int
+	hash        string
+	err         error
+}
+
+func (a *admitting) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
+	var applied client.CreateOptions
+	applied.ApplyOptions(options)
+	if len(applied.DryRun) == 0 {
+		return errors.New("the Deployment would be stored")
+	}
+	if a.calls++; a.calls < a.from {
+		return a.err
+	}
+	if deployment, ok := object.(*appsv1.Deployment); ok {
+		deployment.Spec.Template.Annotations = map[string]string{a.hash: "x"}
+	}
+	return nil
+}
+
+func TestCheckRetriesWhileTheWebhookIsNotCalled(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason  string
+		err     error
+		from    int
+		calls   int
+		want    string
+		elapsed time.Duration
+	}{
+		"Stamped":     {reason: "the first answer", from: 1, calls: 1},
+		"Late":        {reason: "the CA arrives after some seconds", from: 4, calls: 4, elapsed: 3 * time.Second},
+		"Unreachable": {reason: "with the failure policy Fail", err: apierrors.NewInternalError(errors.New("failed calling webhook")), from: 3, calls: 3, elapsed: 2 * time.Second},
+		"Never":       {reason: "the timeout ends it", from: 100, calls: 10, want: "no webhook stamped the Deployment", elapsed: 9500 * time.Millisecond},
+		"Forbidden":   {reason: "a right does not arrive by waiting", err: errors.New("forbidden"), from: 100, calls: 1, want: "forbidden"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				keys, err := annotation.NewKeys("example.org")
+				require.NoError(t, err)
+				api := &admitting{from: test.from, hash: "example.org/config-hash", err: test.err}
+				started := time.Now()
+				err = retry(t.Context(), 9500*time.Millisecond, func() error {
+					return stamped(t.Context(), api, probe(keys, map[string]string{"tier": "web"}), keys.ConfigHash)
+				})
+				if test.want == "" {
+					require.NoError(t, err, test.reason)
+				} else {
+					require.ErrorContains(t, err, test.want, test.reason)
+				}
+				assert.Equal(t, test.calls, api.calls, test.reason)
+				assert.Equal(t, test.elapsed, time.Since(started), test.reason)
+			})
+		})
+	}
+}
