@@ -36,6 +36,13 @@ func (b *builder) buildWebhook() error {
 		return err
 	}
 	b.drain.next = timely(handler)
+	var further []func(*tls.Config)
+	if o.Webhook.ClientCA != "" {
+		callers := newCallers(o.Webhook, b.registry)
+		b.drain.next = callers.only(b.drain.next)
+		further = append(further, callers.configure)
+		b.conditions = append(b.conditions, condition{"client CA", callers.Valid})
+	}
 	if serve := b.host.Serve; serve != nil {
 		b.serving = append(b.serving, manager.RunnableFunc(func(ctx context.Context) error {
 			return serve(ctx, o.Webhook.Address, b.drain)
@@ -43,7 +50,7 @@ func (b *builder) buildWebhook() error {
 		return nil
 	}
 	b.certificate = newCertificate(o.Webhook.Directory, b.log.WithName("certificate"))
-	server, err := newAdmission(o.Webhook, b.certificate, b.drain)
+	server, err := newAdmission(o.Webhook, b.certificate, b.drain, further...)
 	if err != nil {
 		return err
 	}
@@ -59,7 +66,7 @@ type admission struct {
 	certificate *certificate
 }
 
-func newAdmission(o options.Webhook, c *certificate, handler http.Handler) (*admission, error) {
+func newAdmission(o options.Webhook, c *certificate, handler http.Handler, further ...func(*tls.Config)) (*admission, error) {
 	host, port, err := net.SplitHostPort(o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("address of the webhook: %w", err)
@@ -71,7 +78,7 @@ func newAdmission(o options.Webhook, c *certificate, handler http.Handler) (*adm
 	mux := http.NewServeMux()
 	mux.Handle("/", timely(http.NotFoundHandler())) // a slow body ends on any path
 	server := crwebhook.NewServer(crwebhook.Options{
-		Host: host, Port: number, WebhookMux: mux, TLSOpts: []func(*tls.Config){secured(o, c.Get)},
+		Host: host, Port: number, WebhookMux: mux, TLSOpts: append([]func(*tls.Config){secured(o, c.Get)}, further...),
 	})
 	server.Register(webhook.Path, handler)
 	return &admission{Server: server, address: o.Address, certificate: c}, nil

@@ -106,6 +106,10 @@ func (f *Flags) completeWebhook(p *problems) Webhook {
 		Address:   p.address("webhook-bind-address", f.webhookAddress),
 		Directory: f.webhookDirectory,
 		HTTP2:     f.http2,
+		ClientCA:  f.webhookClientCA, ClientNames: f.webhookClientNames,
+	}
+	if w.ClientCA == "" && len(w.ClientNames) > 0 {
+		p.add("webhook-client-names", errors.New("needs --webhook-client-ca, which verifies the certificates that have the names"))
 	}
 	if w.Directory == "" {
 		w.Directory = defaultDirectory()

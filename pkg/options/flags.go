@@ -27,6 +27,8 @@ type Flags struct {
 	installation                               string
 	metricsAddress, probeAddress, pprofAddress string
 	webhookAddress, webhookDirectory, minTLS   string
+	webhookClientCA                            string
+	webhookClientNames                         []string
 	electionNamespace                          string
 	annotationPrefix                           string
 	objectSelector                             string
@@ -104,6 +106,8 @@ func (f *Flags) addWebhook(set *pflag.FlagSet) {
 	set.BoolVar(&f.webhook, "webhook", true, "serve the admission webhook; false: direct mode, the loop writes pod templates itself")
 	set.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "`address` of the webhook")
 	set.StringVar(&f.webhookDirectory, "webhook-tls-directory", "", "`directory` with tls.crt and tls.key, read again when they change (default: k8s-webhook-server/serving-certs in the directory for temporary files)")
+	set.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "`path` of the CA certificates for callers of the webhook, read again when it changes: calls without a client certificate signed by one are refused (default: no certificate is needed)")
+	set.StringSliceVar(&f.webhookClientNames, "webhook-client-names", nil, "only client certificates with these common `names`, comma-separated or repeated; needs --webhook-client-ca")
 	set.StringVar(&f.minTLS, "tls-min-version", "1.3", "oldest TLS version of the webhook and of secure metrics: `1.2|1.3`")
 	set.BoolVar(&f.http2, "enable-http2", true, "HTTP/2 for the webhook and secure metrics; false: HTTP/1.1 only")
 	set.DurationVar(&f.grace, "shutdown-grace-period", 10*time.Second, "how long admission is served after SIGTERM, while the endpoint drains")

@@ -69,6 +69,10 @@ type Webhook struct {
 	// MinTLSVersion is one of the constants of crypto/tls.
 	MinTLSVersion uint16
 	HTTP2         bool
+	// ClientCA is the path of the authority of client certificates; empty: callers need none.
+	ClientCA string
+	// ClientNames are the common names that callers may have; empty: any that ClientCA has signed.
+	ClientNames []string
 }
 
 // Election says whether replicas elect a leader for the loop.

@@ -21,12 +21,17 @@ func (cp *ControlPlane) startStorage(ctx context.Context) error {
 
 func (cp *ControlPlane) startAPI(ctx context.Context) error {
 	ready := tlsReady(cp.authority)("https://" + cp.Address() + "/readyz")
-	if err := cp.startComponent(ctx, cp.layout.apiserverProgram(ready)); err != nil {
+	program := cp.layout.apiserverProgram(ready)
+	args, err := cp.webhookClientArgs()
+	if err != nil {
+		return err
+	}
+	program.Args = append(program.Args, args...)
+	if err := cp.startComponent(ctx, program); err != nil {
 		return err
 	}
 	// Without a logger, controller-runtime complains with a stack trace in the middle of somebody's output.
 	log.SetLogger(logr.Discard())
-	var err error
 	if cp.client, err = client.New(cp.Admin(), client.Options{}); err != nil {
 		return fmt.Errorf("make the administrator's client: %w", err)
 	}

@@ -32,6 +32,9 @@ type Options struct {
 	// server, the others one between themselves and the API server. Who wants the API server slow for one client puts a
 	// Proxy before [ControlPlane.Address].
 	Proxied []string
+	// WebhookClient is the common name of a client certificate, signed by [ControlPlane.CA], that the API server shows to
+	// mutating webhooks; empty means none.
+	WebhookClient string
 	// KeepLogs is a directory under which the logs, the audit log too, stay; empty means that of the environment
 	// variable KEEP_LOGS, and if that is empty too they go with everything else.
 	KeepLogs string
