@@ -90,6 +90,16 @@ var variants = map[string]struct {
 		components: []string{"without-stakater-annotations"},
 		values:     []string{"reloader.enabled=false"},
 	},
+	"Guard": {
+		reason:     "the API server holds the account to what the program does",
+		components: []string{"guard"},
+		values:     []string{"guard.enabled=true"},
+	},
+	"NetworkPolicy": {
+		reason:     "only the ports that are served",
+		components: []string{"network-policy"},
+		values:     []string{"networkPolicy.enabled=true"},
+	},
 	"SecureMetrics": {
 		reason:     "only who may get /metrics gets them",
 		components: []string{"secure-metrics"},
