@@ -16,6 +16,8 @@ type SAP struct {
 	// Resource says why the objects of a custom resource cannot be tracked; nil where it is not known. A Ref of one is tracked
 	// nevertheless: the resource may be configured later, and the Ref is held until then.
 	Resource func(reference.Kind) error
+	// WithoutSecrets leaves the list of Secrets unread (--secrets=false).
+	WithoutSecrets bool
 }
 
 var _ Dialect = SAP{}
@@ -25,7 +27,11 @@ var _ Dialect = SAP{}
 func (s SAP) Parse(src Source) (Intent, []Problem) {
 	l := lists{source: src}
 	l.intent.ConfigMaps = l.read(reference.ConfigMap, s.Keys.ConfigMaps)
-	l.intent.Secrets = l.read(reference.Secret, s.Keys.Secrets)
+	if s.WithoutSecrets {
+		l.without(s.Keys.Secrets)
+	} else {
+		l.intent.Secrets = l.read(reference.Secret, s.Keys.Secrets)
+	}
 	if value, ok := src.Workload[s.Keys.Referents]; ok {
 		l.readReferents(s, value)
 	} else {
@@ -56,6 +62,15 @@ func (l *lists) read(kind reference.Kind, key string) []string {
 	}
 	l.problems = append(l.problems, list.wrong.problems(key)...)
 	return list.written
+}
+
+// without reports a list that is not read.
+func (l *lists) without(key string) {
+	if longerThan(l.source.Workload[key], 0) {
+		l.intent.Asked = true
+		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
+			"annotation %q has no effect: this installation does not handle secrets (--secrets=false)", key)})
+	}
 }
 
 // required returns the names of a kind without which the pods cannot start.

@@ -171,6 +171,18 @@ func TestSAPUnderAnotherPrefix(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
+func TestSAPWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	dialect := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix), WithoutSecrets: true}
+	intent, problems := dialect.Parse(annotation.Source{Workload: map[string]string{configMapsKey: "a", secretsKey: "b"}})
+	assert.Equal(t, []reference.Ref{{Kind: reference.ConfigMap, Name: "a"}}, intent.Refs())
+	assert.Equal(t, []annotation.Problem{{Message: fmt.Sprintf(
+		"annotation %q has no effect: this installation does not handle secrets (--secrets=false)", secretsKey)}}, problems)
+
+	_, problems = dialect.Parse(annotation.Source{Workload: map[string]string{configMapsKey: "a", secretsKey: ""}})
+	assert.Empty(t, problems, "an empty list asks for nothing")
+}
+
 // The Problems of the largest lists are bounded.
 func TestSAPHugeLists(t *testing.T) {
 	t.Parallel()

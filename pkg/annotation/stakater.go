@@ -146,7 +146,7 @@ func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
 func (r *stakaterReading) without(kind reference.Kind, key, value string) {
 	if longerThan(value, 0) {
 		r.intent.Asked = true
-		r.report("annotation %q has no effect: this installation does not handle %ss (--resources-to-ignore)", key, kind)
+		r.report("annotation %q has no effect: this installation does not handle %ss (--resources-to-ignore or --secrets=false)", key, kind)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestStakater(t *testing.T) {
 		"without secrets": {
 			reason: "The kind is not looked at; a list of it is reported.", dialect: annotation.Stakater{Without: []reference.Kind{reference.Secret}},
 			workload: map[string]string{autoKey: "true", sReloadKey: "x"}, tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")},
-			problems: []string{`annotation "` + sReloadKey + `" has no effect: this installation does not handle secrets (--resources-to-ignore)`},
+			problems: []string{`annotation "` + sReloadKey + `" has no effect: this installation does not handle secrets (--resources-to-ignore or --secrets=false)`},
 		},
 	}
 	for name, tc := range tests {

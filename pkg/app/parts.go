@@ -43,6 +43,14 @@ func (b *builder) writesSHA1(kind reference.Kind) bool {
 	return b.options.ReloadStrategy != annotation.ConfigHash && (kind != reference.Secret || b.options.PlainSecrets)
 }
 
+// unwatched are the kinds of config objects that no workload tracks.
+func (b *builder) unwatched() []reference.Kind {
+	if b.options.Selection.WithoutSecrets {
+		return []reference.Kind{reference.Secret}
+	}
+	return nil
+}
+
 // buildState makes what knows the digest keys and the configuration.
 func (b *builder) buildState() (err error) {
 	// One client for all that reads Secrets: its connections keep none of what went through them.
@@ -62,6 +70,7 @@ func (b *builder) buildState() (err error) {
 		Config:         b.config,
 		HTTPClient:     client,
 		Namespaces:     b.options.Selection.Scope.Namespaces,
+		Without:        b.unwatched(),
 		Ring:           b.keys.Ring,
 		OwnAnnotations: b.options.Selection.HasStakater,
 		OwnLabels:      b.options.Selection.Stakater.LooksAt,

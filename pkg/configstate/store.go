@@ -30,6 +30,8 @@ type Options struct {
 	Namespaces []string
 	// SecretProviderClasses follows these, too, and the statuses of the pods that mount them: two watches more.
 	SecretProviderClasses bool
+	// Without are the kinds that are not watched: none of their objects is tracked.
+	Without []reference.Kind
 	// Ring returns the current digest keys. It is called for every read and must be cheap.
 	Ring func() digest.Ring
 	// OwnAnnotations reports whether to keep an annotation of a config object, by key. nil keeps none.
@@ -96,8 +98,8 @@ type Store struct {
 	started  atomic.Bool
 	synced   chan struct{} // closed once
 
+	kinds    []reference.Kind      // those that are watched
 	watchers map[scopeKey]*watcher // fixed after New
-	kinds    []reference.Kind      // those of the watchers
 
 	mu      sync.RWMutex
 	objects map[scopeKey]map[string]object
@@ -174,10 +176,11 @@ func New(o Options) (*Store, error) {
 
 // kinds returns the kinds of the watches.
 func (o Options) kinds() []reference.Kind {
+	kinds := slices.DeleteFunc(reference.Kinds(), func(kind reference.Kind) bool { return slices.Contains(o.Without, kind) })
 	if o.SecretProviderClasses {
-		return append(reference.Kinds(), reference.SecretProviderClass, podStatusKind)
+		kinds = append(kinds, reference.SecretProviderClass, podStatusKind)
 	}
-	return reference.Kinds()
+	return kinds
 }
 
 // NewHTTPClient makes the client that a Store makes for itself when it is given none: HTTP/1.1, without compression,

@@ -254,3 +254,13 @@ func TestListedNamespaceHasBeenListedOrRefused(t *testing.T) {
 	assert.True(t, f.Exists("a", cm("one")))
 	assert.False(t, f.Exists("a", sec("one")))
 }
+
+func TestKindThatIsNotWatched(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, func(o *configstate.Options) { o.Without = []reference.Kind{reference.Secret} }).start(t)
+	assert.True(t, f.Listed("a"), "nothing else is waited for")
+	for _, request := range s.seen() {
+		assert.NotContains(t, request, "secrets", "no right to them is needed")
+	}
+}

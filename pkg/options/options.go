@@ -83,7 +83,9 @@ type Election struct {
 
 // Selection says which workloads are looked after, and by which annotations.
 type Selection struct {
-	Keys annotation.Keys
+	// WithoutSecrets means that Secrets are not handled, in either dialect, and no rights to them are needed.
+	WithoutSecrets bool
+	Keys           annotation.Keys
 	// Stakater is the dialect of Stakater's Reloader.
 	Stakater annotation.Stakater
 	// WithoutStakater says that its annotations are not read.

@@ -23,7 +23,7 @@ func (f *Flags) selection(p *problems, env Environment) Selection {
 	p.add("config", err)
 	return Selection{
 		Keys: keys, Stakater: f.completeStakater(p), WithoutStakater: !f.stakaterAnnotations,
-		Kinds: f.completeKinds(p), Scope: f.scope(p, env), Configuration: location,
+		Kinds: f.completeKinds(p), Scope: f.scope(p, env), Configuration: location, WithoutSecrets: !f.secrets,
 	}
 }
 
@@ -95,7 +95,7 @@ func (f *Flags) ignoredKinds(p *problems) []string {
 
 // Dialects are the annotations that are read.
 func (s Selection) Dialects() []annotation.Dialect {
-	dialects := []annotation.Dialect{annotation.SAP{Keys: s.Keys}}
+	dialects := []annotation.Dialect{annotation.SAP{Keys: s.Keys, WithoutSecrets: s.WithoutSecrets}}
 	if !s.WithoutStakater {
 		dialects = append(dialects, s.Stakater)
 	}

@@ -3,6 +3,7 @@ package options
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -108,6 +109,9 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 		default:
 			p.add("resources-to-ignore", fmt.Errorf("%s: want configmaps or secrets", reference.Quote(resource)))
 		}
+	}
+	if !f.secrets && !slices.Contains(s.Without, reference.Secret) {
+		s.Without = append(s.Without, reference.Secret)
 	}
 	return s
 }

@@ -64,7 +64,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- define "pod-reloader.rules" -}}
 # list, watch: to see that configuration changed (metadata only). get: to read the content whose digest is needed.
 - apiGroups: [""]
-  resources: [configmaps, secrets]
+  resources: [configmaps{{ if .Values.secrets.enabled }}, secrets{{ end }}]
   verbs: [get, list, watch]
 # To know which workload tracks which configuration, and to send reload requests.
 - apiGroups: [apps]

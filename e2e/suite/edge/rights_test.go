@@ -37,7 +37,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 		further func(*testing.T, *fixture.Fixture)
 		last    func(*testing.T, *fixture.Fixture)
 	}{
-		"Default": {scene: anywhere},
+		"Default": {scene: anywhere, last: configMapsOnly},
 		"AllRightsGuarded": {
 			components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "guard", "network-policy"}, scene: guarded,
 			prepare: defineRollouts, further: everyFeature, last: guardRefuses,

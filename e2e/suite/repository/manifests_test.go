@@ -90,6 +90,11 @@ var variants = map[string]struct {
 		components: []string{"without-stakater-annotations"},
 		values:     []string{"reloader.enabled=false"},
 	},
+	"WithoutSecrets": {
+		reason:     "no right to the Secrets of workloads",
+		components: []string{"without-secrets"},
+		values:     []string{"secrets.enabled=false"},
+	},
 	"Guard": {
 		reason:     "the API server holds the account to what the program does",
 		components: []string{"guard"},
