@@ -31,7 +31,7 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 	t.Parallel()
 	kubectl := tool(t, kubernetesTool(), "kubectl")
 	for name, identity := range identities {
-		for _, components := range [][]string{nil, {"namespaced"}, {"namespaced", "without-webhook"}, {"recreate-jobs", "secure-metrics"}} {
+		for _, components := range [][]string{nil, {"namespaced"}, {"namespaced", "without-webhook"}, {"recreate-jobs", "secure-metrics"}, {"guard", "network-policy"}} {
 			t.Run(fmt.Sprint(name, components), func(t *testing.T) {
 				t.Parallel()
 				inner := kustomization(t, map[string]any{
@@ -60,7 +60,7 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 func TestChartRenamesTheWholeInstallation(t *testing.T) {
 	t.Parallel()
 	for name, identity := range identities {
-		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}} {
+		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}, {"guard.enabled=true", "networkPolicy.enabled=true"}} {
 			t.Run(fmt.Sprint(name, values), func(t *testing.T) {
 				t.Parallel()
 				args := templateArgs(t, append(slices.Clone(values), "fullnameOverride="+identity.name))
@@ -92,6 +92,14 @@ func assertOneInstallation(t *testing.T, rendered objects, name, namespace strin
 		role, _ := field(t, object, "roleRef", "kind").(string)
 		scope, _, _ := strings.Cut(strings.TrimPrefix(key, object["kind"].(string)+" "), "/")
 		assert.Contains(t, rendered, fmt.Sprintf("%s %s/%v", role, scope, field(t, object, "roleRef", "name")), key)
+	}
+	for key, object := range rendered {
+		switch object["kind"] {
+		case "ValidatingAdmissionPolicy":
+			assert.Contains(t, fmt.Sprint(field(t, object, "spec", "matchConditions")), `"system:serviceaccount:`+namespace+":"+name+`:"`)
+		case "NetworkPolicy":
+			assert.Equal(t, namespace, field(t, object, "metadata", "namespace"), key)
+		}
 	}
 	if webhook, found := rendered["MutatingWebhookConfiguration /"+name]; found {
 		assertCertificate(t, rendered, webhook, name, namespace)
