@@ -123,13 +123,13 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		},
 		"IssuerWithoutCertManager": {
 			reason: "nothing would ask the issuer",
-			values: []string{"certManager.enabled=false", "certManager.issuerRef.name=ca"},
-			want:   "certManager.issuerRef needs certManager.enabled=true",
+			values: []string{"certManager.enabled=false", "webhook.certificates.issuerRef.name=ca"},
+			want:   "webhook.certificates.issuerRef needs certManager.enabled=true",
 		},
 		"IssuerWithoutName": {
 			reason: "cert-manager would report it late",
-			values: []string{"certManager.issuerRef.kind=ClusterIssuer"},
-			want:   "at '/certManager/issuerRef'",
+			values: []string{"webhook.certificates.issuerRef.kind=ClusterIssuer"},
+			want:   "at '/webhook/certificates/issuerRef'",
 		},
 		"BudgetOfAllReplicas": {
 			reason: "a drain would hang",

@@ -105,6 +105,11 @@ var variants = map[string]struct {
 		components: []string{"network-policy"},
 		values:     []string{"networkPolicy.enabled=true"},
 	},
+	"OpenShift": {
+		reason:     "the cluster assigns the UID",
+		components: []string{"openshift"},
+		values:     []string{"openshift=enabled"},
+	},
 	"SecureMetrics": {
 		reason:     "only who may get /metrics gets them",
 		components: []string{"secure-metrics"},
