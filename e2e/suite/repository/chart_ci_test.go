@@ -98,6 +98,7 @@ func checkHardened(t *testing.T, rendered objects) {
 	assert.Contains(t, rules, "alert:Mine")
 	issuer := field(t, rendered["Certificate pod-reloader/reload-webhook"], "spec", "issuerRef")
 	assert.Equal(t, map[string]any{"name": "platform-ca", "kind": "ClusterIssuer", "group": "cert-manager.io"}, issuer)
+	assert.Equal(t, "prometheus", field(t, rendered["ServiceMonitor pod-reloader/reload"], "metadata", "labels", "release"), "its own label has precedence")
 	for key, object := range rendered {
 		if strings.HasPrefix(key, "ConfigMap /") {
 			continue // an object of the user's

@@ -91,6 +91,11 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"namespaceSelector.matchLabels.a=true"},
 			want:   "at '/namespaceSelector/matchLabels/a': got boolean, want string",
 		},
+		"LabelOfTheChart": {
+			reason: "it would be there twice, and the selector depends on it",
+			values: []string{`commonLabels.app\.kubernetes\.io/name=a`},
+			want:   "commonLabels has app.kubernetes.io/name, which the chart sets",
+		},
 		"FlagOfAPort": {
 			reason: "the Service and the probes would use the other port",
 			values: []string{"args={--webhook-bind-address=:10250}"},
