@@ -64,6 +64,9 @@ func slowWeight(seed uint64) int {
 // pointless returns the acts that would be about nothing in this installation.
 func pointless(s history.Setup, o DrawOptions) []string {
 	var acts []string
+	if o.BuiltinKinds { // the comparison with a real control plane knows no Jobs
+		acts = append(acts, act.JobActs()...)
+	}
 	if o.BuiltinKinds || !slices.Contains(s.Flags, customKind) && !slices.Contains(s.Flags, configMapFlag) {
 		acts = append(acts, act.CreateRollout)
 	}
@@ -77,7 +80,7 @@ func pointless(s history.Setup, o DrawOptions) []string {
 func setup(r *rand.Rand, o DrawOptions) history.Setup {
 	s := history.Setup{Replicas: replicas(r, o), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
 	s.OtherWebhooks = []string{"", "", "before", "after", "around", "checksum"}[r.IntN(6)]
-	switch r.IntN(13) {
+	switch r.IntN(16) {
 	case 0:
 		s.Flags = []string{"--settle=0s", "--refractory=0s"}
 	case 1:
@@ -96,6 +99,12 @@ func setup(r *rand.Rand, o DrawOptions) history.Setup {
 		s.Flags = []string{configMapFlag}
 	case 9:
 		s.Flags = []string{configMapFlag, customKind}
+	case 10, 11:
+		s.Flags = []string{strategyFlag + "env-vars"}
+	case 12:
+		s.Flags = []string{strategyFlag + "annotations"}
+	case 13:
+		s.Flags = []string{rerunFlag}
 	}
 	if o.Faults && r.IntN(8) == 0 {
 		s.FailurePolicy = "Fail"

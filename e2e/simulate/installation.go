@@ -21,6 +21,10 @@ import (
 const (
 	// customKind makes the program look after Rollouts.
 	customKind = "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template"
+	// rerunFlag has finished Jobs created again, too.
+	rerunFlag = "--rerun-finished-jobs"
+	// strategyFlag chooses what a restart writes on a pod template besides the hash.
+	strategyFlag = "--reload-strategy="
 	// configMapFlag names the ConfigMap that the acts on the configuration write.
 	configMapFlag = "--config=configmap:" + act.System + "/" + act.Configuration
 )
@@ -38,7 +42,7 @@ func selection(flags []string) []string {
 
 // isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
 func isRule(flag string) bool {
-	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=")
+	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) || flag == rerunFlag
 }
 
 // scopeOf returns what the flags select.

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
@@ -29,9 +30,17 @@ func newJudge(s *simulation, o options.Options) *judge {
 	return &judge{note: s.note, on: s.journal.on, acts: map[string]int{}, oracle: oracle.New(oracle.Options{
 		Settle: o.Reload.Settle, SettleMax: o.Reload.SettleMax, Refractory: o.Reload.Refractory,
 		Webhook: o.Webhook.Enabled, ReloadMissingRequired: o.Reload.ReloadMissingRequired, Revision: o.Reload.Revision,
-		Program: isProgram, Foreign: withoutForeign,
+		Strategy: strategyOf(o), RerunFinished: o.Reload.RerunFinishedJobs, Program: isProgram, Foreign: withoutForeign,
 		InScope: scopeOf(o).InScope, CustomKind: scopeOf(o).CustomKind, Configuration: configurationOf(o),
 	})}
+}
+
+// strategyOf returns what a restart writes besides the hash; empty for nothing.
+func strategyOf(o options.Options) string {
+	if o.ReloadStrategy == annotation.ConfigHash {
+		return ""
+	}
+	return string(o.ReloadStrategy)
 }
 
 // Request takes in a request that has come.

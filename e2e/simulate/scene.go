@@ -43,6 +43,10 @@ func sceneKinds() []sceneKind {
 		{"key-lost", 2, keyLost},
 		{"field-moved", 2, fieldMoved},
 		{"reloader", 8, reloaderAsked},
+		{"strategy", 4, strategyKept},
+		{"paused", 4, pausedReload},
+		{"job", 4, jobCreatedAgain},
+		{"run", 3, cronJobRun},
 	}
 }
 

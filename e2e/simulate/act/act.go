@@ -38,7 +38,7 @@ type step struct {
 var all = slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
 	listActs(), excludeActs(), markActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
-	dialectActs(),
+	dialectActs(), jobActs(),
 )
 
 // Catalogue has all acts. Those that need server-side apply have only a WeightSSA.

@@ -16,6 +16,7 @@ const (
 	otherDomain = "reloader.stakater.com/"
 	otherAuto   = otherDomain + "auto"
 	otherSearch = otherDomain + "search"
+	otherPause  = "deployment." + otherDomain + "pause-period"
 
 	otherConfigMaps, otherSecrets             = "configmap." + otherDomain + "reload", "secret." + otherDomain + "reload"
 	otherAutoConfigMap, otherAutoSecret       = "configmap." + otherDomain + "auto", "secret." + otherDomain + "auto"
@@ -25,6 +26,8 @@ const (
 const (
 	// AskReloader is the act by which a workload uses the second dialect.
 	AskReloader = "ask-reloader"
+	// AskPause is the act by which a Deployment is to be paused with each reload.
+	AskPause = "ask-pause"
 	// MarkConfig is the act that sets one of its annotations on a config object.
 	MarkConfig = "mark-config"
 )
@@ -42,6 +45,18 @@ func dialectActs() []act {
 			with:  []parameter{required("for", isOneOf(wishes()...), pick(wishes()...)), oneOf("lists", "removed", "kept")},
 			words: "user annotates {on} for Reloader: {for} (lists of pod-reloader: {lists})",
 			do:    askReloader,
+		},
+		{
+			name: AskPause, weight: 3, on: onWorkload(world.Deployments),
+			with:  []parameter{oneOf("period", "15s", "15s", "40s", "absent", "soon")},
+			words: "user asks for a pause of {on} with each reload: {period}",
+			do: func(ctx context.Context, c client, s step) error {
+				period := world.Object{otherPause: s.text("period")}
+				if s.text("period") == "absent" {
+					period[otherPause] = nil
+				}
+				return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", period))
+			},
 		},
 		{
 			name: MarkConfig, weight: 4, on: onConfig(configResources()...),

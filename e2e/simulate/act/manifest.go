@@ -97,6 +97,8 @@ func (p plan) spec(key world.Key, template world.Object) world.Object {
 				"spec":     world.Object{"template": template},
 			},
 		}
+	case world.Jobs:
+		return world.Object{"backoffLimit": int64(3), "completions": int64(1), "parallelism": int64(1), "template": template}
 	case world.StatefulSets:
 		return world.Object{
 			"replicas": p.replicas, "serviceName": key.Name, "selector": selector, "template": template,
@@ -133,7 +135,7 @@ func (p plan) template(key world.Key, version int) world.Object {
 		"resources": world.Object{}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
 	}
 	restartPolicy := "Always"
-	if p.resource == world.CronJobs {
+	if p.resource == world.CronJobs || p.resource == world.Jobs {
 		restartPolicy = "OnFailure"
 	}
 	spec := world.Object{

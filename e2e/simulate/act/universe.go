@@ -82,7 +82,7 @@ const copySuffix = "-copy"
 // planOf returns the plan of a workload or of its copy, in whatever namespace.
 func planOf(key world.Key) (plan, error) {
 	base := strings.TrimSuffix(key.Name, copySuffix)
-	for _, p := range append(plans(), rolloutPlan()) {
+	for _, p := range slices.Concat(plans(), []plan{rolloutPlan()}, jobPlans()) {
 		if p.resource == key.Resource && p.name == base {
 			return p, nil
 		}

@@ -20,6 +20,8 @@ func (c *Cluster) syncJob(key world.Key, object world.Object) {
 		switch {
 		case phaseOf(pod) == "Succeeded":
 			succeeded++
+		case active(pod) && truth(object, "spec", "suspend"):
+			c.remove(podKey(key.Namespace, nameOf(pod)))
 		case active(pod):
 			running++
 		}

@@ -10,6 +10,9 @@ import (
 // brokenImage is the part of an image's name that makes it impossible to pull.
 const brokenImage = "broken"
 
+// endless is an annotation of the pods of Jobs that run until they are deleted.
+const endless = "example.com/endless"
+
 // blockage is why a pod does not start.
 type blockage struct {
 	uid     string
@@ -113,14 +116,16 @@ func waitingStatus(pod world.Object, reason, message string) world.Object {
 	}
 }
 
-// startedStatus is that of a running pod. One that is not restarted, as the pod of a Job, is done as soon as it starts.
+// startedStatus is that of a running pod. One that is not restarted, as the pod of a Job, is done as soon as it starts, unless an
+// annotation says that it never is.
 func startedStatus(pod world.Object) world.Object {
 	stamp := now()
 	begun := text(pod, "status", "startTime")
 	if begun == "" {
 		begun = stamp
 	}
-	if text(pod, "spec", "restartPolicy") == "Never" || text(pod, "spec", "restartPolicy") == "OnFailure" {
+	finishes := text(pod, "metadata", "annotations", endless) != "true"
+	if policy := text(pod, "spec", "restartPolicy"); finishes && (policy == "Never" || policy == "OnFailure") {
 		done := world.Object{"exitCode": int64(0), "reason": "Completed", "startedAt": stamp, "finishedAt": stamp}
 		return world.Object{
 			"phase": "Succeeded", "startTime": begun,

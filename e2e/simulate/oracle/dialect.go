@@ -28,10 +28,10 @@ func traitsOf(object world.Object) traits {
 	return traits{text(annotations, otherDomain+"ignore") == "true", text(annotations, otherDomain+"match") == "true"}
 }
 
-// hasOtherDialect reports whether there are annotations of the second dialect.
+// hasOtherDialect reports whether there are annotations of the second dialect that are about what is tracked.
 func hasOtherDialect(annotations world.Object) bool {
 	for name := range annotations {
-		if strings.Contains(name, otherDomain) {
+		if strings.Contains(name, otherDomain) && name != sourceMark && name != pausePeriod && name != pausedAt {
 			return true
 		}
 	}
@@ -50,7 +50,7 @@ const otherAuto, otherSearch = otherDomain + "auto", otherDomain + "search"
 
 // otherKeysOfAll are all keys on workloads that the oracle knows.
 func otherKeysOfAll() []string {
-	known := []string{otherAuto, otherSearch}
+	known := []string{otherAuto, otherSearch, pausePeriod, pausedAt}
 	for _, plural := range []string{configMapList, secretList} {
 		k := otherKeysOf(plural)
 		known = append(known, k.reload, k.auto, k.exclude)
@@ -72,7 +72,7 @@ func foreignKeys(annotations world.Object) bool {
 // other returns what a workload tracks by the second dialect, and whether it uses it.
 func (o *Oracle) other(w *workload, object world.Object) (tracked map[ref]triggers, uses bool) {
 	own := annotationsOf(object)
-	template := annotationsOf(section(object, templatePath(w.id.plural)...))
+	template := annotationsOf(section(object, podPath(w.id.plural)...))
 	if !hasOtherDialect(own) && !hasOtherDialect(template) {
 		return nil, false
 	}

@@ -86,6 +86,7 @@ func (o *Oracle) judgeScopeOfLoop(w *workload, c world.Commit) {
 	o.count("writes of excluded workloads judged")
 	before, after := texts(annotationsOf(c.Old)), texts(annotationsOf(c.New))
 	delete(before, prefix+requestMark)
+	delete(before, pausedAt) // a pause ends in any case
 	path := templatePath(w.id.plural)
 	same := sortedText(before) == sortedText(after) && equal(section(c.Old, path...), section(c.New, path...))
 	if !same {

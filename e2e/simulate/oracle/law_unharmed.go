@@ -25,7 +25,11 @@ func (o *Oracle) judgeUnharmed(c world.Commit) {
 		}
 	}
 	o.count("writes compared")
-	path, ok := o.difference(c.Key.Resource.Plural, o.options.Foreign(before), o.options.Foreign(c.New))
+	after := c.New
+	if program {
+		before, after = withoutPause(before, after)
+	}
+	path, ok := o.difference(c.Key.Resource.Plural, o.options.Foreign(before), o.options.Foreign(after))
 	if ok {
 		return
 	}
@@ -78,7 +82,8 @@ func (o *Oracle) specDifference(path []string, a, b world.Object, at string) (st
 			return at + ".metadata.annotations", false
 		case !sameWithout(section(a, "metadata"), section(b, "metadata"), rest):
 			return at + ".metadata", false
-		case !sameWithout(a, b, func(name string) bool { return name == "metadata" }):
+		case !sameWithout(a, b, func(name string) bool { return name == "metadata" || name == "spec" }),
+			!equal(plainSpec(section(a, "spec")), plainSpec(section(b, "spec"))):
 			return at + ".spec", false
 		}
 		return "", true

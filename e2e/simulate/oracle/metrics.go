@@ -56,6 +56,7 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 		least += w.story.restarts
 		most += max(len(w.story.announced), w.story.restarts)
 	}
+	most += o.jobs.recreated
 	clients := slices.Sorted(maps.Keys(m.scraped))
 	sum := 0.0
 	for _, client := range clients {

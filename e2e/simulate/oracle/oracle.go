@@ -73,6 +73,8 @@ type Oracle struct {
 	probes  probes
 	// learned has the annotations that the program writes on templates.
 	learned   map[string]bool
+	values    values
+	jobs      jobs
 	secrets   secretFilter
 	looping   bool
 	blindness blindness
@@ -88,7 +90,7 @@ func New(options Options) *Oracle {
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
 		contents: newContents(), traits: map[id]traits{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
-		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), blindness: newBlindness(),
+		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), values: newValues(), jobs: newJobs(), blindness: newBlindness(),
 		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},
 	}
 	return o
@@ -117,6 +119,8 @@ func (o *Oracle) Commit(c world.Commit) {
 		o.commitConfig(c)
 	case plural == "namespaces":
 		o.commitNamespace(c)
+	case plural == jobsResource:
+		o.commitJob(c)
 	case plural == "pods":
 		o.commitPod(c)
 	case plural == "replicasets":
@@ -183,6 +187,7 @@ func (o *Oracle) Quiet(now time.Time) {
 		}
 	}
 	o.judgeCurrent(now)
+	o.judgeJobsAtQuiet(now)
 	o.judgeMetrics(now)
 }
 
@@ -190,11 +195,11 @@ func (o *Oracle) Quiet(now time.Time) {
 // it is no longer blind. Then it makes sense to wait before [Oracle.Quiet].
 func (o *Oracle) Owes(now time.Time) bool {
 	o.advance(now)
-	if o.blindness.shown && !o.recovered(now) {
+	if o.blindness.shown && !o.recovered(now) || o.owesJobs() {
 		return true
 	}
 	for _, w := range o.all {
-		if !w.gone && !w.due.since.IsZero() || o.reloadsAnnounced(w) < w.story.restarts {
+		if !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsAnnounced(w) < w.story.restarts {
 			return true
 		}
 	}
@@ -222,13 +227,18 @@ func (o *Oracle) tick(now time.Time) {
 			o.judgePrompt(w, now)
 			o.closePeriods(w, now)
 			o.judgeDue(w, now)
+			o.judgePause(w, now)
 		}
 	}
+	o.judgeJobs(now)
 }
 
 // commitConfig takes note of a stored change of a ConfigMap or a Secret.
 func (o *Oracle) commitConfig(c world.Commit) {
 	key := idOf(c.Key)
+	if o.commitManifest(c) {
+		return
+	}
 	o.secrets.commit(c)
 	if c.Key == o.options.Configuration {
 		o.commitConfiguration(c)
@@ -261,6 +271,7 @@ func (o *Oracle) commitConfig(c world.Commit) {
 // commitKey takes note of a lost digest key: what was recorded under it means nothing any more.
 func (o *Oracle) commitKey(c world.Commit) {
 	before, after := section(c.Old, "data"), section(c.New, "data")
+	o.jobs.keyChanged = c.Version
 	lost := c.Old != nil && c.New == nil
 	for name, value := range before {
 		lost = lost || !equal(after[name], value)

@@ -75,7 +75,7 @@ func (o *Oracle) noteSet(name, owner string, template world.Object) {
 	if w == nil || name == "" || template == nil {
 		return
 	}
-	o.sets[name] = &set{w, w.number(template, o.options.Prefix), marksOf(annotationsOf(template), o.options.Prefix)}
+	o.sets[name] = &set{w, w.number(template, o.options.Prefix), marksIn(template, o.options.Prefix)}
 }
 
 // commitPod takes note of a stored change of a pod.
@@ -131,7 +131,7 @@ func (o *Oracle) newPod(key id, c world.Commit) *pod {
 
 // stampOf returns the stamp that a new pod was made from: the last one with its template and its marks.
 func (o *Oracle) stampOf(w *workload, c world.Commit) *stamp {
-	marks := marksOf(annotationsOf(c.New), o.options.Prefix)
+	marks := marksIn(c.New, o.options.Prefix)
 	s := o.setOf(w, c)
 	for i := len(w.stamps) - 1; i >= 0; i-- {
 		found := w.stamps[i]

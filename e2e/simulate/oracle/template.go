@@ -17,6 +17,14 @@ func templatePath(plural string) []string {
 	return nil
 }
 
+// podPath is templatePath, also for Jobs: these are no workloads, since their template never changes.
+func podPath(plural string) []string {
+	if plural == jobsResource {
+		return []string{"spec", "template"}
+	}
+	return templatePath(plural)
+}
+
 // controllerLabels are those that controllers add to what they make from a template.
 var controllerLabels = [...]string{
 	"pod-template-hash", "controller-revision-hash", "pod-template-generation",
@@ -45,7 +53,8 @@ func sameTemplate(a, b world.Object, prefix string) bool {
 	known := func(name string) bool {
 		return name == "annotations" || name == "labels" || name == "creationTimestamp"
 	}
-	return sameWithout(section(a, "metadata"), section(b, "metadata"), known) && equal(a["spec"], b["spec"])
+	return sameWithout(section(a, "metadata"), section(b, "metadata"), known) &&
+		equal(plainSpec(section(a, "spec")), plainSpec(section(b, "spec")))
 }
 
 // sameWithout compares the fields that are not left out.
@@ -72,7 +81,7 @@ func madeFrom(pod, template world.Object, prefix string) bool {
 	ours := func(name string) bool { return isMark(name, prefix) }
 	return sameWithout(annotationsOf(pod), annotationsOf(template), ours) &&
 		sameWithout(labelsOf(pod), labelsOf(template), isControllerLabel) &&
-		contains(section(pod, "spec"), section(template, "spec"))
+		contains(plainSpec(section(pod, "spec")), plainSpec(section(template, "spec")))
 }
 
 // contains reports whether all fields of part are in whole. Lists of a pod may be longer than those of its template.
@@ -119,8 +128,8 @@ func marksOf(annotations world.Object, prefix string) string {
 	return sortedText(marks)
 }
 
-// isMark reports whether an annotation is one that the program writes: one with its prefix that is no list.
+// isMark reports whether an annotation is one that the program writes: one with its prefix that is no list, or that of a strategy.
 func isMark(name, prefix string) bool {
 	rest, ours := strings.CutPrefix(name, prefix)
-	return ours && rest != configMapList && rest != secretList
+	return ours && rest != configMapList && rest != secretList || name == sourceMark
 }

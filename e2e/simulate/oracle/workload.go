@@ -37,7 +37,9 @@ type workload struct {
 	// changed is when lists, labels or scope changed last; rescoped is when the scope did, after its creation.
 	changed, rescoped time.Time
 
-	template  world.Object
+	template world.Object
+	// hashes are those of its templates.
+	hashes    map[string]bool
 	templates []world.Object
 	stamps    []*stamp
 	// tracked has the version since which an object is tracked.
@@ -55,6 +57,7 @@ type workload struct {
 	acts [3]time.Time
 
 	due      due
+	pause    pause
 	story    story
 	requests requests
 }
@@ -113,6 +116,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 	o.readNeeds(w)
 	o.readTraits(w, c, created)
 	o.readTemplate(w, c)
+	o.commitPause(w, c)
 	o.judgeDue(w, c.At)
 }
 
@@ -129,7 +133,7 @@ func (o *Oracle) noteMarks(w *workload, c world.Commit) {
 func (o *Oracle) marksOfAll(object world.Object) string {
 	prefix := o.options.Prefix
 	path := templatePath(o.pluralOf(object))
-	return marksOf(annotationsOf(object), prefix) + "\n\n" + marksOf(annotationsOf(section(object, path...)), prefix)
+	return marksOf(annotationsOf(object), prefix) + "\n\n" + marksIn(section(object, path...), prefix)
 }
 
 func (o *Oracle) pluralOf(object world.Object) string {
@@ -140,6 +144,8 @@ func (o *Oracle) pluralOf(object world.Object) string {
 		return "daemonsets"
 	case "CronJob":
 		return "cronjobs"
+	case "Job":
+		return jobsResource
 	case "Rollout":
 		return rollouts
 	}
@@ -187,7 +193,7 @@ func (w *workload) noteScope(was workload, at time.Time) {
 
 // readNeeds reads what the pod spec references.
 func (o *Oracle) readNeeds(w *workload) {
-	spec := section(w.object, append(templatePath(w.id.plural), "spec")...)
+	spec := section(w.object, append(podPath(w.id.plural), "spec")...)
 	if w.needs == nil || !equal(spec, section(w.template, "spec")) {
 		w.needs = needs(spec)
 	}
@@ -257,8 +263,8 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 	if one(template, w.template) {
 		return
 	}
-	before := w.last()
-	visible, marks := w.number(template, o.options.Prefix), marksOf(annotationsOf(template), o.options.Prefix)
+	before, old := w.last(), w.template
+	visible, marks := w.number(template, o.options.Prefix), marksIn(template, o.options.Prefix)
 	w.template = template
 	if before != nil && before.visible == visible && before.marks == marks {
 		return
@@ -273,7 +279,10 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 		o.judgeGates(w, before, s)
 		o.judgeHeld(w, before, s)
 		o.judgeStory(w, c, before, s)
+		o.judgeStrategy(w, s, old, template)
+		o.judgeRunMissing(w, before, s)
 	}
+	w.noteHash(o.hashMarks(template))
 }
 
 // adoptDynamic notes that a user's stamp may have lost the record of what the pods run with: where config objects decide what is

@@ -1,0 +1,210 @@
+package oracle
+
+import (
+	"encoding/base64"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+var (
+	importJob = world.Key{Resource: world.Jobs, Namespace: "shop", Name: "import"}
+	nightly   = world.Key{Resource: world.CronJobs, Namespace: "shop", Name: "nightly"}
+)
+
+// jobNamed is a Job that is to be restarted when what it mentions changes, with another UID.
+func jobNamed(uid string, edits ...func(o world.Object)) world.Object {
+	return edited(marked(asked(auto()), "a"), func(o world.Object) {
+		o["kind"], o["apiVersion"] = "Job", "batch/v1"
+		metadata := section(o, "metadata")
+		metadata["name"], metadata["uid"] = importJob.Name, uid
+		for _, edit := range edits {
+			edit(o)
+		}
+	})
+}
+
+func inPlaceOf(uid string) func(o world.Object) {
+	return func(o world.Object) { setAnnotation(o, prefix+replacesMark, uid) }
+}
+
+func ownedByNightly(o world.Object) { section(o, "metadata")["ownerReferences"] = owner(nightly) }
+
+func isRun(o world.Object) { setAnnotation(o, runMark, "manual"); ownedByNightly(o) }
+
+func isDone(o world.Object) {
+	o["status"] = world.Object{"conditions": []any{world.Object{"type": "Complete", "status": "True"}}}
+}
+
+func isSuspended(o world.Object) { section(o, "spec")["suspend"] = true }
+
+func manifestOf(uid string) world.Key {
+	return world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-job-" + uid}
+}
+
+// keeps stores the manifest of a Job.
+func (s *scene) keeps(uid string) {
+	data := world.Object{"job.json": base64.StdEncoding.EncodeToString([]byte(`{"kind":"Job"}`))}
+	s.write(replica, "create", manifestOf(uid), world.Object{"metadata": world.Object{"name": manifestOf(uid).Name}, "data": data})
+}
+
+// beginJob creates a Job, and changes what it mentions.
+func beginJob(edits ...func(o world.Object)) func(s *scene) {
+	return func(s *scene) {
+		s.set(configMap("app"), "1")
+		s.set(configMap("extra"), "1")
+		s.write(user, "create", importJob, jobNamed("one", edits...))
+		s.wait(time.Minute)
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+	}
+}
+
+// createdAgain creates a Job again as it should be.
+func (s *scene) createdAgain(edits ...func(o world.Object)) {
+	s.keeps("one")
+	s.remove(replica, importJob)
+	s.write(replica, "create", importJob, jobNamed("two", append(edits, inPlaceOf("one"))...))
+	s.remove(replica, manifestOf("one"))
+}
+
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	deletes := func(edits ...func(o world.Object)) func(s *scene) {
+		return func(s *scene) {
+			beginJob(edits...)(s)
+			s.createdAgain(edits...)
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "jobs", map[string]lawCase{
+		"created again":  {options: hooked, because: "its configuration changed", happens: deletes()},
+		"suspended":      {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
+		"finished":       {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"finished, told": {options: Options{Webhook: true, RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
+		"controlled":     {options: hooked, want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
+		"without a cause": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *scene) {
+			s.set(configMap("app"), "1")
+			s.write(user, "create", importJob, jobNamed("one"))
+			s.wait(time.Minute)
+			s.createdAgain()
+		}},
+		"without a manifest": {options: hooked, want: "jobs/lost", because: "it could be lost", happens: func(s *scene) {
+			beginJob()(s)
+			s.remove(replica, importJob)
+			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
+		}},
+		"manifest deleted too early": {options: hooked, want: "jobs/lost", because: "neither is there", happens: func(s *scene) {
+			beginJob()(s)
+			s.keeps("one")
+			s.remove(replica, importJob)
+			s.remove(replica, manifestOf("one"))
+		}},
+		"never created": {options: hooked, want: "jobs/not-created", because: "the manifest is there, the Job is not", happens: func(s *scene) {
+			beginJob()(s)
+			s.keeps("one")
+			s.remove(replica, importJob)
+			s.quiet()
+		}},
+		"manifest left": {options: hooked, want: "jobs/manifest-left", because: "the Job is there", happens: func(s *scene) {
+			beginJob()(s)
+			s.keeps("one")
+			s.remove(replica, importJob)
+			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
+			s.quiet()
+		}},
+		"again without a change": {options: hooked, want: "jobs/created/twice", because: "one change, one Job", happens: func(s *scene) {
+			deletes()(s)
+			s.keeps("two")
+			s.remove(replica, importJob)
+			s.write(replica, "create", importJob, jobNamed("three", inPlaceOf("two")))
+			s.remove(replica, manifestOf("two"))
+		}},
+		"brought back": {options: hooked, want: "jobs/created/revived", because: "the user has deleted it", happens: func(s *scene) {
+			beginJob()(s)
+			s.remove(user, importJob)
+			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
+		}},
+		"another one": {options: hooked, want: "jobs/created/other", because: "its image is another", happens: func(s *scene) {
+			beginJob()(s)
+			s.keeps("one")
+			s.remove(replica, importJob)
+			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one"), isSuspended))
+			s.remove(replica, manifestOf("one"))
+		}},
+	})
+}
+
+func TestJobsAreCreatedAgainInTime(t *testing.T) {
+	t.Parallel()
+	late := func(edits ...func(o world.Object)) func(s *scene) {
+		return func(s *scene) {
+			beginJob(edits...)(s)
+			s.wait(5 * time.Minute)
+			s.oracle.advance(s.now)
+		}
+	}
+	runLaw(t, "prompt", map[string]lawCase{
+		"late":      {options: Options{Webhook: true}, want: "prompt/job", because: "it still has the old content", happens: late()},
+		"suspended": {options: Options{Webhook: true}, because: "it has no pods", happens: late(isSuspended)},
+		"finished":  {options: Options{Webhook: true}, because: "it is done", happens: late(isDone)},
+	})
+}
+
+// cronJob is a CronJob that is run when what it mentions changes.
+func cronJob(edits ...func(o world.Object)) world.Object {
+	return edited(asked(auto()), func(o world.Object) {
+		o["kind"], o["apiVersion"] = "CronJob", "batch/v1"
+		maps.Copy(section(o, "metadata"), world.Object{"name": nightly.Name, "uid": "uid-nightly"})
+		template := section(o, "spec", "template")
+		section(template, "metadata")["annotations"] = world.Object{prefix + requestMark: "a"}
+		o["spec"] = world.Object{"jobTemplate": world.Object{"spec": world.Object{"template": template}}}
+		for _, edit := range edits {
+			edit(o)
+		}
+	})
+}
+
+// runs is a run of the CronJob.
+func (s *scene) runs(name string) {
+	key := importJob
+	key.Name = name
+	s.write(replica, "create", key, jobNamed("uid-"+name, isRun))
+}
+
+func TestRunsOfCronJobs(t *testing.T) {
+	t.Parallel()
+	stamped := func(names []string, edits ...func(o world.Object)) func(s *scene) {
+		return func(s *scene) {
+			s.set(configMap("app"), "1")
+			sent := edited(cronJob(edits...), func(o world.Object) {
+				delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
+			})
+			call := s.call(user, "create", nightly, nil)
+			s.oracle.Request(call)
+			s.change(call, nightly, sent, cronJob(edits...))
+			s.wait(time.Minute)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			for _, name := range names {
+				s.runs(name)
+			}
+			call = s.call(replica, "patch", nightly, []byte(`{}`))
+			s.oracle.Request(call)
+			s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
+				setAnnotation(section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestMark, "b")
+				setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+			}))
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "jobs", map[string]lawCase{
+		"run":           {options: hooked, because: "once for one change", happens: stamped([]string{"n1"})},
+		"not run":       {options: hooked, want: "jobs/run/missing", because: "the change is to be used at once", happens: stamped(nil)},
+		"run twice":     {options: hooked, want: "jobs/run/twice", because: "there is one change", happens: stamped([]string{"n1", "n2"})},
+		"suspended":     {options: hooked, because: "it is not run", happens: stamped(nil, isSuspended)},
+		"run suspended": {options: hooked, want: "jobs/run/suspended", because: "it must not run", happens: stamped([]string{"n1"}, isSuspended)},
+	})
+}

@@ -1,0 +1,151 @@
+package oracle
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// The annotations of a Deployment that is paused with each reload.
+const (
+	pausePeriod = "deployment." + otherDomain + "pause-period"
+	pausedAt    = "deployment." + otherDomain + "paused-at"
+)
+
+// longestPause is the longest period that has an effect.
+const longestPause = 7 * 24 * time.Hour
+
+// pause is what is known of the present pause of a Deployment.
+type pause struct {
+	// since is when the program's annotation was set or the period changed last, left when another writer resumed it.
+	since, left time.Time
+	reported    bool
+}
+
+// pausing is one version of a Deployment.
+type pausing struct {
+	paused bool
+	// at is the program's annotation; ours says that it is there.
+	at   string
+	ours bool
+	// period is how long a reload pauses it; 0 if it does not.
+	period time.Duration
+}
+
+// pausingOf reads a version of a workload.
+func pausingOf(object world.Object) pausing {
+	if text(object, "kind") != "Deployment" {
+		return pausing{}
+	}
+	annotations := annotationsOf(object)
+	at, ours := annotations[pausedAt].(string)
+	p := pausing{paused: section(object, "spec")["paused"] == true, at: at, ours: ours}
+	if d, err := time.ParseDuration(text(annotations, pausePeriod)); err == nil && d > 0 && d <= longestPause {
+		p.period = d
+	}
+	return p
+}
+
+// over returns when a pause of the program ends: at once where its end is not known.
+func (p pausing) over(now time.Time) time.Time {
+	since, err := time.Parse(time.RFC3339, p.at)
+	if end := since.Add(p.period); err == nil && p.period > 0 && end.Sub(now) <= 2*p.period {
+		return end
+	}
+	return now
+}
+
+// commitPause takes note of a stored change of a pause, and judges what the program has done.
+func (o *Oracle) commitPause(w *workload, c world.Commit) {
+	before, after := pausingOf(c.Old), pausingOf(c.New)
+	if after.ours && (before.at != after.at || !before.ours || before.period != after.period || before.paused != after.paused) {
+		w.pause = pause{since: c.At}
+		if !after.paused {
+			w.pause.left = c.At
+		}
+	}
+	if c.Call == nil || !o.options.Program(c.Call.Client) || c.Old == nil {
+		return
+	}
+	o.judgePauseBegin(w, c, before, after)
+	o.judgePauseEnd(w, c, before, after)
+}
+
+// judgePauseBegin is the law "gates" for reloads: one of a Deployment that asks for pauses pauses it.
+func (o *Oracle) judgePauseBegin(w *workload, c world.Commit, before, after pausing) {
+	path := templatePath(w.id.plural)
+	reloaded := marksIn(section(c.Old, path...), o.options.Prefix) != marksIn(section(c.New, path...), o.options.Prefix)
+	if after.paused && !before.paused {
+		w.requests.allowed++ // it is resumed
+	}
+	if before.period == 0 || before.paused || !reloaded {
+		return
+	}
+	o.count("pauses judged")
+	if !after.paused || !after.ours {
+		o.violate(c.At, broken{"gates", w.id.String(), "not-paused"},
+			"the restart of %s does not pause it, although it asks for a pause of %s", o.when(c.At), before.period)
+	}
+}
+
+// judgePauseEnd is the law "gates" for the end of a pause, which does not come before its period is over.
+func (o *Oracle) judgePauseEnd(w *workload, c world.Commit, before, after pausing) {
+	if !before.paused || after.paused || !before.ours || o.faults.clocksWrong(c.At) {
+		return
+	}
+	o.count("ends of pauses judged")
+	early := before.over(c.At).Sub(c.At)
+	if early > time.Second && o.healthy(w, w.pause.since) {
+		o.violate(c.At, broken{"gates", w.id.String(), "resumed-early"},
+			"the program resumed it at %s, but its pause of %s lasts for another %s", o.when(c.At), before.period, early)
+	}
+}
+
+// paused reports whether the program has to end a pause, or to remove its annotation.
+func (w *workload) paused() bool { return !w.gone && pausingOf(w.object).ours }
+
+// judgePause is the law "prompt" for pauses: one of the program ends after its period, and its annotation does not outlive it.
+func (o *Oracle) judgePause(w *workload, now time.Time) {
+	if w.pause.reported || !w.paused() || !w.inScope || w.unclear || o.faults.clocksWrong(now) {
+		return
+	}
+	if space := o.namespaces[w.id.namespace]; space != nil && space.ending || deleting(w.object) {
+		return
+	}
+	calm, known := o.calmSince(w)
+	if !known {
+		return
+	}
+	is := pausingOf(w.object)
+	how, due := "pause-not-ended", w.pause.since.Add(is.period)
+	if !is.paused {
+		how, due = "pause-not-cleaned", w.pause.left
+	}
+	if now.Sub(later(later(due, w.acts[2]), later(calm, w.changed))) <= chance+o.options.Slack {
+		return
+	}
+	w.pause.reported = true
+	o.violate(now, broken{"prompt", w.id.String(), how},
+		"the pause that the program began at %s (%s) was to end at %s, but %s is still there", o.when(w.pause.since), is.at, o.when(due), pausedAt)
+}
+
+// withoutPause returns two versions of a workload between which the program may have begun or ended a pause, without what it may
+// have changed for that; others as they are.
+func withoutPause(before, after world.Object) (a, b world.Object) {
+	was, is := pausingOf(before), pausingOf(after)
+	begins := !was.paused && is.paused && is.ours && was.period > 0
+	ends := was.ours && !is.ours && !is.paused
+	if !begins && !ends {
+		return before, after
+	}
+	return plainPause(before), plainPause(after)
+}
+
+func plainPause(object world.Object) world.Object {
+	metadata, spec, annotations := maps.Clone(section(object, "metadata")), maps.Clone(section(object, "spec")), maps.Clone(annotationsOf(object))
+	delete(annotations, pausedAt)
+	delete(spec, "paused")
+	metadata["annotations"] = annotations
+	return withField(withField(object, "metadata", metadata), "spec", spec)
+}

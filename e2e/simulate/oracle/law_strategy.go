@@ -1,0 +1,141 @@
+package oracle
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// values has which content each value of a variable was written for.
+type values struct {
+	content map[string]int
+	// value has the value for a content of a ConfigMap, which depends on nothing else.
+	value map[int]string
+}
+
+func newValues() values { return values{map[string]int{}, map[int]string{}} }
+
+// judgeStrategy is the law "explained" for what --reload-strategy adds to a restart: it is written with the restart, it is about
+// what has changed, and what is true is not written again. Where the hash of an earlier template returns, so does the rest.
+func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object) {
+	before := w.stamps[len(w.stamps)-2]
+	if !s.program || s.marks == before.marks || o.options.Strategy == "" {
+		return
+	}
+	if o.sameHash(old, template) {
+		o.count("strategy judged: same hash")
+		o.violate(s.at, broken{"kept", w.id.String(), "strategy-rewritten"},
+			"the program changed what --reload-strategy=%s writes at %s, although no restart was due", o.options.Strategy, o.when(s.at))
+		return
+	}
+	if w.hashes[o.hashMarks(template)] || w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version ||
+		w.fumbled > before.version || w.lostKeySince(before) {
+		return
+	}
+	o.count("strategy judged")
+	if o.options.Strategy == strategyEnvVars {
+		o.judgeVariables(w, s, variablesOf(old), variablesOf(template))
+		return
+	}
+	o.judgeSource(w, s, text(annotationsOf(old), sourceMark), text(annotationsOf(template), sourceMark))
+}
+
+// hashMarks are the annotations of a template that decide about a restart.
+func (o *Oracle) hashMarks(template world.Object) string {
+	annotations := annotationsOf(template)
+	return text(annotations, o.options.Prefix+"config-hash") + " " + text(annotations, o.options.Prefix+"config-restart")
+}
+
+func (o *Oracle) sameHash(a, b world.Object) bool { return o.hashMarks(a) == o.hashMarks(b) }
+
+// noteHash takes note of the hash of a template.
+func (w *workload) noteHash(hash string) {
+	if w.hashes == nil {
+		w.hashes = map[string]bool{}
+	}
+	w.hashes[hash] = true
+}
+
+// changed returns what surely happened to an object between a stamp and the next: it kept its content, or it has another one; none
+// of both where that is not known.
+func (o *Oracle) changed(w *workload, before, s *stamp, r ref) (kept, modified bool, content int) {
+	known := o.beliefs(w, before, r)
+	window := &period{from: s.arrived, to: s.version}
+	if s.direct || !o.healthy(w, s.arrivedAt) {
+		window.from = min(s.arrived, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	}
+	read := believed{}
+	read.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+	now, alone := read.only()
+	was, knows := known.only()
+	if !knows || !alone {
+		return false, false, 0
+	}
+	return was == now, was != now && was != absent && now != absent, now
+}
+
+// judgeVariables looks at each tracked object: the variable of one that has changed is for the present content, and that of
+// another one is as it was.
+func (o *Oracle) judgeVariables(w *workload, s *stamp, old, now map[string]string) {
+	before := w.stamps[len(w.stamps)-2]
+	for _, r := range w.refs {
+		kept, modified, content := o.changed(w, before, s, r)
+		name := variableOf(r)
+		value := now[name]
+		switch {
+		case kept && (r.plural == configMapList || w.keyChanged <= before.version) && value != old[name]:
+			o.violate(s.at, broken{"kept", w.id.String(), "variable-rewritten"},
+				"the restart of %s changes %s from %q to %q, but %s has not changed since %s", o.when(s.at), name, old[name], value, r, o.when(before.at))
+		case modified && (value == "" || value == old[name] && o.values.content[value] != content):
+			o.violate(s.at, broken{"explained", w.id.String(), "variable-stale"},
+				"%s has changed since %s, but the restart of %s leaves %s at %q", r, o.when(before.at), o.when(s.at), name, value)
+		case modified:
+			o.judgeValue(w, s, r, content, value)
+		}
+	}
+}
+
+// judgeValue compares a value with earlier ones: one is for one content, and a content of a ConfigMap has one value.
+func (o *Oracle) judgeValue(w *workload, s *stamp, r ref, content int, value string) {
+	o.count("variables judged")
+	of, known := o.values.content[value]
+	other := o.values.value[content]
+	if known && of != content || r.plural == configMapList && other != "" && other != value {
+		o.violate(s.at, broken{"explained", w.id.String(), "variable-wrong"},
+			"the restart of %s sets %s to %q, which is for another content of %s", o.when(s.at), variableOf(r), value, r)
+		return
+	}
+	o.values.content[value] = content
+	if r.plural == configMapList {
+		o.values.value[content] = value
+	}
+}
+
+// source is the annotation of the strategy annotations, as far as it is judged.
+type source struct {
+	Type, Name, Namespace, Hash string
+	ObservedAt                  int64
+}
+
+// judgeSource looks whether the annotation names an object that may have changed.
+func (o *Oracle) judgeSource(w *workload, s *stamp, old, now string) {
+	before := w.stamps[len(w.stamps)-2]
+	var named source
+	_ = json.Unmarshal([]byte(now), &named)
+	r := ref{strings.ToLower(named.Type) + "s", named.Name}
+	at := time.Unix(named.ObservedAt, 0)
+	late := !o.faults.clocksWrong(s.at) && o.healthy(w, s.arrivedAt) &&
+		(at.Before(s.arrivedAt.Add(-closeTo)) || at.After(s.at.Add(closeTo)))
+	kept, _, _ := o.changed(w, before, s, r)
+	switch {
+	case now == old || now == "" || !w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
+		o.violate(s.at, broken{"explained", w.id.String(), "source-stale"}, "the restart of %s leaves %s at %q", o.when(s.at), sourceMark, now)
+	case late:
+		o.violate(s.at, broken{"explained", w.id.String(), "source-time"}, "the restart of %s says in %s that it was at %s", o.when(s.at), sourceMark, o.when(at))
+	case kept:
+		o.violate(s.at, broken{"explained", w.id.String(), "source-wrong"},
+			"the restart of %s names %s in %s, but it has not changed since %s", o.when(s.at), r, sourceMark, o.when(before.at))
+	}
+}

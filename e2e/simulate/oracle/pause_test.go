@@ -1,0 +1,104 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// asksForPauses has cart ask for a pause of a minute with each reload.
+func (s *scene) asksForPauses() {
+	s.begin()
+	s.edit(cart, func(o world.Object) { setAnnotation(o, pausePeriod, "1m") })
+	s.wait(time.Minute)
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+}
+
+// programEdits is a write of the program.
+func (s *scene) programEdits(change func(o world.Object)) {
+	call := s.call(replica, "patch", cart, []byte(`{}`))
+	s.oracle.Request(call)
+	s.change(call, cart, s.objects[cart], edited(s.objects[cart], change))
+}
+
+// pauses is a reload of cart that pauses it as well, or not.
+func (s *scene) pauses(paused bool) {
+	if paused {
+		s.programEdits(func(o world.Object) {
+			setAnnotation(o, pausedAt, s.now.UTC().Format(time.RFC3339))
+			section(o, "spec")["paused"] = true
+		})
+	}
+	s.reload(cart, "b", "configmap/app modified")
+}
+
+// resumes ends the pause of cart.
+func (s *scene) resumes() {
+	s.programEdits(func(o world.Object) {
+		setAnnotation(o, pausedAt, "")
+		delete(section(o, "spec"), "paused")
+	})
+}
+
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	after := func(wait time.Duration) func(s *scene) {
+		return func(s *scene) {
+			s.asksForPauses()
+			s.pauses(true)
+			s.wait(wait)
+			s.resumes()
+		}
+	}
+	tick := func(s *scene, minutes int) {
+		for range minutes {
+			s.wait(time.Minute)
+			s.oracle.advance(s.now)
+		}
+	}
+	for law, cases := range map[string]map[string]lawCase{
+		"gates": {
+			"in time":    {options: hooked, because: "the period is over", happens: after(time.Minute)},
+			"too early":  {options: hooked, want: "gates/resumed-early", because: "half of the period is left", happens: after(30 * time.Second)},
+			"not paused": {options: hooked, want: "gates/not-paused", because: "the reload rolls out at once", happens: func(s *scene) { s.asksForPauses(); s.pauses(false) }},
+			"paused by a user": {options: hooked, because: "it stays as it is", happens: func(s *scene) {
+				s.asksForPauses()
+				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
+				s.reload(cart, "b", "configmap/app modified")
+			}},
+		},
+		"prompt": {
+			"ended":     {options: hooked, because: "nothing is left", happens: func(s *scene) { after(time.Minute)(s); tick(s, 10) }},
+			"not ended": {options: hooked, want: "prompt/pause-not-ended", because: "it must not last", happens: func(s *scene) { s.asksForPauses(); s.pauses(true); tick(s, 10) }},
+			"left behind": {options: hooked, want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *scene) {
+				s.asksForPauses()
+				s.pauses(true)
+				s.edit(cart, func(o world.Object) { delete(section(o, "spec"), "paused") })
+				tick(s, 10)
+			}},
+		},
+		"unharmed": {
+			"ours": {options: hooked, because: "that is what was asked for", happens: after(time.Minute)},
+			"a user's pause": {options: hooked, want: "unharmed/program", because: "the program has not paused it", happens: func(s *scene) {
+				s.begin()
+				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
+				s.wait(time.Minute)
+				s.resumes()
+			}},
+			"not asked for": {options: hooked, want: "unharmed/program", because: "there is no period", happens: func(s *scene) {
+				s.begin()
+				s.set(configMap("app"), "2")
+				s.wait(time.Second)
+				s.pauses(true)
+			}},
+		},
+	} {
+		t.Run(law, func(t *testing.T) {
+			t.Parallel()
+			runLaw(t, law, cases)
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// What --reload-strategy adds to the pod template of a workload that restarts, as Stakater's Reloader does: an annotation that
+// names the object that changed, or one environment variable for each object.
+
+// The strategies.
+const (
+	strategyAnnotations = "annotations"
+	strategyEnvVars     = "env-vars"
+)
+
+const (
+	// sourceMark is the annotation of the strategy annotations.
+	sourceMark = otherDomain + "last-reloaded-from"
+	// variablePrefix begins the names of the variables of the strategy env-vars.
+	variablePrefix = "STAKATER_"
+)
+
+// variableOf is the name of the variable of a config object.
+func variableOf(r ref) string {
+	upper := func(c rune) rune {
+		if c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '_'
+	}
+	return variablePrefix + strings.Map(upper, strings.ToUpper(r.name)) + "_" + strings.ToUpper(strings.TrimSuffix(r.plural, "s"))
+}
+
+// isVariable reports whether an item of an environment is a variable of the strategy.
+func isVariable(item any) bool {
+	entry, _ := item.(map[string]any)
+	name := text(entry, "name")
+	return strings.HasPrefix(name, variablePrefix) && (strings.HasSuffix(name, "_CONFIGMAP") || strings.HasSuffix(name, "_SECRET"))
+}
+
+// variablesOf returns the variables in a pod template or a pod, by their names.
+func variablesOf(template world.Object) map[string]string {
+	var found map[string]string
+	for _, item := range items(section(template, "spec"), "containers") {
+		container, _ := item.(map[string]any)
+		for _, entry := range items(container, "env") {
+			if !isVariable(entry) {
+				continue
+			}
+			if found == nil {
+				found = map[string]string{}
+			}
+			variable, _ := entry.(map[string]any)
+			found[text(variable, "name")] = text(variable, "value")
+		}
+	}
+	return found
+}
+
+// plainSpec returns a pod spec without the variables; it shares the rest.
+func plainSpec(spec world.Object) world.Object {
+	containers := items(spec, "containers")
+	var plain []any
+	for i, item := range containers {
+		container, _ := item.(map[string]any)
+		env := items(container, "env")
+		if !slices.ContainsFunc(env, isVariable) {
+			continue
+		}
+		if plain == nil {
+			plain = slices.Clone(containers)
+		}
+		plain[i] = withField(container, "env", slices.DeleteFunc(slices.Clone(env), isVariable))
+	}
+	if plain == nil {
+		return spec
+	}
+	return withField(spec, "containers", plain)
+}
+
+// withField returns an object with another value of a field; it shares the rest.
+func withField(o world.Object, name string, value any) world.Object {
+	changed := make(world.Object, len(o)+1)
+	for field, v := range o {
+		changed[field] = v
+	}
+	changed[name] = value
+	return changed
+}
+
+// marksIn returns what the program writes on a pod template, as text, from the template or a pod made from it.
+func marksIn(template world.Object, prefix string) string {
+	marks, variables := marksOf(annotationsOf(template), prefix), variablesOf(template)
+	if len(variables) == 0 {
+		return marks
+	}
+	return marks + "\n" + sortedText(variables)
+}

@@ -1,0 +1,145 @@
+package oracle
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// withEnv returns a workload whose container has an environment.
+func withEnv(o world.Object, env ...any) world.Object {
+	return edited(o, func(o world.Object) {
+		container, _ := items(section(o, "spec", "template", "spec"), "containers")[0].(map[string]any)
+		container["env"] = env
+	})
+}
+
+func variable(name, value string) world.Object { return world.Object{"name": name, "value": value} }
+
+func TestVariablesOfAStrategyAreMarks(t *testing.T) {
+	t.Parallel()
+	path := []string{"spec", "template"}
+	plain := section(withEnv(manifest(cart, "one"), variable("VERSION", "1")), path...)
+	ours := section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_APP_CONFIGMAP", "0a")), path...)
+	other := section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_TEAM", "0a")), path...)
+	assert.True(t, sameTemplate(plain, ours, prefix))
+	assert.NotEqual(t, marksIn(plain, prefix), marksIn(ours, prefix))
+	assert.False(t, sameTemplate(plain, other, prefix), "Reloader has no variable of that name")
+	assert.Equal(t, "STAKATER_MY_APP_V2_SECRET", variableOf(ref{"secrets", "my-app.v2"}))
+}
+
+// restart is a reload by the program that writes what a strategy adds.
+func (s *scene) restart(hash string, add func(o world.Object) world.Object, changed ...string) {
+	call := s.call(replica, "patch", cart, []byte(`{}`))
+	s.oracle.Request(call)
+	next := edited(marked(s.objects[cart], hash), func(o world.Object) {
+		text, err := json.Marshal(world.Object{"time": s.now.Format(time.RFC3339Nano), "hash": hash, "changes": []any{
+			world.Object{"ref": "configmap/" + append(changed, "app")[0], "type": "modified"},
+		}})
+		require.NoError(s.t, err)
+		setAnnotation(o, prefix+"last-reload", string(text))
+	})
+	s.change(call, cart, s.objects[cart], add(next))
+	s.announce(cart)
+	s.wait(100 * time.Millisecond)
+	s.rollout(cart)
+	s.wait(time.Minute)
+}
+
+func TestStrategyIsWrittenWithARestart(t *testing.T) {
+	t.Parallel()
+	variables := func(env ...any) func(world.Object) world.Object {
+		return func(o world.Object) world.Object { return withEnv(o, env...) }
+	}
+	source := func(name string, late time.Duration) func(*scene) func(world.Object) world.Object {
+		return func(s *scene) func(world.Object) world.Object {
+			return func(o world.Object) world.Object {
+				return edited(o, func(o world.Object) {
+					setAnnotation(section(o, "spec", "template"), sourceMark, fmt.Sprintf(
+						`{"type":"CONFIGMAP","name":%q,"namespace":"shop","hash":"0a","containerRefs":[""],"observedAt":%d}`, name, s.now.Add(late).Unix()))
+				})
+			}
+		}
+	}
+	changed := func(s *scene) {
+		s.begin()
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+	}
+	app, extra := "STAKATER_APP_CONFIGMAP", "STAKATER_EXTRA_CONFIGMAP"
+	twice := func(first, second func(world.Object) world.Object) func(*scene) {
+		return func(s *scene) {
+			changed(s)
+			s.restart("b", first)
+			s.set(configMap("app"), "3")
+			s.wait(time.Second)
+			s.restart("c", second)
+		}
+	}
+	env, annotations := Options{Webhook: true, Strategy: strategyEnvVars}, Options{Webhook: true, Strategy: strategyAnnotations}
+	for law, cases := range map[string]map[string]lawCase{
+		"explained": {
+			"variable": {options: env, because: "it is the one of what changed", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0b")))},
+			"none":     {options: env, want: "explained/variable-stale", because: "it is missing", happens: twice(variables(variable(app, "0a")), variables())},
+			"stale":    {options: env, want: "explained/variable-stale", because: "it is as before", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0a")))},
+			"wrong value": {options: env, want: "explained/variable-wrong", because: "the value is that of another content", happens: func(s *scene) {
+				twice(variables(variable(app, "0a")), variables(variable(app, "0b")))(s)
+				s.set(configMap("app"), "2")
+				s.wait(time.Second)
+				s.restart("d", variables(variable(app, "0c")))
+			}},
+			"source":    {options: annotations, because: "it is what changed", happens: func(s *scene) { changed(s); s.restart("b", source("app", 0)(s)) }},
+			"no source": {options: annotations, want: "explained/source-stale", because: "it is missing", happens: func(s *scene) { changed(s); s.restart("b", variables()) }},
+			"other source": {options: annotations, want: "explained/source-wrong", because: "extra has not changed", happens: func(s *scene) {
+				changed(s)
+				s.restart("b", source("extra", 0)(s))
+			}},
+			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *scene) {
+				changed(s)
+				s.restart("b", source("app", -time.Minute)(s))
+			}},
+		},
+		"kept": {
+			"two": {options: env, because: "the other one stays", happens: func(s *scene) {
+				changed(s)
+				s.restart("b", variables(variable(app, "0a")))
+				s.set(configMap("extra"), "other")
+				s.wait(time.Second)
+				s.restart("c", variables(variable(app, "0a"), variable(extra, "0d")), "extra")
+			}},
+			"rewritten": {options: env, want: "kept/variable-rewritten", because: "app has not changed", happens: func(s *scene) {
+				changed(s)
+				s.restart("b", variables(variable(app, "0a")))
+				s.set(configMap("extra"), "other")
+				s.wait(time.Second)
+				s.restart("c", variables(variable(app, "0e"), variable(extra, "0d")), "extra")
+			}},
+			"returned": {options: env, because: "the template of before comes back as it was", happens: func(s *scene) {
+				changed(s)
+				s.restart("b", variables(variable(app, "0a")))
+				s.set(configMap("app"), "1")
+				s.wait(time.Second)
+				s.restart("a", variables())
+			}},
+		},
+	} {
+		t.Run(law, func(t *testing.T) {
+			t.Parallel()
+			runLaw(t, law, cases)
+		})
+	}
+}
+
+func TestStrategyIsNotWrittenWithoutARestart(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, Options{Webhook: true, Strategy: strategyEnvVars})
+	s.begin()
+	s.restart("a", func(o world.Object) world.Object { return withEnv(o, variable("STAKATER_APP_CONFIGMAP", "0a")) })
+	assert.Contains(t, s.signatures(), "kept/strategy-rewritten")
+}

@@ -1,0 +1,122 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// strategyKept is a workload whose restarts write what Reloader writes, and then a write that must leave all of it: a change of
+// another object, a content that comes back, or a manifest without any of it.
+func strategyKept(r *rand.Rand) scene {
+	p := anyTracked(r)
+	steps := []history.Step{p.edit("strategy-1", betweenScenes)}
+	for range 2 {
+		switch r.IntN(4) {
+		case 0:
+			steps = append(steps, history.Step{
+				Do: "replace-workload", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"version": "2"},
+			})
+		case 1:
+			steps = append(steps, p.edit("strategy-2", betweenScenes), p.edit("strategy-1", betweenScenes))
+		case 2:
+			steps = append(steps, history.Step{
+				Do: "label-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"value": "y"},
+			})
+		case 3:
+			steps = append(steps, other(p).edit("strategy-3", betweenScenes))
+		}
+	}
+	return scene{workload: p.workload, rest: untilPrompt, steps: steps, setup: func(setup *history.Setup) {
+		setup.Flags = append(selection(setup.Flags), strategyFlag+pick(r, "env-vars", "env-vars", "annotations"))
+	}}
+}
+
+// other is another object that the workload lists.
+func other(p tracked) tracked {
+	lists := map[string][]string{
+		"deployments/shop/cart":   {"configmaps/shop/app", "configmaps/shop/extra"},
+		"deployments/shop/web":    {"secrets/shop/db", "configmaps/shop/app"},
+		"statefulsets/shop/store": {"configmaps/shop/extra", "secrets/shop/db"},
+		"daemonsets/shop/agent":   {"configmaps/shop/app", act.LateConfig},
+	}[p.workload]
+	if p.config == lists[0] {
+		p.config = lists[1]
+	} else {
+		p.config = lists[0]
+	}
+	return p
+}
+
+// pausedReload is a reload that pauses a Deployment, and what must not keep the pause from its end: a restart of the program, a
+// further change, or a user who pauses it as well.
+func pausedReload(r *rand.Rand) scene {
+	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
+	steps := []history.Step{
+		{Do: act.AskPause, On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"period": pick(r, "15s", "40s")}},
+	}
+	if r.IntN(3) == 0 {
+		steps = append(steps, history.Step{Do: "pause-rollout", On: p.workload, Wait: history.Duration(betweenScenes)})
+	}
+	steps = append(steps, p.edit("paused-1", adopted))
+	switch r.IntN(4) {
+	case 0:
+		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(betweenScenes / 2), With: map[string]string{"for": "20s"}})
+	case 1:
+		steps = append(steps, p.edit("paused-2", betweenScenes/2))
+	case 2:
+		steps = append(steps, history.Step{Do: "resume-rollout", On: p.workload, Wait: history.Duration(betweenScenes / 2)})
+	}
+	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+}
+
+// jobCreatedAgain is a Job that is created again, and a fault between two of the writes that this takes.
+func jobCreatedAgain(r *rand.Rand) scene {
+	p := tracked{"deployments/shop/web", "configmaps/shop/app"}
+	job := pick(r, "jobs/shop/import", "jobs/shop/report")
+	create := history.Step{Do: act.CreateJob, On: job, Wait: history.Duration(betweenScenes), With: map[string]string{
+		"asks": pick(r, "auto", "named"), "endless": pick(r, "true", "true", "true", "false"), "suspended": pick(r, "false", "false", "true"),
+		"held": pick(r, "false", "false", "true"),
+	}}
+	remove := history.Step{Do: "delete-job", On: job, Wait: history.Duration(betweenScenes / 4)}
+	steps := []history.Step{remove, create, p.edit("job-1", adopted)}
+	soon := history.Duration(time.Duration(r.IntN(30)) * 100 * time.Millisecond)
+	switch r.IntN(5) {
+	case 0:
+		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: soon, With: map[string]string{"for": "10s"}})
+	case 1:
+		steps = append(steps, history.Step{Do: "lose-answers", Wait: soon, With: map[string]string{"for": "8s", "percent": "60"}})
+	case 2:
+		steps = append(steps, history.Step{Do: "api-errors", Wait: soon, With: map[string]string{"for": "8s", "percent": "50", "code": pick(r, "409", "500", "503")}})
+	case 3:
+		steps = append(steps, p.edit("job-2", time.Duration(soon)))
+	}
+	if create.With["held"] == "true" {
+		steps = append(steps, history.Step{Do: "release-job", On: job, Wait: history.Duration(betweenScenes)})
+	}
+	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+}
+
+// cronJobRun is a CronJob that is run with each reload.
+func cronJobRun(r *rand.Rand) scene {
+	p := tracked{act.CronJob, pick(r, "configmaps/shop/app", "secrets/shop/db")}
+	steps := []history.Step{
+		{Do: act.AskRun, On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"for": pick(r, "auto", "named"), "lists": pick(r, "removed", "kept")}},
+	}
+	if r.IntN(4) == 0 {
+		steps = append(steps, history.Step{Do: "suspend-cronjob", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"value": "true"}})
+	}
+	steps = append(steps, p.edit("run-1", adopted))
+	soon := time.Duration(r.IntN(30)) * 100 * time.Millisecond
+	switch r.IntN(4) {
+	case 0:
+		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(soon), With: map[string]string{"for": "10s"}})
+	case 1:
+		steps = append(steps, history.Step{Do: "lose-answers", Wait: history.Duration(soon), With: map[string]string{"for": "8s", "percent": "60"}})
+	case 2:
+		steps = append(steps, p.edit("run-2", soon))
+	}
+	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+}
