@@ -66,7 +66,7 @@ func (n *namespaces) attach(ctx context.Context) {
 // inScope reports whether a workload may be looked after, by its labels and its namespace.
 func (n *namespaces) inScope(ctx context.Context, s subject) bool {
 	switch {
-	case s.view.Ignored, !n.scope.Object(s.key.Namespace, s.object.Labels()):
+	case !n.scope.Object(s.key.Namespace, s.object.Labels()):
 		return false
 	case !n.scope.SelectsNamespaces():
 		return true

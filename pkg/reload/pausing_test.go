@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -158,4 +160,29 @@ func TestDirectStampPausesAndSaysSo(t *testing.T) {
 	s := pausedDeployment(t, time.Minute, false, "").with(reloadAt(now.Add(-time.Hour), "before"))
 	l.actions.stamp(t.Context(), s, policy.Verdict{})
 	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.notes())
+}
+
+// A label that excludes a Deployment ends no pause by itself: without its end, nothing would roll out any more.
+func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	kinds := workload.NewKinds(workload.Builtin()...)
+	kind := kinds.Find("deployment")[0]
+	c := &patched{}
+	with := cluster{client: c, events: &sent{}, Dependencies: Dependencies{Store: &blind{}, Keys: &fakeKeys{ring: ringOf(t, "a")}}}
+	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) Workloads {
+		return single{summaryOf(kind, map[string]any{
+			"metadata": map[string]any{
+				"namespace": "shop", "name": "web", "resourceVersion": "5", "labels": map[string]any{annotation.DefaultPrefix + "ignored": "true"},
+				"annotations": map[string]any{pausedAt: now.Add(-time.Hour).Format(time.RFC3339), annotation.DefaultPrefix + "configmaps": "app"},
+			},
+			"spec": map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{}}},
+		})}
+	}
+	l := leading(t, with, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
+	follow(t, l, refresh.NewKinds(kinds))
+	_, err := l.Reconcile(t.Context(), Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
+	require.NoError(t, err)
+	require.Len(t, c.bodies, 1)
+	assert.Contains(t, c.bodies[0], `"paused":null`)
 }

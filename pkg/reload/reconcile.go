@@ -50,6 +50,9 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 
 // handle compares a workload in scope with its configuration and does what is due.
 func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
+	if s.view.Ignored {
+		return l.closing.inOrder(s)
+	}
 	if s.view.Excluded || !s.view.Intent.Asked {
 		l.problems.report(ctx, s, policy.Input{})
 		return l.actions.purge(ctx, s)
