@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,13 +25,13 @@ func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object
 	if !s.program || s.marks == before.marks || o.options.Strategy == "" {
 		return
 	}
-	if o.sameHash(old, template) {
+	if before.hash == s.hash {
 		o.count("strategy judged: same hash")
 		o.violate(s.at, broken{"kept", w.id.String(), "strategy-rewritten"},
 			"the program changed what --reload-strategy=%s writes at %s, although no restart was due", o.options.Strategy, o.when(s.at))
 		return
 	}
-	if w.hashes[o.hashMarks(template)] || w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version ||
+	if o.returned(w, s) || w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version ||
 		w.fumbled > before.version || w.lostKeySince(before) {
 		return
 	}
@@ -48,14 +49,26 @@ func (o *Oracle) hashMarks(template world.Object) string {
 	return text(annotations, o.options.Prefix+"config-hash") + " " + text(annotations, o.options.Prefix+"config-restart")
 }
 
-func (o *Oracle) sameHash(a, b world.Object) bool { return o.hashMarks(a) == o.hashMarks(b) }
+// earlierTemplates is how many earlier templates the program surely knows: it keeps some more.
+const earlierTemplates = 3
 
-// noteHash takes note of the hash of a template.
-func (w *workload) noteHash(hash string) {
-	if w.hashes == nil {
-		w.hashes = map[string]bool{}
+// returned reports whether a stamp has the hash of an earlier one, and judges whether the rest has come back with it: else the pods
+// of that template are not found again.
+func (o *Oracle) returned(w *workload, s *stamp) bool {
+	others, known, found := map[string]bool{}, true, false
+	for _, earlier := range slices.Backward(w.stamps[:len(w.stamps)-1]) {
+		if earlier.hash == s.hash {
+			found = true
+			if known && len(others) <= earlierTemplates && earlier.marks != s.marks {
+				o.violate(s.at, broken{"kept", w.id.String(), "strategy-not-returned"},
+					"the hash of %s came back at %s, but not what --reload-strategy=%s had written with it", o.when(earlier.at), o.when(s.at), o.options.Strategy)
+			}
+			break
+		}
+		others[earlier.hash] = true
+		known = known && earlier.program && !earlier.foreign
 	}
-	w.hashes[hash] = true
+	return found
 }
 
 // changed returns what surely happened to an object between a stamp and the next: it kept its content, or it has another one; none

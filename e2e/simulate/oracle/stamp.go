@@ -18,8 +18,10 @@ type stamp struct {
 	// visible is a number for the template as users see it, marks the program's annotations on it.
 	visible int
 	marks   string
-	refs    []ref
-	call    *world.Call
+	// hash are those of the marks that decide about a restart.
+	hash string
+	refs []ref
+	call *world.Call
 	// program means that the program's request made it, direct that the webhook had no part in that.
 	program, direct bool
 	// seen means that the webhook surely saw a user's request.

@@ -120,6 +120,13 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.wait(time.Second)
 				s.restart("c", variables(variable(app, "0e"), variable(extra, "0d")), "extra")
 			}},
+			"not returned": {options: env, want: "kept/strategy-not-returned", because: "the pods of the first template are not found again", happens: func(s *scene) {
+				changed(s)
+				s.restart("b", variables(variable(app, "0a")))
+				s.set(configMap("app"), "1")
+				s.wait(time.Second)
+				s.restart("a", variables(variable(app, "0f")))
+			}},
 			"returned": {options: env, because: "the template of before comes back as it was", happens: func(s *scene) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))

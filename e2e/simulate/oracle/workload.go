@@ -37,9 +37,7 @@ type workload struct {
 	// changed is when lists, labels or scope changed last; rescoped is when the scope did, after its creation.
 	changed, rescoped time.Time
 
-	template world.Object
-	// hashes are those of its templates.
-	hashes    map[string]bool
+	template  world.Object
 	templates []world.Object
 	stamps    []*stamp
 	// tracked has the version since which an object is tracked.
@@ -270,7 +268,9 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 		return
 	}
 	s := o.newStamp(w, c, visible, marks)
+	s.hash = o.hashMarks(template)
 	w.stamps = append(w.stamps, s)
+	o.adoptLater(w, s)
 	o.count("stamps")
 	if w.dynamic && before != nil && !s.program {
 		o.adoptDynamic(w, s)
@@ -282,7 +282,17 @@ func (o *Oracle) readTemplate(w *workload, c world.Commit) {
 		o.judgeStrategy(w, s, old, template)
 		o.judgeRunMissing(w, before, s)
 	}
-	w.noteHash(o.hashMarks(template))
+}
+
+// adoptLater notes that a stamp may be one under a key that is lost: while a fault lasts, a replica that did not hear of the loss goes
+// on with the key that it has, and the next one cannot compare its stamps.
+func (o *Oracle) adoptLater(w *workload, s *stamp) {
+	since, known := o.calmSince(w)
+	lost := slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && (!known || since.After(a.period.opened)) })
+	if lost && (!known || since.After(s.arrivedAt)) {
+		a := w.adopt(s.version+1, s.version, s.at, ref{})
+		a.lost, a.period.waits = true, true
+	}
 }
 
 // adoptDynamic notes that a user's stamp may have lost the record of what the pods run with: where config objects decide what is
