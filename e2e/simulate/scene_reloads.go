@@ -68,6 +68,8 @@ func pausedReload(r *rand.Rand) scene {
 		steps = append(steps, p.edit("paused-2", betweenScenes/2))
 	case 2:
 		steps = append(steps, history.Step{Do: "resume-rollout", On: p.workload, Wait: history.Duration(betweenScenes / 2)})
+	case 3:
+		steps = append(steps, history.Step{Do: "ignore", On: p.workload, Wait: history.Duration(betweenScenes / 2), With: map[string]string{"label": "ignored"}})
 	}
 	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
 }
@@ -82,10 +84,14 @@ func jobCreatedAgain(r *rand.Rand) scene {
 	}}
 	remove := history.Step{Do: "delete-job", On: job, Wait: history.Duration(betweenScenes / 4)}
 	steps := []history.Step{remove, create, p.edit("job-1", adopted)}
+	var setup func(*history.Setup)
 	soon := history.Duration(time.Duration(r.IntN(30)) * 100 * time.Millisecond)
-	switch r.IntN(5) {
-	case 0:
-		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: soon, With: map[string]string{"for": "10s"}})
+	switch r.IntN(6) {
+	case 0, 4: // the writes take some seconds, so that the only replica is killed between two of them
+		slow := history.Step{Do: "api-slow", Wait: soon / 3, With: map[string]string{"for": "20s", "by": "4s"}}
+		kill := history.Step{Do: "kill", On: "replica-0", Wait: 3 * soon, With: map[string]string{"for": "10s"}}
+		steps = append(steps, slow, kill)
+		setup = func(s *history.Setup) { s.Replicas = 1 }
 	case 1:
 		steps = append(steps, history.Step{Do: "lose-answers", Wait: soon, With: map[string]string{"for": "8s", "percent": "60"}})
 	case 2:
@@ -96,7 +102,7 @@ func jobCreatedAgain(r *rand.Rand) scene {
 	if create.With["held"] == "true" {
 		steps = append(steps, history.Step{Do: "release-job", On: job, Wait: history.Duration(betweenScenes)})
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+	return scene{workload: p.workload, rest: untilPrompt, steps: steps, setup: setup}
 }
 
 // cronJobRun is a CronJob that is run with each reload.
