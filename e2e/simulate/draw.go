@@ -80,36 +80,34 @@ func pointless(s history.Setup, o DrawOptions) []string {
 func setup(r *rand.Rand, o DrawOptions) history.Setup {
 	s := history.Setup{Replicas: replicas(r, o), TrackFields: r.IntN(10) == 0, NoStreamingLists: r.IntN(6) == 0}
 	s.OtherWebhooks = []string{"", "", "before", "after", "around", "checksum"}[r.IntN(6)]
-	switch r.IntN(16) {
-	case 0:
-		s.Flags = []string{"--settle=0s", "--refractory=0s"}
-	case 1:
-		s.Flags = []string{"--settle=3s", "--settle-max=8s", "--refractory=20s"}
-	case 2:
-		s.Flags = []string{"--missing-required=reload"}
-	case 3:
-		s.Flags = []string{"--hash=revision"}
-	case 4:
-		s.Flags = []string{"--namespace-selector=team=shop"}
-	case 5, 6:
-		s.Flags = []string{"--workers=1"}
-	case 7:
-		s.Flags = []string{customKind}
-	case 8:
-		s.Flags = []string{configMapFlag}
-	case 9:
-		s.Flags = []string{configMapFlag, customKind}
-	case 10, 11:
-		s.Flags = []string{strategyFlag + "env-vars"}
-	case 12:
-		s.Flags = []string{strategyFlag + "annotations"}
-	case 13:
-		s.Flags = []string{rerunFlag}
-	}
+	s.Flags = installationFlags(r)
 	if o.Faults && r.IntN(8) == 0 {
 		s.FailurePolicy = "Fail"
 	}
 	return s
+}
+
+// installationFlags draws the flags of an installation; often none.
+func installationFlags(r *rand.Rand) []string {
+	sets := [16][]string{
+		{"--settle=0s", "--refractory=0s"},
+		{"--settle=3s", "--settle-max=8s", "--refractory=20s"},
+		{"--missing-required=reload"},
+		{"--hash=revision"},
+		{"--namespace-selector=team=shop"},
+		{"--workers=1"},
+		{"--workers=1"},
+		{customKind},
+		{configMapFlag},
+		{configMapFlag, customKind},
+		{strategyFlag + "env-vars"},
+		{strategyFlag + "env-vars"},
+		{strategyFlag + "annotations"},
+		{rerunFlag},
+		nil,
+		nil,
+	}
+	return sets[r.IntN(len(sets))]
 }
 
 // replicas is how many there are: without faults, more than one make little difference.

@@ -15,17 +15,7 @@ func (c *Cluster) syncJob(key world.Key, object world.Object) {
 		return
 	}
 	o := ownerOf(key, object)
-	var running, succeeded int
-	for _, pod := range c.controlled(uidOf(object), world.Pods) {
-		switch {
-		case phaseOf(pod) == "Succeeded":
-			succeeded++
-		case active(pod) && truth(object, "spec", "suspend"):
-			c.remove(podKey(key.Namespace, nameOf(pod)))
-		case active(pod):
-			running++
-		}
-	}
+	running, succeeded := c.jobPods(key, object)
 	suspended := truth(object, "spec", "suspend")
 	if running+succeeded == 0 && !suspended {
 		c.createJobPod(o)
@@ -49,6 +39,21 @@ func (c *Cluster) syncJob(key world.Key, object world.Object) {
 	if !equal(section(object, "status"), status) {
 		c.putStatus(key, with(object, status, "status"))
 	}
+}
+
+// jobPods counts the pods of a Job. Those of a suspended one are removed.
+func (c *Cluster) jobPods(key world.Key, object world.Object) (running, succeeded int) {
+	for _, pod := range c.controlled(uidOf(object), world.Pods) {
+		switch {
+		case phaseOf(pod) == "Succeeded":
+			succeeded++
+		case active(pod) && truth(object, "spec", "suspend"):
+			c.remove(podKey(key.Namespace, nameOf(pod)))
+		case active(pod):
+			running++
+		}
+	}
+	return running, succeeded
 }
 
 func (c *Cluster) createJobPod(o owner) {

@@ -212,11 +212,8 @@ func (o *Oracle) judgeJobs(now time.Time) {
 // dueJob returns since when a Job has to be created again, and because of what; the zero time if that is not so for sure.
 func (o *Oracle) dueJob(j *job) (time.Time, ref) {
 	w := j.workload
-	labels := labelsOf(w.object)
-	excluded := text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	if excluded || deleting(w.object) || o.controllerOf(w) != "" || suspended(w.object) || j.adopted || o.scope.unclear(jobsResource) ||
-		finishedJob(w.object) && !o.options.RerunFinished || !o.scopeOf(w.object, w) || o.jobs.keyChanged > j.created.version ||
-		text(annotationsOf(section(w.object, "spec", "template")), o.options.Prefix+requestMark) == "" {
+	stamped := text(annotationsOf(section(w.object, "spec", "template")), o.options.Prefix+requestMark) != ""
+	if o.leavesJob(w) || !stamped || j.adopted || o.jobs.keyChanged > j.created.version {
 		return time.Time{}, ref{}
 	}
 	for r := range o.tracks(j) {
@@ -228,6 +225,14 @@ func (o *Oracle) dueJob(j *job) (time.Time, ref) {
 		}
 	}
 	return time.Time{}, ref{}
+}
+
+// leavesJob reports whether the program leaves a Job alone, or may.
+func (o *Oracle) leavesJob(w *workload) bool {
+	labels := labelsOf(w.object)
+	excluded := text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
+	done := suspended(w.object) || finishedJob(w.object) && !o.options.RerunFinished
+	return excluded || done || deleting(w.object) || o.controllerOf(w) != "" || o.scope.unclear(jobsResource) || !o.scopeOf(w.object, w)
 }
 
 // judgeJobsAtQuiet looks for Jobs that were not created again, and for manifests that are left.
@@ -243,6 +248,11 @@ func (o *Oracle) judgeJobsAtQuiet(now time.Time) {
 			o.violate(now, broken{"jobs", lost.job.workload.id.String(), "not-created"}, "the program deleted it at %s and has not created it again", o.when(lost.at))
 		}
 	}
+	o.judgeManifestsAtQuiet(now)
+}
+
+// judgeManifestsAtQuiet looks for manifests of Jobs that exist again.
+func (o *Oracle) judgeManifestsAtQuiet(now time.Time) {
 	for uid, since := range o.jobs.manifests {
 		lost := o.jobs.lost[uid]
 		if lost == nil || !lost.restored || now.Sub(since.at) < 2*recovery {

@@ -31,8 +31,7 @@ func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object
 			"the program changed what --reload-strategy=%s writes at %s, although no restart was due", o.options.Strategy, o.when(s.at))
 		return
 	}
-	if o.returned(w, s) || w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version ||
-		w.fumbled > before.version || w.lostKeySince(before) {
+	if o.returned(w, s) || w.unclearSince(before) || !before.eligible || w.relisted > before.version || w.lostKeySince(before) {
 		return
 	}
 	o.count("strategy judged")

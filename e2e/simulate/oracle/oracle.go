@@ -116,7 +116,9 @@ func (o *Oracle) Commit(c world.Commit) {
 		o.commitWorkload(c)
 		o.requestCommitted(c)
 	case isConfig(plural):
-		o.commitConfig(c)
+		if !o.commitManifest(c) {
+			o.commitConfig(c)
+		}
 	case plural == "namespaces":
 		o.commitNamespace(c)
 	case plural == jobsResource:
@@ -236,9 +238,6 @@ func (o *Oracle) tick(now time.Time) {
 // commitConfig takes note of a stored change of a ConfigMap or a Secret.
 func (o *Oracle) commitConfig(c world.Commit) {
 	key := idOf(c.Key)
-	if o.commitManifest(c) {
-		return
-	}
 	o.secrets.commit(c)
 	if c.Key == o.options.Configuration {
 		o.commitConfiguration(c)
