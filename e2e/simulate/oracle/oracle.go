@@ -116,9 +116,7 @@ func (o *Oracle) Commit(c world.Commit) {
 		o.commitWorkload(c)
 		o.requestCommitted(c)
 	case isConfig(plural):
-		if !o.commitManifest(c) {
-			o.commitConfig(c)
-		}
+		o.commitConfig(c)
 	case plural == "namespaces":
 		o.commitNamespace(c)
 	case plural == jobsResource:
@@ -233,56 +231,6 @@ func (o *Oracle) tick(now time.Time) {
 		}
 	}
 	o.judgeJobs(now)
-}
-
-// commitConfig takes note of a stored change of a ConfigMap or a Secret.
-func (o *Oracle) commitConfig(c world.Commit) {
-	key := idOf(c.Key)
-	o.secrets.commit(c)
-	if c.Key == o.options.Configuration {
-		o.commitConfiguration(c)
-	}
-	if o.isKeySecret(c.Key) {
-		o.commitKey(c)
-	}
-	o.probes.disturbed = c.At
-	before := o.contents.histories[key].now()
-	changed := o.contents.commit(c)
-	o.commitTraits(c)
-	if !changed {
-		return
-	}
-	o.count("content changes")
-	r := ref{key.plural, key.name}
-	for _, w := range o.all {
-		if w.gone || !w.lists(key) {
-			continue
-		}
-		s := w.last()
-		adopts := w.needs[r] != optional || !w.triggers[r].created
-		if s != nil && before == absent && adopts && o.believes(w, s, r, absent) {
-			w.adopt(c.Version, c.Version, c.At, r).precise = !w.triggers[r].created
-		}
-		o.judgeDue(w, c.At)
-	}
-}
-
-// commitKey takes note of a lost digest key: what was recorded under it means nothing any more.
-func (o *Oracle) commitKey(c world.Commit) {
-	before, after := section(c.Old, "data"), section(c.New, "data")
-	o.jobs.keyChanged = c.Version
-	lost := c.Old != nil && c.New == nil
-	for name, value := range before {
-		lost = lost || !equal(after[name], value)
-	}
-	for _, w := range o.all {
-		w.requests.allowed++
-		w.keyChanged = c.Version
-		if lost && !w.gone {
-			a := w.adopt(c.Version, c.Version, c.At, ref{})
-			a.lost, a.period.waits = true, true
-		}
-	}
 }
 
 func (o *Oracle) commitNamespace(c world.Commit) {
