@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-func TestNoRoomAtAll(t *testing.T) {
+func TestFullTemplateIsNotStamped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	raw := w.manifest(w.lists("a", ""))
@@ -54,7 +54,7 @@ func TestPatchThatFillsTheWorkloadDropsTheRecord(t *testing.T) {
 	w.at(t, 1, "the hash still detects a change")
 }
 
-// Managed annotations that are carried over must not make a write invalid that has no room for them any more.
+// Managed annotations that are carried over must not make a write invalid: those beyond the budget are left out.
 func TestCarriedAnnotationsFit(t *testing.T) {
 	t.Parallel()
 	w := started(t)

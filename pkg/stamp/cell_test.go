@@ -338,8 +338,8 @@ func (c *cell) hash() string {
 	return hash
 }
 
-// due tells whether the pods of a revision have to be restarted: a listed object has another content than they started
-// with. held tells that they must not be, since an object that they require is gone.
+// due reports whether the pods of a revision have to be restarted: a listed object has another content than they started
+// with. held reports that they must not be, since an object that they require is gone.
 func (c *cell) due(r revision) (due, held bool) {
 	for i := range objects {
 		if !c.listed[i] || r.started[i] == c.contents[i] {

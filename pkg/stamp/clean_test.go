@@ -40,7 +40,7 @@ func TestCleanTakesAwayWhatIsLeft(t *testing.T) {
 			assert.Equal(t, c.away, w.managed()[Dummy] != "", "the webhook removes the request")
 			w.away = false
 			if c.away {
-				require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, "") }))
+				require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, "") }))
 			}
 			left := w.reader.Remains(w.object())
 			assert.Empty(t, left.OnWorkload)

@@ -25,10 +25,10 @@ type act struct {
 func acts() []act {
 	all := []act{
 		{"the loop settles", func(c *cell) bool { c.settle(); return true }},
-		{"put without marks", actPut(func(w *write) { w.managed = Managed{} })},
+		{"put without our annotations", actPut(func(w *write) { w.managed = Managed{} })},
 		{"put that lacks a later webhook's field", actPut(func(w *write) { w.lacks = true })},
-		{"put without marks that lacks a later webhook's field", actPut(func(w *write) { w.lacks, w.managed = true, Managed{} })},
-		{"put with the marks of the first revision", func(c *cell) bool {
+		{"put without our annotations that lacks a later webhook's field", actPut(func(w *write) { w.lacks, w.managed = true, Managed{} })},
+		{"put with the annotations of the first revision", func(c *cell) bool {
 			w := c.same()
 			w.managed = Managed{Hash: c.revisions[0].hash, Record: c.revisions[0].copied[Record]}
 			w.managed.setFields(strategy.Parse(c.revisions[0].fields))
@@ -39,7 +39,7 @@ func acts() []act {
 			w.ignored = !w.ignored
 			return c.edit(w)
 		}},
-		{"ignored on or off by a put without marks", func(c *cell) bool {
+		{"ignored on or off by a put without our annotations", func(c *cell) bool {
 			w := c.same()
 			w.ignored, w.managed = !w.ignored, Managed{}
 			return c.edit(w)
@@ -50,7 +50,7 @@ func acts() []act {
 			c.store(w) // it stamps at once
 			return true
 		}},
-		{"opted out or in by a put without marks", func(c *cell) bool {
+		{"opted out or in by a put without our annotations", func(c *cell) bool {
 			w := c.same()
 			w.managed = Managed{}
 			if w.listed = [2]bool{}; !c.listed[1] {
@@ -72,8 +72,8 @@ func acts() []act {
 		{"key lost", actLose},
 		{"release", actRelease(2, false)},
 		{"release that is stuck", actRelease(1, false)},
-		{"release by a put without marks", actRelease(2, true)},
-		{"stuck release by a put without marks", actRelease(1, true)},
+		{"release by a put without our annotations", actRelease(2, true)},
+		{"stuck release by a put without our annotations", actRelease(1, true)},
 	}
 	for object := range objects {
 		for content := range 3 {

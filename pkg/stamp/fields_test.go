@@ -281,7 +281,7 @@ func TestNoVariableIsAddedWhereOnlyTheHashWasKnown(t *testing.T) {
 	w.set(cm("b"), "B")
 	w.quiesce()
 	w.away = true
-	w.write(func(raw map[string]any) { w.mark(raw, Record, "") })
+	w.write(func(raw map[string]any) { w.setManaged(raw, Record, "") })
 	w.away = false
 	w.set(cm("b"), "C")
 	w.set(secret("a"), "C")

@@ -10,7 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
-func TestLastReloadOfMarks(t *testing.T) {
+func TestLastReloadOfManagedAnnotations(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(when time.Time, hash string) string { return record.LastReload{Time: when, Hash: hash}.String() }
@@ -26,7 +26,7 @@ func TestLastReloadOfMarks(t *testing.T) {
 		},
 		"of this moment": {reason: "It is not in the future.", managed: Managed{Hash: "h", LastReload: at(now, "h")}, want: now, there: true},
 		"in the future": {
-			reason:  "A wrong clock must not hold up reloads for as long as it is off.",
+			reason:  "A wrong clock must not delay reloads for as long as it is off.",
 			managed: Managed{Hash: "h", LastReload: at(now.Add(time.Hour), "h")}, want: now, there: true,
 		},
 		"of another template": {reason: "It explains nothing of this one.", managed: Managed{Hash: "h", LastReload: at(now, "other")}},

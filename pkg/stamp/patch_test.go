@@ -56,7 +56,7 @@ func TestOperations(t *testing.T) {
 			raw: `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"d"}},"spec":{"template":{}}}`,
 			ops: []operations.Operation{{Operation: "remove", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-hash"}},
 		},
-		"a mark that is no text is replaced": {
+		"an annotation that is no text is replaced": {
 			raw:  `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-record":5}},"spec":{"template":{}}}`,
 			want: Managed{Record: "b"},
 			ops:  []operations.Operation{{Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"}},
@@ -100,10 +100,10 @@ func TestGuard(t *testing.T) {
 		"something else":      {`{"metadata":{"uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{"x":1}}}}`, true},
 		"another generation":  {`{"metadata":{"uid":"u","generation":4,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
 		"another object":      {`{"metadata":{"uid":"v","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
-		"another mark":        {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"c"}},"spec":{"template":{"spec":{}}}}`, false},
-		"a mark is gone":      {`{"metadata":{"uid":"u","generation":3,"annotations":{}},"spec":{"template":{"spec":{}}}}`, false},
-		"a new mark":          {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/last-reload":"l","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
-		"a new template mark": {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"h"}},"spec":{}}}}`, false},
+		"another annotation":  {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"c"}},"spec":{"template":{"spec":{}}}}`, false},
+		"annotation is gone":  {`{"metadata":{"uid":"u","generation":3,"annotations":{}},"spec":{"template":{"spec":{}}}}`, false},
+		"a new annotation":    {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/last-reload":"l","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
+		"new on the template": {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"h"}},"spec":{}}}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +186,7 @@ func FuzzReadView(f *testing.F) {
 		w := newWorld(t)
 		raw := w.manifest(w.lists(list, list))
 		for key, value := range map[Key]string{Hash: hash, Record: rec, LastReload: last} {
-			w.mark(raw, key, value)
+			w.setManaged(raw, key, value)
 		}
 		old := workload.Object{Kind: w.kind, Raw: raw}
 		view, _ := w.reader.Read(old)

@@ -18,9 +18,9 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	t.Parallel()
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
-	gone, marked := reference.Ref{Kind: reference.ConfigMap, Name: "app-gone"}, reference.Ref{Kind: reference.Secret, Name: "marked"}
+	gone, used := reference.Ref{Kind: reference.ConfigMap, Name: "app-gone"}, reference.Ref{Kind: reference.Secret, Name: "used"}
 	item := record.Item{Entry: "0123456789abcdef"}
-	text, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{gone: item, marked: item}).Text(1000)
+	text, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{gone: item, used: item}).Text(1000)
 	require.True(t, ok)
 	object := func(managed map[string]any) workload.Object {
 		managed["configmap.reloader.stakater.com/reload"] = "app-.*"
@@ -28,7 +28,7 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 		return workload.Object{Kind: workload.Builtin()[0], Raw: map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "annotations": managed},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-				"volumes": []any{map[string]any{"name": "v", "secret": map[string]any{"secretName": "marked"}}},
+				"volumes": []any{map[string]any{"name": "v", "secret": map[string]any{"secretName": "used"}}},
 			}}},
 		}}
 	}
@@ -41,7 +41,7 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 		},
 	}
 	stored := object(map[string]any{keys.ConfigRecord: text})
-	want := []reference.Ref{gone, marked}
+	want := []reference.Ref{gone, used}
 	request, problems := reader.NewRequest(&stored, object(map[string]any{}))
 	assert.Empty(t, problems)
 	assert.Equal(t, want, request.Old.Intent.Refs())
@@ -53,5 +53,5 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	failure = errors.New("not listed yet")
 	request, _ = reader.NewRequest(&stored, stored)
 	require.ErrorIs(t, request.New.Unresolved, failure)
-	assert.Equal(t, want, request.New.Intent.Refs(), "no mark is dropped meanwhile")
+	assert.Equal(t, want, request.New.Intent.Refs(), "no tracked object is dropped meanwhile")
 }

@@ -59,22 +59,22 @@ func TestChoose(t *testing.T) {
 			func(_ *world, raw map[string]any) { raw["spec"].(map[string]any)["template"] = "x" }, RuleExcluded, all,
 		},
 		"rule 4, a dummy": {
-			func(w *world, raw map[string]any) { w.mark(raw, Dummy, "x") }, RuleVerifiedReload, all,
+			func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, "x") }, RuleVerifiedReload, all,
 		},
 		"rule 4, a dummy for this generation": {
-			func(w *world, raw map[string]any) { w.mark(raw, Dummy, "x@1") }, RuleVerifiedReload, all,
+			func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, "x@1") }, RuleVerifiedReload, all,
 		},
 		"rule 3, a dummy for another generation": {
-			func(w *world, raw map[string]any) { w.mark(raw, Dummy, "x@2") }, RuleNothing, nil,
+			func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, "x@2") }, RuleNothing, nil,
 		},
 		"rule 4 before rule 5": {
-			func(w *world, raw map[string]any) { w.mark(raw, Dummy, "x"); setImage("image:2")(raw) }, RuleVerifiedReload, all,
+			func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, "x"); setImage("image:2")(raw) }, RuleVerifiedReload, all,
 		},
 		"rule 5, the template": {
 			func(_ *world, raw map[string]any) { setImage("image:2")(raw) }, RuleTemplateChanged, all,
 		},
 		"rule 5 before rule 6": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); setImage("image:2")(raw) }, RuleTemplateChanged, all,
+			func(w *world, raw map[string]any) { w.setManaged(raw, Hash, ""); setImage("image:2")(raw) }, RuleTemplateChanged, all,
 		},
 		"rule 5, the lists": {
 			func(w *world, raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") },
@@ -84,28 +84,28 @@ func TestChoose(t *testing.T) {
 		"not rule 5, the lists in another form": {
 			func(w *world, raw map[string]any) { annotate(raw, w.keys.ConfigMaps, " a ,, a") }, RuleNothing, nil,
 		},
-		"rule 6, marks are missing: no read": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "") }, RuleAnnotationsMissing, nil,
+		"rule 6, annotations are missing: no read": {
+			func(w *world, raw map[string]any) { w.setManaged(raw, Hash, ""); w.setManaged(raw, Record, "") }, RuleAnnotationsMissing, nil,
 		},
-		"rule 6, a mark is another one": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, "x") }, RuleAnnotationsEdited, all,
+		"rule 6, an annotation has another value": {
+			func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "x") }, RuleAnnotationsEdited, all,
 		},
 		"rule 6, one is missing and one is another": {
-			func(w *world, raw map[string]any) { w.mark(raw, Hash, ""); w.mark(raw, Record, "x") }, RuleAnnotationsEdited, all,
+			func(w *world, raw map[string]any) { w.setManaged(raw, Hash, ""); w.setManaged(raw, Record, "x") }, RuleAnnotationsEdited, all,
 		},
-		"rule 6, a mark that was not there": {
-			func(w *world, raw map[string]any) { w.mark(raw, Restart, "x") }, RuleAnnotationsEdited, all,
+		"rule 6, an annotation that was not there": {
+			func(w *world, raw map[string]any) { w.setManaged(raw, Restart, "x") }, RuleAnnotationsEdited, all,
 		},
 		"rule 4a, a stamp with its explanation": {
 			func(w *world, raw map[string]any) {
-				w.mark(raw, Hash, "x")
-				w.mark(raw, LastReload, record.LastReload{Hash: "x", Cause: "x"}.String())
+				w.setManaged(raw, Hash, "x")
+				w.setManaged(raw, LastReload, record.LastReload{Hash: "x", Cause: "x"}.String())
 			}, RuleSecondPass, all,
 		},
 		"not rule 4a, the explanation of another stamp": {
 			func(w *world, raw map[string]any) {
-				w.mark(raw, Hash, "x")
-				w.mark(raw, LastReload, record.LastReload{Hash: "y", Cause: "x"}.String())
+				w.setManaged(raw, Hash, "x")
+				w.setManaged(raw, LastReload, record.LastReload{Hash: "y", Cause: "x"}.String())
 			}, RuleAnnotationsEdited, all,
 		},
 		"rule 1, ignored, with a new template": {
@@ -147,7 +147,7 @@ func TestChooseCreate(t *testing.T) {
 	}
 	nothing := func(map[string]any) {}
 	assert.Equal(t, RuleCreate, choose(w.kind, nothing).Rule)
-	assert.Equal(t, RuleCreate, choose(w.kind, func(raw map[string]any) { w.mark(raw, Dummy, "x") }).Rule, "a dummy came along from elsewhere")
+	assert.Equal(t, RuleCreate, choose(w.kind, func(raw map[string]any) { w.setManaged(raw, Dummy, "x") }).Rule, "a dummy came along from elsewhere")
 	assert.Equal(t, RuleExcluded, choose(w.kind, func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "") }).Rule)
 	job, _ := workload.NewKinds(workload.Builtin()...).Get(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
 	assert.Equal(t, RuleCreate, choose(job, nothing).Rule, "a Job is stamped when it is created")
@@ -166,7 +166,7 @@ func TestRevisionModeHoldsWhereARequiredObjectIsMissing(t *testing.T) {
 	w.remove(cm("b"))
 	w.at(t, 0, "held")
 	missing := digest.Revision("test", []string{"b"}, nil, w.states([]reference.Ref{cm("b")}))
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, missing) }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, missing) }))
 	assert.NotContains(t, w.managed(), Dummy)
 	w.at(t, 0, "the request is purged")
 }
@@ -184,28 +184,28 @@ func TestRevisionMode(t *testing.T) {
 	w.set(cm("a"), "A")
 	w.at(t, 0, "whether something changed is decided by content")
 	require.Nil(t, w.write(func(raw map[string]any) {
-		w.mark(raw, Dummy, revision())
+		w.setManaged(raw, Dummy, revision())
 	}), "the revision digest is accepted")
-	assert.Equal(t, revision(), w.managed()[Hash], "a client of SAP's protocol waits for pods that bear it")
+	assert.Equal(t, revision(), w.managed()[Hash], "a client of SAP's protocol waits for pods that have it")
 	w.at(t, 1, "the one that was asked for")
 	w.set(cm("a"), "B")
 	w.at(t, 2, "a change")
 	w.set(cm("a"), "B")
 	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, revision()) }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, revision()) }))
 	w.other = nil
 	w.at(t, 3, "also where another webhook comes in between")
 	w.set(cm("a"), "B")
 	require.Nil(t, w.write(setImage("image:2")))
 	assert.Equal(t, revision(), w.managed()[Hash], "a template that changes anyway takes the digest of now")
 	w.away = true
-	w.write(func(raw map[string]any) { w.mark(raw, Record, "") })
+	w.write(func(raw map[string]any) { w.setManaged(raw, Record, "") })
 	w.away = false
 	w.at(t, 4, "an equal digest rebuilds the Record")
 	assert.Contains(t, w.managed()[Record], "=")
-	rejection := w.write(func(raw map[string]any) { w.mark(raw, Dummy, "x") })
+	rejection := w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, "x") })
 	require.NotNil(t, rejection)
-	assert.Contains(t, rejection.Message, revision(), "a client is told the digest of the mode")
+	assert.Contains(t, rejection.Message, revision(), "the client gets the digest of the mode")
 
 	auto := newWorld(t)
 	auto.revision = true
@@ -213,7 +213,7 @@ func TestRevisionMode(t *testing.T) {
 	require.Nil(t, auto.create(auto.manifest(map[string]string{autoKey: "true"})))
 	assert.Equal(t, auto.hash(), auto.managed()[Hash], "there are no lists over which SAP's digest could be made")
 	empty := digest.Revision("test", nil, nil, nil)
-	assert.NotNil(t, auto.write(func(raw map[string]any) { auto.mark(raw, Dummy, empty) }), "the digest of no lists proves nothing")
+	assert.NotNil(t, auto.write(func(raw map[string]any) { auto.setManaged(raw, Dummy, empty) }), "the digest of no lists proves nothing")
 	before := auto.managed()
 	require.Nil(t, auto.write(setImage("image:2")))
 	assert.Equal(t, before, auto.managed(), "without lists, nothing has moved")
@@ -244,7 +244,7 @@ func TestMissingObjectsWarn(t *testing.T) {
 func TestNoKeyNoProof(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	req := w.request(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()) })
+	req := w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, w.hash()) })
 	plan := Choose(req)
 	live := w.live(plan.Reads)
 	live.Ring = digest.Ring{}

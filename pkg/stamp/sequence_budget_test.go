@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A write that has the Record, as kubectl annotate sends it, must have as much room as one that lacks it.
+// A write that has the Record, as kubectl annotate sends it, must have the same budget as one that lacks it.
 func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -21,7 +21,7 @@ func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 		"the Record is shortened":       {over: 10, kept: []Key{Hash, Record, LastReload}},
 		"the Record goes first":         {over: 60, kept: []Key{Hash, LastReload}, gone: []Key{Record}},
 		"then the explanation":          {over: 300, kept: []Key{Hash}, gone: []Key{Record, LastReload}},
-		"a template that has no room":   {template: true, over: 10, kept: []Key{LastReload}, gone: []Key{Hash}},
+		"a template that is full":       {template: true, over: 10, kept: []Key{LastReload}, gone: []Key{Hash}},
 		"a template that is just right": {template: true, over: 0, kept: []Key{Hash, Record, LastReload}},
 		"a workload that is just right": {over: 0, kept: []Key{Hash, Record, LastReload}},
 	} {
@@ -51,7 +51,7 @@ func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 			restarts := w.restarts
 			w.at(t, restarts, "the write restarts nothing more")
 			if _, stamped := w.managed()[Hash]; !stamped {
-				return // the next reload has no room, either
+				return // the next reload does not fit, either
 			}
 			w.set(cm("a"), "C")
 			w.at(t, restarts+1, "a change is still seen")
@@ -59,7 +59,7 @@ func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 	}
 }
 
-// What fits is kept without a warning, though there is no room for a request for a reload beside it.
+// What fits is kept without a warning, though a reload request would not fit beside it.
 func TestReleaseOfAFullWorkloadKeepsTheRecord(t *testing.T) {
 	t.Parallel()
 	w := started(t)
@@ -73,11 +73,11 @@ func TestReleaseOfAFullWorkloadKeepsTheRecord(t *testing.T) {
 	assert.Empty(t, w.result.Warnings)
 }
 
-func TestRecordOfTheNextVersionGoesWhereThereIsNoRoom(t *testing.T) {
+func TestRecordOfTheNextVersionIsDroppedFromAFullWorkload(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	w.away = true
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:next") }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, "v2:next") }))
 	w.away = false
 	onWorkload, _ := w.object().AnnotationSizes()
 	require.Nil(t, w.write(func(raw map[string]any) {

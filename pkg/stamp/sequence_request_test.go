@@ -19,7 +19,7 @@ func TestPurgedDummyWarns(t *testing.T) {
 			t.Parallel()
 			w := started(t)
 			require.Nil(t, w.write(func(raw map[string]any) { prepare(w, raw) }))
-			require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, "0123456789abcdef") }))
+			require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, "0123456789abcdef") }))
 			assert.NotContains(t, w.managed(), Dummy)
 			assert.Contains(t, strings.Join(w.result.Warnings, " "), "removed this reload request")
 		})
@@ -40,7 +40,7 @@ func TestLastReloadWrittenWhileOptedOutDoesNotComeBack(t *testing.T) {
 			w := started(t)
 			require.Nil(t, w.write(func(raw map[string]any) { tc.out(w, raw) }))
 			byHand := `{"time":"2026-01-01T00:00:00Z","hash":"` + w.managed()[Hash] + `","generation":1,"cause":"config-change"}`
-			require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, LastReload, byHand) }))
+			require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, LastReload, byHand) }))
 			assert.NotContains(t, w.managed(), LastReload, "nothing of ours explains a reload that was none")
 			require.Nil(t, w.write(func(raw map[string]any) { tc.in(w, raw) }))
 			last, ok := w.managed()[LastReload]

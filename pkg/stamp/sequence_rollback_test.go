@@ -55,7 +55,7 @@ func TestSequence18ClientsDummyComesBackByUndo(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	w.away = true
-	w.write(func(raw map[string]any) { w.mark(raw, Dummy, "0123") })
+	w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, "0123") })
 	copied := clone(t, w.stored)
 	w.away = false
 	w.write(setImage("image:2"))
@@ -98,8 +98,8 @@ func TestSequence27RecordNeverMakesAWriteTooLarge(t *testing.T) {
 	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b,c") })
 	w.at(t, 1, "edited lists, so that there is a last reload")
 	raw := w.stripped(w.stored)
-	room := len(w.managed()[LastReload]) + 120 // too little for four items, in the compact form, too
-	annotate(raw, "big", strings.Repeat("x", w.view().WorkloadBudget-len("big")-room))
+	free := len(w.managed()[LastReload]) + 120 // too little for four items, in the compact form, too
+	annotate(raw, "big", strings.Repeat("x", w.view().WorkloadBudget-len("big")-free))
 	require.Nil(t, w.store(raw))
 	onWorkload, _ := w.object().AnnotationSizes()
 	assert.LessOrEqual(t, onWorkload, maxOnWorkload)
@@ -144,7 +144,7 @@ func TestSequence30RecordStripped(t *testing.T) {
 			t.Parallel()
 			w := started(t)
 			w.away = true
-			w.write(func(raw map[string]any) { w.mark(raw, Record, "") })
+			w.write(func(raw map[string]any) { w.setManaged(raw, Record, "") })
 			w.away = false
 			if !change {
 				w.at(t, 0, "rebuilt")
@@ -165,7 +165,7 @@ func TestSequence32ConstantChangeBetweenPasses(t *testing.T) {
 		annotate(raw, "other", "1", "spec", "template")
 		w.set(cm("a"), "C")
 	}
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.bound(digest.Live)) }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, w.bound(digest.Live)) }))
 	assert.Equal(t, w.hash(), w.managed()[Hash], "the second pass stamps what it reads")
 	w.other = nil
 	w.at(t, 1, "once")
@@ -175,10 +175,10 @@ func TestSequence35RecordOfTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	before := w.managed()
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:by hand") }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, "v2:by hand") }))
 	assert.Equal(t, before, w.managed(), "a write that brings it may be a hand edit")
 	w.away = true
-	w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:next") })
+	w.write(func(raw map[string]any) { w.setManaged(raw, Record, "v2:next") })
 	w.away = false
 	w.set(cm("a"), "B")
 	w.at(t, 0, "nor acted upon")

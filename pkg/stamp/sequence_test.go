@@ -43,7 +43,7 @@ func TestSequence01SecondWebhook(t *testing.T) {
 			w.at(t, 1, "the second pass must not take the stamp back")
 			last, err := lastOf(w)
 			require.NoError(t, err)
-			assert.Equal(t, "config-change", last.Cause, "the explanation of the first pass stands")
+			assert.Equal(t, "config-change", last.Cause, "the explanation of the first pass is kept")
 		})
 	}
 }
@@ -54,10 +54,10 @@ func TestSecondPassKeepsVerifiedReload(t *testing.T) {
 	w.revision = true
 	w.set(cm("a"), "B")
 	w.other = func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") }
-	require.Nil(t, w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()) }))
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, w.hash()) }))
 	last, err := lastOf(w)
 	require.NoError(t, err)
-	assert.Equal(t, w.hash(), last.Digest, "the digest that was given stands beside the hash")
+	assert.Equal(t, w.hash(), last.Digest, "the digest that was given is recorded beside the hash")
 	w.at(t, 1, "once")
 }
 
@@ -66,7 +66,7 @@ func TestSequence02StoredPoke(t *testing.T) {
 	w := started(t)
 	w.away = true
 	old := clone(t, w.stored)
-	w.write(func(raw map[string]any) { w.mark(raw, Dummy, w.hash()+"@1") })
+	w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, w.hash()+"@1") })
 	withDummy := clone(t, w.stored)
 	w.write(setImage("image:2"))
 	w.away = false
@@ -86,7 +86,7 @@ func undo(raw, earlier map[string]any) {
 	raw["metadata"].(map[string]any)["annotations"] = earlier["metadata"].(map[string]any)["annotations"]
 }
 
-func TestSequence03MarksFromElsewhere(t *testing.T) {
+func TestSequence03AnnotationsOfAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	before := clone(t, w.stored)
@@ -98,7 +98,7 @@ func TestSequence03MarksFromElsewhere(t *testing.T) {
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "rollout undo")
 	w.at(t, 1, "rollout undo across a reload")
 
-	w.mark(after, Dummy, "deadbeef@7")
+	w.setManaged(after, Dummy, "deadbeef@7")
 	w.set(cm("a"), "C")
 	require.Nil(t, w.create(after), "get -o yaml | create")
 	assert.Equal(t, RuleCreate, w.result.Rule)
@@ -208,7 +208,7 @@ func TestSequence13FrozenLeader(t *testing.T) {
 	w.set(cm("a"), "B")
 	w.at(t, 1, "another one reloads")
 	_, err := tryPatch(w.stored, late)
-	require.Error(t, err, "what was computed from older marks must not be written")
+	require.Error(t, err, "what was computed from older annotations must not be written")
 }
 
 func TestSequence14Keys(t *testing.T) {

@@ -89,7 +89,7 @@ func TestSequence29UndoAcrossAKeyRotation(t *testing.T) {
 	}
 }
 
-// helm upgrade --atomic goes back by a patch of what the two manifests have different: no mark comes along.
+// helm upgrade --atomic goes back by a patch of what the two manifests have different: none of our annotations is in it.
 func TestSequence29HelmGoesBack(t *testing.T) {
 	t.Parallel()
 	for name, installed := range map[string]bool{"never stamped": true, "stamped": false} {

@@ -28,7 +28,7 @@ func TestRule5StampRelease(t *testing.T) {
 			since: adopted, write: release,
 			hash: kept, record: kept, last: kept,
 		},
-		"nor by a manifest that knows nothing of our marks": {
+		"nor by a manifest without our annotations": {
 			write: both((*world).forget, release),
 			hash:  kept, record: kept, last: kept,
 		},
@@ -45,10 +45,10 @@ func TestRule5StampRelease(t *testing.T) {
 			hash: written, record: written, last: kept,
 		},
 		"with a hash by hand that says nothing": {
-			write: both(release, func(w *world, raw map[string]any) { w.mark(raw, Hash, "x") }),
+			write: both(release, func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "x") }),
 			hash:  "x", record: written, last: kept,
 		},
-		"the state cannot be read: the old marks stay, the loop catches up": {
+		"the state cannot be read: the old annotations stay, the loop catches up": {
 			since: func(w *world) { changed(w); unread(w) }, write: both((*world).forget, release),
 			hash: kept, record: kept, last: kept, warning: "the API server is down",
 		},
@@ -99,15 +99,15 @@ func TestRule6Restore(t *testing.T) {
 			hash: kept, record: kept, last: kept,
 		},
 		"one of them, and nothing can be read": {
-			since: unread, write: func(w *world, raw map[string]any) { w.mark(raw, Record, "") },
+			since: unread, write: func(w *world, raw map[string]any) { w.setManaged(raw, Record, "") },
 			hash: kept, record: kept, last: kept,
 		},
 	})
 	edit := func(key Key, value string) func(*world, map[string]any) {
-		return func(w *world, raw map[string]any) { w.mark(raw, key, value) }
+		return func(w *world, raw map[string]any) { w.setManaged(raw, key, value) }
 	}
-	live := func(w *world, raw map[string]any) { w.mark(raw, Hash, w.hash()) }
-	report := func(w *world, raw map[string]any) { w.mark(raw, Record, w.liveRecord(true).String()) }
+	live := func(w *world, raw map[string]any) { w.setManaged(raw, Hash, w.hash()) }
+	report := func(w *world, raw map[string]any) { w.setManaged(raw, Record, w.liveRecord(true).String()) }
 	notifying := func(since func(*world)) func(*world) {
 		return func(w *world) { since(w); w.notifyOnly = true }
 	}
@@ -130,11 +130,11 @@ func TestRule6Restore(t *testing.T) {
 		"a true hash under another key": {since: func(w *world) { w.rotate("2") }, write: live, hash: kept, record: kept, last: kept, warning: "restored"},
 		"a stamp, but held":             {since: held, write: live, hash: kept, record: kept, last: kept, warning: "restored"},
 		"a Record that hides a Change": {since: changed, write: func(w *world, raw map[string]any) {
-			w.mark(raw, Record, w.liveRecord(true).String())
+			w.setManaged(raw, Record, w.liveRecord(true).String())
 		}, hash: kept, record: kept, last: kept, warning: "config-record"},
 		"a reload without a stamp, such as a Job made anew": {since: changed, write: func(w *world, raw map[string]any) {
-			w.mark(raw, Record, w.liveRecord(true).String())
-			w.mark(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
+			w.setManaged(raw, Record, w.liveRecord(true).String())
+			w.setManaged(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
 		}, hash: kept, record: written, last: written},
 		"the state cannot be read": {since: func(w *world) { changed(w); unread(w) }, write: live, hash: kept, record: kept, last: kept, warning: "the API server is down"},
 	})
@@ -176,7 +176,7 @@ func TestRule8Nothing(t *testing.T) {
 		"a Record that a newer version wrote is not replaced": {
 			since: func(w *world) {
 				w.away = true
-				w.write(func(raw map[string]any) { w.mark(raw, Record, "v2:x") })
+				w.write(func(raw map[string]any) { w.setManaged(raw, Record, "v2:x") })
 				w.away = false
 				changed(w)
 			},

@@ -104,7 +104,7 @@ func (w *world) optOut(raw map[string]any) {
 // forget takes all our annotations off, as a manifest does that knows nothing of them.
 func (w *world) forget(raw map[string]any) {
 	for _, s := range managedKeys {
-		w.mark(raw, s.key, "")
+		w.setManaged(raw, s.key, "")
 	}
 }
 
@@ -140,7 +140,7 @@ func both(first, second func(*world, map[string]any)) func(*world, map[string]an
 }
 
 func dummyOf(value func(*world) string) func(*world, map[string]any) {
-	return func(w *world, raw map[string]any) { w.mark(raw, Dummy, value(w)) }
+	return func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, value(w)) }
 }
 
 func (w *world) bound(digest string) string {
@@ -158,11 +158,11 @@ func TestRule1LeaveAlone(t *testing.T) {
 			write: both((*world).optOut, (*world).forget),
 			hash:  kept, record: written, last: kept,
 		},
-		"a release keeps the hash that it bears": {
+		"a release keeps the hash that it has": {
 			write: both((*world).optOut, release),
 			hash:  kept, record: written, last: kept,
 		},
-		"a release of a manifest that bears none": {
+		"a release of a manifest without a hash": {
 			write: both(both((*world).optOut, (*world).forget), release),
 			hash:  gone, record: written, last: kept,
 		},
@@ -170,7 +170,7 @@ func TestRule1LeaveAlone(t *testing.T) {
 			since: changed, write: (*world).ignore,
 			hash: kept, record: kept, last: kept,
 		},
-		"a label, by a manifest without marks, and no read": {
+		"a label, by a manifest without our annotations, and no read": {
 			since: unread, write: both((*world).ignore, (*world).forget),
 			hash: kept, record: kept, last: kept,
 		},
@@ -182,11 +182,11 @@ func TestRule1LeaveAlone(t *testing.T) {
 			since: unread, write: both((*world).ignore, release),
 			hash: kept, record: written, last: kept, warning: "the API server is down",
 		},
-		"marks written by hand": {
+		"managed annotations written by hand": {
 			write: both((*world).ignore, func(w *world, raw map[string]any) {
-				w.mark(raw, Hash, "x")
-				w.mark(raw, Restart, "7")
-				w.mark(raw, LastReload, "x")
+				w.setManaged(raw, Hash, "x")
+				w.setManaged(raw, Restart, "7")
+				w.setManaged(raw, LastReload, "x")
 			}),
 			hash: kept, record: kept, last: kept,
 		},
@@ -205,10 +205,10 @@ func TestRule2StampNew(t *testing.T) {
 		stamped bool
 		warning string
 	}{
-		"a new workload":                       {stamped: true},
-		"marks that came along from elsewhere": {managed: Managed{Hash: "x", Restart: "7", Record: "v2:x", Dummy: "x", LastReload: "x"}, stamped: true},
-		"a listed object does not exist":       {since: func(w *world) { w.remove(cm("a")) }, stamped: true, warning: "configmap/a"},
-		"the state cannot be read":             {since: unread, warning: "the API server is down"},
+		"a new workload": {stamped: true},
+		"managed annotations of another workload": {managed: Managed{Hash: "x", Restart: "7", Record: "v2:x", Dummy: "x", LastReload: "x"}, stamped: true},
+		"a listed object does not exist":          {since: func(w *world) { w.remove(cm("a")) }, stamped: true, warning: "configmap/a"},
+		"the state cannot be read":                {since: unread, warning: "the API server is down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,7 +220,7 @@ func TestRule2StampNew(t *testing.T) {
 			}
 			raw := w.manifest(w.lists("a", "a"))
 			for key, value := range c.managed {
-				w.mark(raw, key, value)
+				w.setManaged(raw, key, value)
 			}
 			assert.Nil(t, w.create(raw))
 			assert.Equal(t, RuleCreate, w.result.Rule)
@@ -241,7 +241,7 @@ func TestRule3StaleDummy(t *testing.T) {
 	t.Parallel()
 	stored := func(w *world) {
 		w.away = true // a webhook would have purged it
-		w.write(func(raw map[string]any) { w.mark(raw, Dummy, "stored") })
+		w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, "stored") })
 		w.away = false
 	}
 	judge(t, RuleNothing, map[string]row{
@@ -265,8 +265,8 @@ func TestRule3StaleDummy(t *testing.T) {
 			since: changed, write: both(release, dummyOf(func(*world) string { return "old" })),
 			hash: written, record: written, last: written,
 		},
-		"one that rollout undo brings back, and only the marks of the template differ": {
-			write: both(func(w *world, raw map[string]any) { w.mark(raw, Hash, "old") }, dummyOf(func(*world) string { return "old" })),
+		"one that rollout undo brings back, and only our annotations of the template differ": {
+			write: both(func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "old") }, dummyOf(func(*world) string { return "old" })),
 			hash:  kept, record: kept, last: kept, warning: "restored",
 		},
 	})

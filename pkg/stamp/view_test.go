@@ -17,7 +17,7 @@ func TestReadOfView(t *testing.T) {
 	raw := w.manifest(w.lists("a", ""))
 	raw["metadata"].(map[string]any)["generation"] = int64(7)
 	annotate(raw, "x", "12345")
-	w.mark(raw, LastReload, "123")
+	w.setManaged(raw, LastReload, "123")
 	view, problems := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
 	assert.Empty(t, problems)
 	assert.False(t, view.Excluded)
@@ -79,8 +79,8 @@ func TestDummyGeneration(t *testing.T) {
 	for range 3 {
 		w.write(setImage("image:" + strconv.Itoa(w.restarts+2)))
 	}
-	_, fits := w.request(func(raw map[string]any) { w.mark(raw, Dummy, "x@4") }).dummy()
+	_, fits := w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, "x@4") }).dummy()
 	assert.True(t, fits)
-	_, fits = w.request(func(raw map[string]any) { w.mark(raw, Dummy, "x@3") }).dummy()
+	_, fits = w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, "x@3") }).dummy()
 	assert.False(t, fits)
 }

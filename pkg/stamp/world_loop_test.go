@@ -9,7 +9,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 )
 
-// step is one reconciliation of the loop. It tells whether there was anything to do.
+// step is one reconciliation of the loop. It reports whether there was anything to do.
 func (w *world) step() bool {
 	view := w.view()
 	if view.Excluded || !view.Intent.Asked {
@@ -39,7 +39,7 @@ func (w *world) step() bool {
 		require.NoError(w.t, err)
 		text, fits := rec.Text(view.RecordBudget())
 		if fits {
-			w.write(func(raw map[string]any) { w.mark(raw, Record, text) })
+			w.write(func(raw map[string]any) { w.setManaged(raw, Record, text) })
 		}
 		return fits
 	}
@@ -49,7 +49,7 @@ func (w *world) step() bool {
 // poke writes the dummy, and what the webhook would have written where none answers.
 func (w *world) poke() {
 	dummy := w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10)
-	rejection := w.write(func(raw map[string]any) { w.mark(raw, Dummy, dummy) })
+	rejection := w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, dummy) })
 	require.Nil(w.t, rejection)
 	if _, stored := w.managed()[Dummy]; !stored {
 		return
@@ -73,5 +73,5 @@ func (w *world) quiesce() {
 			return
 		}
 	}
-	require.Fail(w.t, "the loop does not come to rest", "rule %s, marks: %v, configs %v, warnings %v, ring %v", w.result.Rule, w.managed(), w.configs, w.result.Warnings, w.ring)
+	require.Fail(w.t, "the loop does not come to rest", "rule %s, managed: %v, configs %v, warnings %v, ring %v", w.result.Rule, w.managed(), w.configs, w.result.Warnings, w.ring)
 }

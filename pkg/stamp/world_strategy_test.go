@@ -28,9 +28,9 @@ func (w *world) managedOf(raw map[string]any) Managed {
 func TestSequencesUnderStrategies(t *testing.T) {
 	t.Parallel()
 	sequences := map[string]func(*testing.T){
-		"Sequence27WriteThatCarriesOurMarks":                     TestSequence27WriteThatCarriesOurAnnotations,
+		"Sequence27WriteThatCarriesOurAnnotations":               TestSequence27WriteThatCarriesOurAnnotations,
 		"ReleaseOfAFullWorkloadKeepsTheRecord":                   TestReleaseOfAFullWorkloadKeepsTheRecord,
-		"RecordOfTheNextVersionGoesWhereThereIsNoRoom":           TestRecordOfTheNextVersionGoesWhereThereIsNoRoom,
+		"RecordOfTheNextVersionIsDroppedFromAFullWorkload":       TestRecordOfTheNextVersionIsDroppedFromAFullWorkload,
 		"PurgedDummyWarns":                                       TestPurgedDummyWarns,
 		"LastReloadWrittenWhileOptedOutDoesNotComeBack":          TestLastReloadWrittenWhileOptedOutDoesNotComeBack,
 		"Sequence16LabelAndUndo":                                 TestSequence16LabelAndUndo,
@@ -50,7 +50,7 @@ func TestSequencesUnderStrategies(t *testing.T) {
 		"Sequence01SecondWebhook":                                TestSequence01SecondWebhook,
 		"SecondPassKeepsVerifiedReload":                          TestSecondPassKeepsVerifiedReload,
 		"Sequence02StoredPoke":                                   TestSequence02StoredPoke,
-		"Sequence03MarksFromElsewhere":                           TestSequence03MarksFromElsewhere,
+		"Sequence03AnnotationsOfAnotherWorkload":                 TestSequence03AnnotationsOfAnotherWorkload,
 		"Sequence04ListsGrow":                                    TestSequence04ListsGrow,
 		"OptInByOtherDialectRestartsNothing":                     TestOptInByOtherDialectRestartsNothing,
 		"Sequence05RequiredObjectComesLater":                     TestSequence05RequiredObjectComesLater,

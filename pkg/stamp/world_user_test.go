@@ -86,8 +86,8 @@ func (w *world) stripped(raw map[string]any) map[string]any {
 	return raw
 }
 
-// mark sets or removes a managed annotation.
-func (w *world) mark(raw map[string]any, key Key, value string) {
+// setManaged sets or removes a managed annotation.
+func (w *world) setManaged(raw map[string]any, key Key, value string) {
 	for _, s := range managedKeys {
 		if s.key != key {
 			continue
