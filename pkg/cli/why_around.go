@@ -47,11 +47,11 @@ func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("cannot show failed attempts, since the Events cannot be listed: %w", err)
 	}
-	var told []explain.Warning
+	var found []explain.Warning
 	for _, event := range list.Items {
-		told = append(told, warningOf(event))
+		found = append(found, warningOf(event))
 	}
-	return told, nil
+	return found, nil
 }
 
 func warningOf(event eventsv1.Event) explain.Warning {

@@ -300,16 +300,16 @@ func age(now, then time.Time) string { return now.Sub(then).Truncate(time.Second
 // warnings returns the newest Warning for each reason, newest first. Those before the last reload are left out.
 func warnings(in Input, last *LastReload) []Warning {
 	newest := slices.SortedStableFunc(slices.Values(in.Warnings), func(a, b Warning) int { return b.Time.Compare(a.Time) })
-	var told []Warning
+	var kept []Warning
 	for _, w := range newest {
 		same := func(other Warning) bool { return other.Reason == w.Reason }
-		if last != nil && w.Time.Before(last.Time) || slices.ContainsFunc(told, same) {
+		if last != nil && w.Time.Before(last.Time) || slices.ContainsFunc(kept, same) {
 			continue
 		}
 		w.Age = age(in.Now, w.Time)
-		told = append(told, w)
+		kept = append(kept, w)
 	}
-	return told
+	return kept
 }
 
 // problems lists what is wrong with the annotations and with our marks.
