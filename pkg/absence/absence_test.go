@@ -26,12 +26,12 @@ func TestCertain(t *testing.T) {
 		code                      int
 		want                      bool
 	}{
-		"of the API server":  {"It says so in its own words.", "application/json", status, http.StatusNotFound, true},
-		"default backend":    {"A load balancer knows no way.", "text/plain", "default backend - 404", http.StatusNotFound, false},
-		"a page":             {"So says a proxy.", "text/html", "<h1>404 Not Found</h1>", http.StatusNotFound, false},
-		"without a word":     {"Whoever it is, it is not the API server.", "", "", http.StatusNotFound, false},
-		"JSON of a stranger": {"Not every JSON is a Status.", "application/json", `{"message":"no route"}`, http.StatusNotFound, false},
-		"another error":      {"A refusal says nothing of the object.", "application/json", "{}", http.StatusForbidden, false},
+		"of the API server": {"It says so in its own words.", "application/json", status, http.StatusNotFound, true},
+		"default backend":   {"A load balancer knows no way.", "text/plain", "default backend - 404", http.StatusNotFound, false},
+		"a page":            {"So says a proxy.", "text/html", "<h1>404 Not Found</h1>", http.StatusNotFound, false},
+		"without a body":    {"The API server always sends a Status.", "", "", http.StatusNotFound, false},
+		"JSON, no Status":   {"Not every JSON is a Status.", "application/json", `{"message":"no route"}`, http.StatusNotFound, false},
+		"another error":     {"A refusal says nothing of the object.", "application/json", "{}", http.StatusForbidden, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

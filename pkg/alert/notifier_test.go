@@ -204,7 +204,7 @@ func TestAlertGoesThroughTheProxy(t *testing.T) {
 	assert.Equal(t, "http://chat.example/"+token, <-urls)
 }
 
-// A sink that does not answer holds up no caller. What the queue does not hold is dropped and counted.
+// A sink that does not answer delays no caller. Alerts beyond the queue's size are dropped and counted.
 func TestOfferNeverBlocks(t *testing.T) {
 	t.Parallel()
 	var listener net.ListenConfig

@@ -135,7 +135,7 @@ func TestParseUnion(t *testing.T) {
 		want     annotation.Intent
 		problems []annotation.Problem
 	}{
-		"none":   {reason: "Nobody asks for anything."},
+		"none":   {reason: "No annotation asks for reloads."},
 		"silent": {reason: "A dialect that is not spoken asks for nothing, but may have something to say.", dialects: []annotation.Dialect{silent}, problems: silent.problems},
 		"one":    {reason: "One dialect alone is what it says.", dialects: []annotation.Dialect{sap, fixed{}}, want: sap.intent, problems: sap.problems},
 		"two": {

@@ -61,7 +61,7 @@ func TestSAP(t *testing.T) {
 			tracked:  []reference.Ref{configMap("a"), configMap("b")}, configMaps: []string{"b", "a", "b"},
 		},
 		"impossible names": {
-			reason:   "The valid rest still works, and the user is told.",
+			reason:   "The valid names still work, and the problem is reported.",
 			workload: map[string]string{configMapsKey: "My_Config, app ,configmap/..", secretsKey: "db"},
 			tracked:  []reference.Ref{configMap("app"), secret("db")}, configMaps: []string{"My_Config", "app", "configmap/.."}, secrets: []string{"db"},
 			problems: []annotation.Problem{
@@ -78,7 +78,7 @@ func TestSAP(t *testing.T) {
 			}},
 		},
 		"an impossible name twice": {
-			reason:   "It is told once.",
+			reason:   "It is reported once.",
 			workload: map[string]string{secretsKey: "A,A"},
 			secrets:  []string{"A", "A"},
 			problems: []annotation.Problem{{
@@ -86,7 +86,7 @@ func TestSAP(t *testing.T) {
 			}},
 		},
 		"many impossible names": {
-			reason:   "The first are told one by one, the others are counted.",
+			reason:   "The first are reported one by one, the others are counted.",
 			workload: map[string]string{secretsKey: "A,B,C,D,E,F,G,good"},
 			tracked:  []reference.Ref{secret("good")}, secrets: []string{"A", "B", "C", "D", "E", "F", "G", "good"},
 			problems: append(invalid("A", "B", "C", "D", "E"), annotation.Problem{
@@ -113,7 +113,7 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{configMapsKey: "a"}, template: map[string]string{configMapsKey: "b"},
 			tracked: []reference.Ref{configMap("a")}, configMaps: []string{"a"},
 		},
-		"misspelt": {
+		"misspelled": {
 			reason: "Each likely slip is a Problem, not silence.",
 			workload: map[string]string{
 				annotation.DefaultPrefix + "config-maps": "a", annotation.DefaultPrefix + "configMaps": "a", annotation.DefaultPrefix + "secret": "b",
@@ -126,7 +126,7 @@ func TestSAP(t *testing.T) {
 			},
 		},
 		"singular": {
-			reason:   "The likely slip is told, the other list works.",
+			reason:   "The likely slip is reported, the other list works.",
 			workload: map[string]string{annotation.DefaultPrefix + "configmap": "a", secretsKey: "b"},
 			tracked:  []reference.Ref{secret("b")}, secrets: []string{"b"},
 			problems: []annotation.Problem{{
@@ -207,7 +207,7 @@ func many(size int) string {
 
 func assertBounded(t *testing.T, problems []annotation.Problem) {
 	t.Helper()
-	assert.LessOrEqual(t, len(problems), 16, "nobody reads more")
+	assert.LessOrEqual(t, len(problems), 16, "a longer report is not readable")
 	for _, problem := range problems {
 		assert.Less(t, len(problem.Message), 1024, "an Event's message is bounded")
 		assert.True(t, utf8.ValidString(problem.Message), "the API server refuses anything else")

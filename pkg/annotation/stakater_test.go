@@ -102,7 +102,7 @@ func TestStakater(t *testing.T) {
 			reason: "It asks, though for nothing possible.", workload: map[string]string{autoKey: "on"},
 			problems: []string{`annotation "` + autoKey + `": "on" is neither true nor false and enables nothing: write "true" or "false"`},
 		},
-		"misspelt and misplaced": {
+		"misspelled and misplaced": {
 			reason: "Each likely slip is a Problem.", silent: true,
 			workload: map[string]string{
 				"configmaps.reloader.stakater.com/reload": "app", "secret.exclude.reloader.stakater.com/reload": "x", "reloader.stakater.com/Auto": "true",

@@ -43,7 +43,7 @@ func TestCacheRefusesPayloads(t *testing.T) {
 			o := cacheOptions(selection(t, namespaces...))
 			assert.Len(t, o.DefaultNamespaces, len(namespaces), "rights and caches are per namespace")
 			o.Scheme, o.Mapper = scheme.Scheme, mapper
-			c, err := cache.New(&rest.Config{Host: "https://127.0.0.1:1"}, o) // nobody is there, and nobody is asked
+			c, err := cache.New(&rest.Config{Host: "https://127.0.0.1:1"}, o) // no server listens there, and no request is sent
 			require.NoError(t, err)
 			untyped := &unstructured.Unstructured{}
 			untyped.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

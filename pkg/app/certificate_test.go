@@ -39,7 +39,7 @@ func pair(t *testing.T, serial int64, before, after time.Duration) (certPEM, key
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// project puts a pair into a directory in the way of the kubelet: a new directory behind a symbolic link that is swapped.
+// project puts a pair into a directory as the kubelet does: a new directory behind a symbolic link that is swapped.
 func project(t *testing.T, directory, version string, certPEM, keyPEM []byte) {
 	t.Helper()
 	data := filepath.Join(directory, ".."+version)

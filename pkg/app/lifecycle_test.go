@@ -131,10 +131,10 @@ func TestDirectModeDoesNotWait(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	var trouble error
+	var failure error
 	var lines []string
 	p := &probes{
-		conditions: []condition{{"digest-key", func() error { return trouble }}},
+		conditions: []condition{{"digest-key", func() error { return failure }}},
 		log:        funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}),
 	}
 	handler := p.handler()
@@ -147,17 +147,17 @@ func TestProbes(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 	assert.Equal(t, "[+] digest-key\n[+] running\n", text)
 
-	trouble = errors.New("no key yet")
+	failure = errors.New("no key yet")
 	code, text = ask("/readyz")
 	assert.Equal(t, http.StatusServiceUnavailable, code)
 	assert.Contains(t, text, "[-] digest-key: no key yet", "it says what is missing")
 	ask("/readyz")
-	require.Len(t, lines, 2, "a change is told once, not at every probe")
+	require.Len(t, lines, 2, "a change is logged once, not at every probe")
 	assert.Contains(t, lines[1], "no key yet")
 	code, _ = ask("/healthz")
 	assert.Equal(t, http.StatusOK, code, "no reason for a restart")
 
-	trouble = nil
+	failure = nil
 	p.stopping.Store(true)
 	code, _ = ask("/readyz")
 	assert.Equal(t, http.StatusServiceUnavailable, code, "the Service must drop a replica that stops")

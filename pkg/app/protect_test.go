@@ -24,7 +24,7 @@ func (f tokens) Create(_ context.Context, review *authenticationv1.TokenReview, 
 	switch review.Spec.Token {
 	case "good":
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "prometheus"}}
-	case "stranger":
+	case "unauthorized":
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "mallory"}}
 	}
 	return review, f.err
@@ -49,8 +49,8 @@ func TestGuard(t *testing.T) {
 		"no token":        {"", guard{}, http.StatusUnauthorized, "the API server is not even asked"},
 		"empty token":     {"Bearer ", guard{}, http.StatusUnauthorized, "the API server is not even asked"},
 		"basic":           {"Basic good", guard{}, http.StatusUnauthorized, "no bearer token"},
-		"unknown":         {"Bearer bad", guard{tokens: tokens{}}, http.StatusUnauthorized, "nobody knows it"},
-		"not allowed":     {"Bearer stranger", guard{tokens: tokens{}, access: access{}}, http.StatusForbidden, "no rule for them"},
+		"unknown":         {"Bearer bad", guard{tokens: tokens{}}, http.StatusUnauthorized, "the API server does not know the token"},
+		"not allowed":     {"Bearer unauthorized", guard{tokens: tokens{}, access: access{}}, http.StatusForbidden, "no rule allows the user"},
 		"no token review": {"Bearer good", guard{tokens: tokens{down}}, http.StatusUnauthorized, "closed when in doubt"},
 		"no review":       {"Bearer good", guard{tokens: tokens{}, access: access{down}}, http.StatusForbidden, "closed when in doubt"},
 	}

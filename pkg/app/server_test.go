@@ -193,7 +193,7 @@ func TestDrain(t *testing.T) {
 			require.Eventually(t, func() bool {
 				before := kept
 				kept = ask()
-				return kept == before // a client drops a connection that was slow to tell that all is written
+				return kept == before // a client drops a connection that is slow to report that all is written
 			}, patience, 10*time.Millisecond, "a connection is kept")
 			d.on.Store(true)
 			ask()

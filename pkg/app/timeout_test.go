@@ -172,7 +172,7 @@ func TestAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
 }
 
 // A request that comes as late as may be is answered, however long its decision takes; so is the next one on the connection.
-func TestThereIsTimeToDecide(t *testing.T) {
+func TestServerLeavesTimeToDecide(t *testing.T) {
 	t.Parallel()
 	for name, server := range slowServers {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 			[]string{"--bogus", "--settle=soon", "--hash", "md5"},
 			2, nil,
 			[]string{"pod-reloader: --bogus", "pod-reloader: --settle", "pod-reloader: --hash"},
-			"one run tells all that is wrong",
+			"one run reports every problem",
 		},
 		"no API server": {[]string{"--namespace=tools", "--kubeconfig=testdata/none"}, 1, nil, []string{"pod-reloader: find the API server", "--kubeconfig"}, "not the command line's fault"},
 	}

@@ -68,7 +68,7 @@ func TestLastReportOfTheWatchesCounts(t *testing.T) {
 	assert.ErrorContains(t, err, "cannot be listed: forbidden")
 }
 
-func TestMissingDigestKeyIsToldFromAForbiddenOne(t *testing.T) {
+func TestMissingDigestKeyDiffersFromAForbiddenOne(t *testing.T) {
 	t.Parallel()
 	f := &whyFlags{keyNamespace: "pod-reloader", key: "key"}
 	secrets := schema.GroupResource{Resource: "secrets"}

@@ -122,7 +122,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 			for _, want := range c.want {
 				assert.ErrorContains(t, err, want)
 			}
-			assert.NotContains(t, err.Error(), "\n", "it is told on one line")
+			assert.NotContains(t, err.Error(), "\n", "it is reported on one line")
 			assert.Less(t, len(err.Error()), 2000, "what is wrong does not make the message long")
 		})
 	}

@@ -60,11 +60,11 @@ func TestNewRing(t *testing.T) {
 			want:   [][]byte{secretOf('b'), secretOf('a')},
 		},
 		"longer": {
-			reason: "Somebody may bring a key of his own.",
+			reason: "A user may provide a key.",
 			data:   map[string][]byte{"key": bytes.Repeat([]byte("a"), 33)},
 			want:   [][]byte{bytes.Repeat([]byte("a"), 33)},
 		},
-		"empty": {reason: "A Secret without a key is told apart from a short key.", err: "has no data"},
+		"empty": {reason: "A Secret without a key is another error than a short key.", err: "has no data"},
 		"short": {
 			reason: "A short key can be guessed; the error names the place and shows nothing of the value.",
 			data:   map[string][]byte{"good": secretOf('a'), "weak": []byte("hunter2-hunter2-hunter2-hunter2")},
@@ -153,7 +153,7 @@ func TestRingDoesNotShare(t *testing.T) {
 	assert.True(t, ring.Equal(ringOf(t, map[string][]byte{"1": secretOf('a')})), "a ring is immutable, and so its own")
 }
 
-// TestNothingShowsAKey prints keys in every way, also from inside of somebody else's struct.
+// TestNothingShowsAKey prints keys in every way, also as a field of another struct.
 func TestNothingShowsAKey(t *testing.T) {
 	t.Parallel()
 	secret := []byte("correct-horse-battery-staple-tiger")

@@ -44,7 +44,7 @@ func TestNamesAreMadeOfTheWords(t *testing.T) {
 	assert.NotContains(t, name, "..")
 }
 
-func TestActionsTellTextsApart(t *testing.T) {
+func TestActionsOfDifferentTextsDiffer(t *testing.T) {
 	t.Parallel()
 	one, both := event.Action("Reload", "secret/one deleted"), event.Action("Reload", "secret/one deleted, secret/two deleted")
 	assert.NotEqual(t, one, both, "what is new must not be counted on what was said before")

@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 			},
 			verdict: "unknown", reason: "digest key", differs: []string{"unknown", "unknown"},
 		},
-		"no digest key for anybody": {
+		"no digest key for any namespace": {
 			change: func(f *fixture) {
 				f.in.Ring = digest.Ring{}
 				f.in.NoKey = "the Secret is not there: start it"
@@ -132,7 +132,7 @@ func TestExplain(t *testing.T) {
 			},
 			verdict: "nothing", reason: "no annotation asks for reloads",
 		},
-		"the list stands on the pod template": {
+		"the list is on the pod template": {
 			change: func(f *fixture) {
 				delete(f.annotations(), "pod-reloader.cs.sap.com/configmaps")
 				delete(f.annotations(), "pod-reloader.cs.sap.com/secrets")
@@ -227,7 +227,7 @@ func TestExplainJob(t *testing.T) {
 	}
 }
 
-func TestReportReadsLikeAnAnswer(t *testing.T) {
+func TestReportText(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{

@@ -187,7 +187,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// Otherwise a tenant whose callers lose patience, one after the other, would never come to its turn.
+// Otherwise a tenant whose callers give up, one after the other, would never get its turn.
 func TestLeavingDoesNotLoseTheTenantsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestLeavingDoesNotLoseTheTenantsTurn(t *testing.T) {
 	})
 }
 
-// A heavy piece at the head of the queue goes away: what it was in the way of begins.
+// A heavy piece leaves the head of the queue: the pieces that it blocked begin.
 func TestLeavingLetsLighterWorkBegin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

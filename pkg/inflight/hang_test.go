@@ -74,7 +74,7 @@ func (w *writer) add(namespace string, n int) {
 	}
 }
 
-func TestNamespacesThatHangHoldUpThemselvesOnly(t *testing.T) {
+func TestHangingNamespacesDelayOnlyThemselves(t *testing.T) {
 	t.Parallel()
 	for _, hanging := range []int{1, 8, 60} {
 		synctest.Test(t, func(t *testing.T) {

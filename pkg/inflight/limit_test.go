@@ -174,7 +174,7 @@ func TestItemThatNeedsNoSlotAnyMoreWaitsNoMore(t *testing.T) {
 	assert.Zero(t, l.Waiting())
 }
 
-func TestItemKeepsItsPlaceUnlessItIsMoreUrgent(t *testing.T) {
+func TestItemKeepsItsPositionUnlessItIsMoreUrgent(t *testing.T) {
 	t.Parallel()
 	o := &order{}
 	l := small(o)

@@ -185,7 +185,7 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 			better := map[string][]byte{"0001": key(1), "0002": key(2)}
 			s.put(better)
 			r.awaitRing(t, ringOf(t, better))
-			assert.Equal(t, 1, r.logged("not usable"), "the same problem is told once")
+			assert.Equal(t, 1, r.logged("not usable"), "the same problem is logged once")
 			assert.Zero(t, r.logged("too short"), "what is in the Secret is not logged")
 		})
 	}
@@ -198,7 +198,7 @@ func TestUnusableAtStart(t *testing.T) {
 	r := newReplica(t, s, nil).start(t)
 	require.Eventually(t, func() bool { return r.logged("not usable") == 1 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Zero(t, s.count("post"), "somebody put it there: it is theirs to mend")
+	assert.Zero(t, s.count("post"), "a user has created it, and must correct it")
 	s.put(map[string][]byte{"0001": key(1)})
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }
@@ -224,7 +224,7 @@ func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
 	assert.Equal(t, 1, r.logged("Digest keys changed"), "nothing has changed")
 }
 
-func TestRefusalIsToldOnceAndTriedAgain(t *testing.T) {
+func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.refusing(http.StatusForbidden, "get", "list", "watch", "post")
@@ -237,9 +237,9 @@ func TestRefusalIsToldOnceAndTriedAgain(t *testing.T) {
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }
 
-// A load balancer that knows no way says that it found nothing. That is no word on the Secret: a new key instead of the
-// one that is there would be a foreign one to all that was recorded.
-func TestNotFoundByAStrangerMakesNoKey(t *testing.T) {
+// A load balancer without a route answers 404. That does not mean that the Secret is absent: a new key in place of the
+// stored one would be unknown to every Record.
+func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.refusing(http.StatusNotFound, "get", "list", "watch")

@@ -22,8 +22,8 @@ const (
 	collection      = "/api/v1/namespaces/" + namespace + "/secrets"
 )
 
-// server speaks the part of the Kubernetes API that concerns one Secret. It is deterministic: what it is told to do it
-// has done when the call returns, and it counts what it is asked.
+// server speaks the part of the Kubernetes API that concerns one Secret. It is deterministic: a call
+// returns when its effect is complete, and requests are counted.
 type server struct {
 	http *httptest.Server
 
@@ -54,7 +54,7 @@ func (s *server) config() *rest.Config {
 	return &rest.Config{Host: s.http.URL}
 }
 
-// put stores the Secret and tells the watches.
+// put stores the Secret and sends it to the watches.
 func (s *server) put(data map[string][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *server) putLocked(secret *corev1.Secret) {
 		secret.UID = s.secret.UID
 	}
 	s.secret = secret
-	s.tellLocked(kind, secret)
+	s.notifyLocked(kind, secret)
 }
 
 func (s *server) remove() {
@@ -81,7 +81,7 @@ func (s *server) remove() {
 	gone := s.secret
 	s.secret = nil
 	s.version++
-	s.tellLocked("DELETED", gone)
+	s.notifyLocked("DELETED", gone)
 }
 
 func (s *server) stored() *corev1.Secret {
@@ -111,7 +111,7 @@ func (s *server) refusing(status int, verbs ...string) {
 	}
 }
 
-func (s *server) tellLocked(kind string, secret *corev1.Secret) {
+func (s *server) notifyLocked(kind string, secret *corev1.Secret) {
 	for w := range s.watches {
 		w <- event(kind, secret)
 	}
@@ -165,7 +165,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var resource = schema.GroupResource{Resource: "secrets"}
 
-// fail refuses, as whoever is between client and server can.
+// fail refuses, as the server or a proxy before it can.
 func (s *server) fail(w http.ResponseWriter, code int) {
 	s.answer(w, apierrors.NewGenericServerResponse(code, "", resource, name, "", 0, true))
 }

@@ -76,7 +76,7 @@ func run(t *testing.T, s *server, l *Loop[*corev1.ConfigMap]) *taken {
 	return sink
 }
 
-func TestLoopHandsOverWhatItLearns(t *testing.T) {
+func TestLoopPassesListsAndEventsToTheSink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}

@@ -10,7 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// Whatever stands on the command line, one argument a line: it is refused with words, or it makes options.
+// Any command line, here one argument a line, gives options or an error with a text.
 func FuzzFlags(f *testing.F) {
 	for _, args := range []string{
 		"", "--settle=2s", "--settle\n2s", "-settle=2s", "--", "-", "--=", "--settle", "--no-such\nvalue", "--webhook\nfalse",

@@ -78,7 +78,7 @@ func TestFlags(t *testing.T) {
 		"no configuration":   {nil, func(o options.Options) any { return o.Selection.Configuration.IsZero() }, true, "it is not needed"},
 		"prefix":             {[]string{"--annotation-prefix=example.org"}, func(o options.Options) any { return o.Selection.Keys.Secrets }, "example.org/secrets", "with or without slash"},
 		"revision":           {[]string{"--hash=revision"}, func(o options.Options) any { return o.Reload.Revision }, true, "SAP's digest"},
-		"missing required":   {[]string{"--missing-required=reload"}, func(o options.Options) any { return o.Reload.ReloadMissingRequired }, true, "somebody wants it"},
+		"missing required":   {[]string{"--missing-required=reload"}, func(o options.Options) any { return o.Reload.ReloadMissingRequired }, true, "it is set"},
 		"gates off":          {[]string{"--settle=0", "--refractory=0s"}, func(o options.Options) any { return o.Reload.Settle + o.Reload.Refractory }, time.Duration(0), "0 switches a gate off"},
 		"TLS 1.2":            {[]string{"--tls-min-version=1.2"}, func(o options.Options) any { return o.Webhook.MinTLSVersion }, uint16(tls.VersionTLS12), "for an old API server"},
 		"HTTP/1.1":           {[]string{"--enable-http2=false"}, func(o options.Options) any { return o.Webhook.HTTP2 }, false, "off by flag"},
@@ -103,7 +103,7 @@ func TestProblems(t *testing.T) {
 		want []string
 	}{
 		"unknown":              {[]string{"--bogus", "x"}, []string{"--bogus: unknown flag"}},
-		"misspelt":             {[]string{"--leader-elec"}, []string{"did you mean --leader-elect?"}},
+		"misspelled":           {[]string{"--leader-elec"}, []string{"did you mean --leader-elect?"}},
 		"argument":             {[]string{"start"}, []string{`"start" is no command`}},
 		"dashes only":          {[]string{"--"}, []string{`"--" is no command`}},
 		"value missing":        {[]string{"--settle"}, []string{"--settle: a value is missing"}},
@@ -213,8 +213,8 @@ func TestLogging(t *testing.T) {
 	}{
 		"default":      {nil, true, false, "machines read it"},
 		"text":         {[]string{"--log-format=text"}, false, false, "people read it"},
-		"debug":        {[]string{"--log-level=debug"}, true, true, "more is told"},
-		"number":       {[]string{"--log-level=2"}, true, true, "still more is told"},
+		"debug":        {[]string{"--log-level=debug"}, true, true, "more is logged"},
+		"number":       {[]string{"--log-level=2"}, true, true, "still more is logged"},
 		"zap":          {[]string{"--zap-encoder=console", "--zap-log-level=debug"}, false, true, "SAP's flags"},
 		"ours first":   {[]string{"--zap-encoder=console", "--log-format=json", "--zap-log-level=debug", "--log-level=info"}, true, false, "both are given"},
 		"development":  {[]string{"--zap-devel"}, false, true, "SAP's flags"},

@@ -13,8 +13,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// A namespace whose writes hang holds up itself only, and there the new Events come before those that have failed.
-func TestNamespaceThatHangsHoldsUpItselfOnly(t *testing.T) {
+// A namespace whose writes hang delays only itself, and there new Events come before those that have failed.
+func TestHangingNamespaceDelaysOnlyItself(t *testing.T) {
 	t.Parallel()
 	a := &api{answer: func(ctx context.Context, event *eventsv1.Event, _ int) error {
 		if event.Namespace != "hangs" {

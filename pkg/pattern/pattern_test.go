@@ -25,7 +25,7 @@ func TestCompile(t *testing.T) {
 		"suffix":          {reason: "Nothing may follow.", text: ".*-db", matches: []string{"a-db"}, others: []string{"a-db2"}},
 		"alternatives":    {reason: "The anchors enclose all of them.", text: "a|b", matches: []string{"a", "b"}, others: []string{"ab", "ax", "xb"}},
 		"anchored twice":  {reason: "Users write their own anchors, too.", text: "^a.$", matches: []string{"ab"}, others: []string{"a", "abc"}},
-		"any case":        {reason: "A capital that stands for a small letter is possible.", text: "(?i)APP", matches: []string{"app"}, others: []string{"ap"}},
+		"any case":        {reason: "With (?i), a capital matches a small letter.", text: "(?i)APP", matches: []string{"app"}, others: []string{"ap"}},
 		"class":           {reason: "A class with possible characters is possible.", text: "[A-Za]pp", matches: []string{"app"}, others: []string{"pp"}},
 		"dot":             {reason: "A dot is a metacharacter, as in Reloader.", text: "a.b", matches: []string{"a.b", "a-b"}, others: []string{"ab"}},
 		"never":           {reason: "What need not be there can be impossible.", text: "(?:A_)?a(?:_)*b{0,3}(C|d)", matches: []string{"ad", "abbd"}, others: []string{"a", "ax"}},

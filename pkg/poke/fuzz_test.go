@@ -9,8 +9,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 )
 
-// Whatever an answer has in its annotations: a reload is told only with an explanation that names the digest, and what was
-// stored as it is never passes for one.
+// Whatever annotations an answer has: it counts as a reload only with an explanation that names the digest, and never if
+// the request was stored unchanged.
 func FuzzJudge(f *testing.F) {
 	f.Add(digest, "", reloaded, int64(4), int64(5))
 	f.Add(digest, digest+"@4", another, int64(4), int64(4))

@@ -94,7 +94,7 @@ func TestRequestForTheLiveDigestIsAlwaysBound(t *testing.T) {
 	assert.Equal(t, digest, poke.Dummy(digest, 0))
 }
 
-func TestDoTellsFailuresApart(t *testing.T) {
+func TestDoClassifiesFailures(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	tests := map[string]struct {

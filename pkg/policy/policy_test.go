@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 		"deleted":          {"A", "-", nil, Reload, "configmap/a deleted", []Change{{a, Deleted}}, nil},
 		"absent as before": {"-", "-", nil, Nothing, "the pods have the current configuration", nil, nil},
 		"unknown":          {"", "A", nil, Nothing, "first seen: the current configuration is adopted as the running one", nil, []reference.Ref{a}},
-		"nobody asked":     {"A", "B", func(in *Input) { in.Intent = annotation.Intent{} }, Nothing, "no annotation asks for reloads", nil, nil},
+		"nothing is asked": {"A", "B", func(in *Input) { in.Intent = annotation.Intent{} }, Nothing, "no annotation asks for reloads", nil, nil},
 		"nothing possible was asked": {
 			"A", "B", func(in *Input) { in.Intent = annotation.Intent{Asked: true} }, Nothing,
 			"the annotations name no valid object", nil, nil,

@@ -44,7 +44,7 @@ func TestLastReloadText(t *testing.T) {
 				`"before":[{"time":"2026-02-28T22:59:58.123Z","hash":"def","cause":"list-edit"}]}`,
 		},
 		"other digest": {
-			reason: "Where the hash is SAP's, the content's digest stands beside it.",
+			reason: "Where the hash is SAP's, the content's digest is recorded beside it.",
 			last:   record.LastReload{Time: at, Hash: "abc", Digest: "def", Cause: record.CauseVerifiedReload, More: 3},
 			text:   `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","digest":"def","cause":"verified-reload","more":3}`,
 		},
@@ -115,7 +115,7 @@ func TestParseLastReload(t *testing.T) {
 			want:   `{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"window-opened","changes":[{"ref":"kafka.example.org/a","type":"rotated"}]}`,
 		},
 		"other zone and fractions": {
-			reason: "Somebody wrote it by hand.",
+			reason: "A user has written it.",
 			text:   `{"time":"2026-01-01T01:00:00.7008+01:00","hash":"abc","cause":""}`,
 			want:   `{"time":"2026-01-01T00:00:00.700Z","hash":"abc","cause":""}`,
 		},
@@ -140,7 +140,7 @@ func TestParseLastReload(t *testing.T) {
 		"wrong time":        {reason: "The gate must not guess.", text: `{"time":"2026-13-01T00:00:00Z","hash":"abc"}`, err: "is not in the form of RFC 3339"},
 		"past all years":    {reason: "It could not be written again.", text: `{"time":"9999-12-31T23:59:59-01:00","hash":"abc"}`, err: "out of range"},
 		"before any":        {reason: "It could not be written again.", text: `{"time":"0000-06-01T00:00:00Z","hash":"abc"}`, err: "out of range"},
-		"no hash":           {reason: "Without it nobody knows whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
+		"no hash":           {reason: "Without it the loop cannot know whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
 		"strange hash":      {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"a\u001bb"}`, err: `"a\x1bb" is not a word`},
 		"long cause":        {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 513) + `"}`, err: "is not a word"},
 		"empty ref":         {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},

@@ -151,8 +151,8 @@ func TestParseRejects(t *testing.T) {
 		"compact state":     {reason: "A newer version may know it.", text: head + "*A" + item[:16] + "I" + item[17:], err: "contradict"},
 		"compact absence":   {reason: "An absent object has no content.", text: head + "*A" + item[:15] + "BB" + item[17:], err: "contradict"},
 		"compact hint":      {reason: "A version without the bit that says so.", text: head + "*A" + item[:22] + "B", err: "contradict"},
-		"trailing comma":    {reason: "Nobody knows what came after it.", text: head + "configmap/a=-,", err: `item 2, "": it is not of the form`},
-		"leading comma":     {reason: "Nobody knows what came before it.", text: head + ",configmap/a=-", err: `item 1, "": it is not of the form`},
+		"trailing comma":    {reason: "What came after it is unknown.", text: head + "configmap/a=-,", err: `item 2, "": it is not of the form`},
+		"leading comma":     {reason: "What came before it is unknown.", text: head + ",configmap/a=-", err: `item 1, "": it is not of the form`},
 		"only a comma":      {reason: "Two empty items.", text: head + ",", err: "item 1"},
 		"white space":       {reason: "Nothing is trimmed.", text: head + "configmap/a=-, secret/b=-", err: `unknown kind " secret"`},
 		"twice":             {reason: "It is open which of the two counts.", text: head + "configmap/a=-,configmap/a=9a0c4f1122334455", err: `item 2, "configmap/a=9a0c4f1122334455": there is an earlier one for "configmap/a"`},
@@ -183,7 +183,7 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-// TestParseHugeTexts: 256 KiB is what an annotation can have; none of it takes time or room.
+// TestParseHugeTexts: 256 KiB is what an annotation can have; none of it takes much time or memory.
 func TestParseHugeTexts(t *testing.T) {
 	t.Parallel()
 	const size = 256 << 10

@@ -90,7 +90,7 @@ func TestFromPodSpecIsComplete(t *testing.T) {
 	assert.Len(t, found, 26, "the places in which a pod spec can name a ConfigMap or a Secret:\n%s", strings.Join(found, "\n"))
 }
 
-// TestOptionalIsComplete does the same for the marks: whatever can be marked optional is.
+// TestOptionalIsComplete does the same for the field optional: each one counts.
 func TestOptionalIsComplete(t *testing.T) {
 	t.Parallel()
 	marked := 0
@@ -203,7 +203,7 @@ func indirect(value reflect.Value) reflect.Value {
 	return value.Elem()
 }
 
-// TestTexts keeps the walk itself honest: it must see what FromPodSpec is known to look at.
+// TestTexts checks the walk itself: it must find what FromPodSpec is known to read.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	paths := texts(reflect.TypeFor[corev1.PodSpec]())

@@ -68,7 +68,7 @@ func TestFromPodSpec(t *testing.T) {
 		"nil":   {reason: "A workload without a template names nothing.", spec: nil},
 		"empty": {reason: "An empty spec names nothing.", spec: &corev1.PodSpec{}},
 		"required": {
-			reason: "Without a mark an object is required.",
+			reason: "Without the field an object is required.",
 			spec:   &corev1.PodSpec{Containers: []corev1.Container{containerWith(configMapKey("a", nil))}},
 			want:   []reference.Reference{configMap("a", false)},
 		},
@@ -85,7 +85,7 @@ func TestFromPodSpec(t *testing.T) {
 			want:   []reference.Reference{configMap("a", true)},
 		},
 		"marked as not optional": {
-			reason: "The mark may be there and say false.",
+			reason: "The field may be there and be false.",
 			spec:   &corev1.PodSpec{Containers: []corev1.Container{containerWith(configMapKey("a", new(false)))}},
 			want:   []reference.Reference{configMap("a", false)},
 		},
@@ -126,7 +126,7 @@ func TestFromPodSpec(t *testing.T) {
 			want: []reference.Reference{secret("registry", false)},
 		},
 		"projected": {
-			reason: "Each source has its own mark; service account tokens and the like name nothing of ours.",
+			reason: "Each source has its own field; service account tokens and the like name nothing of ours.",
 			spec: &corev1.PodSpec{Volumes: []corev1.Volume{projectedVolume(
 				corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "b"}, Optional: new(true),

@@ -65,7 +65,7 @@ func TestPruneRawSharesNothing(t *testing.T) {
 	raw := decode(t, spec)
 	pruned := reference.PruneRaw(raw)
 	overwrite(pruned)
-	assert.Equal(t, decode(t, spec), raw, "objects in a cache belong to everybody")
+	assert.Equal(t, decode(t, spec), raw, "objects in a cache are shared")
 }
 
 func decode(t *testing.T, text string) map[string]any {

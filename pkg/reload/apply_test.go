@@ -87,11 +87,11 @@ func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
 	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", ringOf(t, "a"))}
 	for _, ring := range []string{"ab", "b"} {
 		_, err := played(stampedView(t, ringOf(t, "a")), stamp.Live{States: states, Ring: ringOf(t, ring), Namespace: "shop", Now: time.Now()})
-		require.Error(t, err, "a rejection has no marks: to write it would take all of them away")
+		require.Error(t, err, "a rejection has no managed annotations: writing it would remove all of them")
 	}
 }
 
-func TestDirectWriteThatHasNoRoomFailsAloud(t *testing.T) {
+func TestDirectWriteBeyondTheBudgetFails(t *testing.T) {
 	t.Parallel()
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
 	view := stampedView(t, ringOf(t, "a"))
@@ -106,20 +106,20 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 	tests := map[string]struct {
 		outcome poke.Outcome
 		failed  int
-		room    int
+		budget  int
 		reason  string
 		soon    bool
 	}{
-		"somebody was faster":               {outcome: poke.Current, room: 1000, reason: "ReloadFailed", soon: true},
-		"the state has moved on":            {outcome: poke.Conflict, room: 10, failed: 100, reason: "ReloadFailed", soon: true},
-		"there is no room for a stamp":      {outcome: poke.Current, room: 10, reason: "ReloadFailed"},
-		"a stamp is made and is not stored": {outcome: poke.Current, room: 1000, failed: persistent, reason: reasonLost},
+		"another writer was faster":         {outcome: poke.Current, budget: 1000, reason: "ReloadFailed", soon: true},
+		"the state has moved on":            {outcome: poke.Conflict, budget: 10, failed: 100, reason: "ReloadFailed", soon: true},
+		"the budget is below a stamp":       {outcome: poke.Current, budget: 10, reason: "ReloadFailed"},
+		"a stamp is made and is not stored": {outcome: poke.Current, budget: 1000, failed: persistent, reason: reasonLost},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			view := stampedView(t, ringOf(t, "a"))
-			view.TemplateBudget = tc.room
+			view.TemplateBudget = tc.budget
 			s := subject{key: Key{Name: "web"}, view: view}
 			l := newLoop(cluster{}, Options{})
 			for range tc.failed {
@@ -143,7 +143,7 @@ func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
 	assert.True(t, s.reportedBefore(live, before), "nothing was reloaded")
 	assert.False(t, s.reportedBefore(live, again))
 	assert.False(t, s.reportedBefore(live, other))
-	assert.False(t, s.reportedBefore(poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation tells")
+	assert.False(t, s.reportedBefore(poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation differs")
 	assert.False(t, s.reportedBefore(poke.Request{Digest: "abc"}, before))
 }
 

@@ -90,7 +90,7 @@ func TestEventsOfEarlierLeadersAreListed(t *testing.T) {
 }
 
 // Whatever becomes of the list, the workloads that wait for it are looked at again.
-func TestListThatFailsHoldsUpNothing(t *testing.T) {
+func TestFailedListDelaysNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, out, now := emitter()

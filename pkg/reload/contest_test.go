@@ -90,15 +90,15 @@ func TestContestIsReportedOnce(t *testing.T) {
 	assert.Contains(t, out.notes()[0], "managedFields")
 }
 
-func TestRefractoryTimeCountsFromAReloadWhoseMarkIsGone(t *testing.T) {
+func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	old := record.LastReload{Time: now.Add(-time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
-	for name, marks := range map[string]stamp.Managed{
+	for name, managed := range map[string]stamp.Managed{
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
 	} {
-		s := subject{key: Key{Name: name}, view: stamp.View{Managed: marks}}
+		s := subject{key: Key{Name: name}, view: stamp.View{Managed: managed}}
 		wait, _ := l.pacing.gates.wait(l.pacing.input(s))
 		assert.Zero(t, wait, name)
 		l.state.writes.Stamped(s.key, 3, now.Add(-time.Second))

@@ -27,7 +27,7 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		"it restarts":                         {status(http.StatusServiceUnavailable), true, false},
 		"it is busy":                          {apierrors.NewTooManyRequests("slow down", 1), true, false},
 		"a webhook with Fail does not answer": {status(http.StatusInternalServerError), true, false},
-		"somebody was faster":                 {apierrors.NewConflict(resource, "web", cause), true, true},
+		"another writer was faster":           {apierrors.NewConflict(resource, "web", cause), true, true},
 		"the workload is gone":                {apierrors.NewNotFound(resource, "web"), true, true},
 		"no right to write":                   {apierrors.NewForbidden(resource, "web", cause), false, false},
 		"a policy denies it":                  {status(http.StatusUnprocessableEntity), false, false},

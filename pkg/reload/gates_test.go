@@ -68,5 +68,5 @@ func TestConfigurationIsRestlessUntilItHasSettled(t *testing.T) {
 	assert.True(t, g.restless(gateInput{now: now, lastEvent: now.Add(-time.Second + 1)}))
 	assert.False(t, g.restless(gateInput{now: now, lastEvent: now.Add(-time.Second)}))
 	assert.False(t, g.restless(gateInput{now: now}), "no change was seen")
-	assert.False(t, gates{}.restless(gateInput{now: now, lastEvent: now}), "without a settle time, conflicts tell")
+	assert.False(t, gates{}.restless(gateInput{now: now, lastEvent: now}), "without a settle time, only conflicts count")
 }

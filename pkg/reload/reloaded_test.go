@@ -176,7 +176,7 @@ func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	l.events.emitReloads(s.with(two))
 	assert.Len(t, out.messages, 2, "the watch shows nothing new")
 	l.events.emitOwn(s, record.LastReload{})
-	assert.Len(t, out.messages, 2, "what the annotations had no room for has no name")
+	assert.Len(t, out.messages, 2, "a ref that did not fit into the annotations has no name")
 }
 
 func TestCopiedLastReloadIsNotReported(t *testing.T) {
@@ -213,7 +213,7 @@ func TestReloadFromTheFutureIsReported(t *testing.T) {
 	assert.Equal(t, reportedFor, out.messages[0].Life)
 }
 
-func TestPendingIsSaidOfTheLastReloadOnly(t *testing.T) {
+func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)

@@ -143,7 +143,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 	}
 }
 
-func TestWaitAtTheSettleGateIsNoted(t *testing.T) {
+func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, &hanging{}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()

@@ -27,8 +27,8 @@ func TestObject(t *testing.T) {
 		because   string
 	}{
 		"zero scope":           {scope.Scope{}, "app", nil, true, "no flag limits it"},
-		"control plane":        {scope.Scope{}, "kube-system", nil, false, "its workloads are nobody's to restart"},
-		"control plane, named": {scope.Scope{Namespaces: []string{"kube-system"}}, "kube-system", nil, true, "somebody asked for it by name"},
+		"control plane":        {scope.Scope{}, "kube-system", nil, false, "its workloads are never restarted"},
+		"control plane, named": {scope.Scope{Namespaces: []string{"kube-system"}}, "kube-system", nil, true, "it is selected by name"},
 		"named":                {scope.Scope{Namespaces: []string{"a", "b"}}, "b", nil, true, "it is on the list"},
 		"not named":            {scope.Scope{Namespaces: []string{"a", "b"}}, "c", nil, false, "it is not on the list"},
 		"selected":             {scope.Scope{ObjectSelector: selector(t, "tier=web")}, "app", map[string]string{"tier": "web"}, true, "its labels match"},
@@ -105,7 +105,7 @@ func TestOutside(t *testing.T) {
 
 func TestSelectsNamespaces(t *testing.T) {
 	t.Parallel()
-	assert.False(t, scope.Scope{}.SelectsNamespaces(), "nobody has to watch namespaces")
+	assert.False(t, scope.Scope{}.SelectsNamespaces(), "no watch of namespaces is needed")
 	assert.False(t, scope.Scope{NamespaceSelector: labels.Everything()}.SelectsNamespaces(), "an empty selector selects all")
 	assert.True(t, scope.Scope{NamespaceSelector: selector(t, "team=x")}.SelectsNamespaces())
 }

@@ -290,7 +290,7 @@ func event(w io.Writer, kind string, object any) {
 	send(w, map[string]any{"type": kind, "object": object})
 }
 
-// stream sends what comes after the version until somebody ends it.
+// stream sends what comes after the version until the connection is dropped.
 func (s *apiServer) stream(
 	w http.ResponseWriter, r *http.Request, chosen func(*unstructured.Unstructured) bool, version int, drop chan struct{},
 ) {

@@ -52,13 +52,13 @@ type feed struct {
 	dynamic.NamespaceableResourceInterface
 	states [2]*unstructured.UnstructuredList
 	stream chan kubewatch.Event
-	// room is for the events under way: informers buffer without bound.
-	room chan struct{}
+	// inFlight limits the events under way: informers buffer without bound.
+	inFlight chan struct{}
 }
 
 func newFeed() *feed {
 	const objects = 1000
-	f := &feed{stream: make(chan kubewatch.Event), room: make(chan struct{}, 1000)}
+	f := &feed{stream: make(chan kubewatch.Event), inFlight: make(chan struct{}, 1000)}
 	for state := range f.states {
 		f.states[state] = &unstructured.UnstructuredList{}
 		f.states[state].SetResourceVersion("1")
@@ -90,7 +90,7 @@ func (f *feed) Watch(context.Context, metav1.ListOptions) (kubewatch.Interface, 
 func (f *feed) update(n int) {
 	for i := range n {
 		round, which := i/len(f.states[0].Items)+1, i%len(f.states[0].Items)
-		f.room <- struct{}{}
+		f.inFlight <- struct{}{}
 		f.stream <- kubewatch.Event{Type: kubewatch.Modified, Object: &f.states[round%2].Items[which]}
 	}
 }
@@ -104,7 +104,7 @@ func BenchmarkEvents(b *testing.B) {
 		informer := dynamicinformer.NewFilteredDynamicInformer(f, ingresses, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 		count := 0
 		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
-			<-f.room
+			<-f.inFlight
 			if count++; count == b.N {
 				close(handled)
 			}
@@ -135,7 +135,7 @@ func benchmarkBulk(b *testing.B, config watch.Config) {
 	}
 	config.OnObject = func(before, _ *unstructured.Unstructured) {
 		if before != nil {
-			<-f.room
+			<-f.inFlight
 		}
 	}
 	config.OnSyncComplete = func(context.Context, watch.Reader, int) error { synced.Store(true); return nil }
@@ -147,7 +147,7 @@ func benchmarkBulk(b *testing.B, config watch.Config) {
 	}
 	bulk, err := watch.NewBulk(config, f)
 	require.NoError(b, err)
-	go bulk.Start(b.Context()) //nolint:errcheck // nobody stops it
+	go bulk.Start(b.Context()) //nolint:errcheck // it runs until the benchmark ends
 	require.Eventually(b, synced.Load, time.Minute, time.Millisecond)
 	measure(b, f, handled)
 }

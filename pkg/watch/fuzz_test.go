@@ -121,7 +121,7 @@ func FuzzLabelSelector(f *testing.F) {
 		require.Positive(t, position)
 		before := string([]rune(expression)[:position-1])
 		_, err = labels.Parse(strings.TrimSuffix(before, ","))
-		assert.NoError(t, err, "what stands before the position is right")
+		assert.NoError(t, err, "the text before the position is valid")
 	})
 }
 

@@ -150,7 +150,7 @@ type starter interface {
 }
 
 // start runs the watcher until the test ends. Before that, time passes, in
-// which the mutation detector looks for objects that somebody has changed.
+// which the mutation detector looks for objects that were changed.
 func start(t testing.TB, w starter) {
 	t.Helper()
 	ended := make(chan error, 1)

@@ -225,11 +225,11 @@ func TestBulkWorksWithAFake(t *testing.T) {
 	})
 }
 
-func TestSyncAnnouncesAStateThatIsNotAnnouncedAgain(t *testing.T) {
+func TestStateDeliveredAtSyncIsNotDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		// The cache may be ahead of the events; then OnSyncComplete has shown
-		// already what the event tells.
+		// already the object of the event.
 		var calls journal
 		s := newServer(t, object("a"))
 		config := calls.single("a")

@@ -16,7 +16,7 @@ import (
 )
 
 // The tests of this file hold the readings of the specification where it
-// leaves room.
+// has space.
 
 func TestUpdatesOfKindsWithoutGenerationAreDelivered(t *testing.T) {
 	t.Parallel()

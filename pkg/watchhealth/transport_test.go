@@ -312,7 +312,7 @@ func TestOnlyWatchesAreReported(t *testing.T) {
 		client := newClient(t)
 		require.NoError(t, client.do(single, status(403)))
 		require.NoError(t, client.do("/api/v1/events", status(403)))
-		assert.Empty(t, client.monitor.Statuses(), "whoever asked for a list of its own has the error")
+		assert.Empty(t, client.monitor.Statuses(), "the caller of a list of its own gets the error")
 		require.NoError(t, client.do("/api/v1/events?watch=true", status(200)))
 		require.NoError(t, client.do("/api/v1/events", status(403)))
 		assert.False(t, client.monitor.Statuses()[0].Healthy())

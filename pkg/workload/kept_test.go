@@ -56,7 +56,7 @@ func sameReading(t *testing.T, o Object, s Summary) {
 	assert.Equal(t, o.Check(), s.Check())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := s.AnnotationSizes()
-	assert.Equal(t, []int{w, tpl}, []int{sw, stpl}, "the room does not change")
+	assert.Equal(t, []int{w, tpl}, []int{sw, stpl}, "the sizes do not change")
 }
 
 func FuzzSummary(f *testing.F) {

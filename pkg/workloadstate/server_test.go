@@ -174,6 +174,6 @@ func (s *server) send(namespace, event string) {
 	select {
 	case s.events[namespace] <- event:
 	case <-s.t.Context().Done():
-		require.Fail(s.t, "nobody watches")
+		require.Fail(s.t, "there is no watch")
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// told is one call of Changed: the names with the versions before and after.
-func told(before, after workload.Summary) string {
+// formatChange formats one call of Changed: the names with the versions before and after.
+func formatChange(before, after workload.Summary) string {
 	text := func(s workload.Summary) string {
 		if s.Kept == nil {
 			return "-"
@@ -31,7 +31,7 @@ func told(before, after workload.Summary) string {
 func run(t *testing.T, s *Source) (*Watch, <-chan string) {
 	t.Helper()
 	reports := make(chan string, 100)
-	w := s.Watch(kind(), func(before, after workload.Summary) { reports <- told(before, after) })
+	w := s.Watch(kind(), func(before, after workload.Summary) { reports <- formatChange(before, after) })
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })

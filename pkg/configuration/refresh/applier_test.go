@@ -23,20 +23,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// heard is a recorder that remembers what it was told.
-type heard struct {
+// eventLog is a recorder that keeps the Events as text.
+type eventLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (h *heard) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+func (h *eventLog) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ref := regarding.(*corev1.ObjectReference)
 	h.lines = append(h.lines, fmt.Sprintf("%s %s %s/%s: ", eventType, reason, ref.Kind, ref.Name)+fmt.Sprintf(note, args...))
 }
 
-func (h *heard) take() []string {
+func (h *eventLog) take() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	lines := h.lines
@@ -59,13 +59,13 @@ func withKinds(texts ...string) []byte {
 type applied struct {
 	*refresh.Applier
 	kinds    *refresh.Kinds
-	events   *heard
+	events   *eventLog
 	registry *prometheus.Registry
 }
 
 func newApplier(t *testing.T, flags workload.Kinds) applied {
 	t.Helper()
-	a := applied{kinds: refresh.NewKinds(flags), events: &heard{}, registry: prometheus.NewRegistry()}
+	a := applied{kinds: refresh.NewKinds(flags), events: &eventLog{}, registry: prometheus.NewRegistry()}
 	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Referents: func([]referent.Definition) {}, Metrics: a.registry, Log: logr.Discard()})
 	return a
 }
@@ -126,14 +126,14 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "all of the last valid one, nothing of the invalid one")
 		assert.Zero(t, a.valid(t))
 		assert.Equal(t, []string{`Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: workloadKinds[0].template: Invalid value: "status": the path must begin with spec: nothing but the spec is desired state`},
-			a.events.take(), "told once, also when something else of the object is edited")
+			a.events.take(), "reported once, also when something else of the object is edited")
 
 		a.Offer(refresh.Content{Missing: errors.New("it is gone"), Regarding: object("")})
 		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: the last valid configuration stays in force: it is gone"}, a.events.take())
 		assert.Len(t, a.texts(), 2)
 
 		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("4")})
-		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: nothing changes"}, a.events.take(), "it is told that it is valid again")
+		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: nothing changes"}, a.events.take(), "the object is valid again")
 		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("5")})
 		assert.Empty(t, a.events.take(), "a label of the object is nothing to us")
 
@@ -152,7 +152,7 @@ func TestConfigurationGoesBeforeFlags(t *testing.T) {
 	assert.Equal(t, []string{"f.io/v1/F=spec.t", "g.io/v1/G=spec.t"}, a.texts(), "the flag is back in force")
 }
 
-func TestOnlyTheLeaderTells(t *testing.T) {
+func TestOnlyTheLeaderSendsEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newApplier(t, workload.NewKinds())
@@ -160,20 +160,20 @@ func TestOnlyTheLeaderTells(t *testing.T) {
 		a.Offer(refresh.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: object("2")})
 		assert.Empty(t, a.events.take(), "a standby")
 		a.lead(t)
-		told := []string{"Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: data[config.yaml]: Required value"}
-		assert.Equal(t, told, a.events.take(), "the new leader tells what is wrong now")
+		rejected := []string{"Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: data[config.yaml]: Required value"}
+		assert.Equal(t, rejected, a.events.take(), "the new leader reports what is wrong now")
 		time.Sleep(59 * time.Minute) //nolint:forbidigo // the time is fake
 		synctest.Wait()
 		assert.Empty(t, a.events.take())
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time is fake
 		synctest.Wait()
-		assert.Equal(t, told, a.events.take(), "again when the API server has forgotten it")
+		assert.Equal(t, rejected, a.events.take(), "again when the API server has forgotten it")
 		other := object("3")
 		other.UID = types.UID("u2")
 		a.Offer(refresh.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: other})
-		assert.Equal(t, told, a.events.take(), "another object with the same fault")
+		assert.Equal(t, rejected, a.events.take(), "another object with the same fault")
 		a.Offer(refresh.Content{Missing: errors.New("no file")})
-		assert.Empty(t, a.events.take(), "there is no object to tell it of")
+		assert.Empty(t, a.events.take(), "there is no object to attach an Event to")
 		a.Offer(refresh.Content{Faulty: errors.New(strings.Repeat("ü", 1000)), Regarding: other})
 		lines := a.events.take()
 		require.Len(t, lines, 1)

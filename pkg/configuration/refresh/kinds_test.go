@@ -22,31 +22,31 @@ func set(t *testing.T, texts ...string) workload.Kinds {
 	return workload.NewKinds(kinds...)
 }
 
-func TestKindsTellTheirFollowers(t *testing.T) {
+func TestFollowersOfKindsAreCalled(t *testing.T) {
 	t.Parallel()
 	kinds := refresh.NewKinds(set(t, "a.io/v1/A=spec.x", "b.io/v1/B=spec.x"))
-	var told []string
-	tell := func(what string) func(workload.Kind) {
+	var calls []string
+	record := func(what string) func(workload.Kind) {
 		return func(kind workload.Kind) {
 			_, there := kinds.Current().Get(kind.GroupVersionKind)
 			require.True(t, there, "%s %s: what goes is still there, what comes is there already", what, kind)
-			told = append(told, what+" "+kind.String())
+			calls = append(calls, what+" "+kind.String())
 		}
 	}
-	kinds.Follow(tell("join"), tell("leave"))
-	assert.Equal(t, []string{"join a.io/v1/A=spec.x", "join b.io/v1/B=spec.x"}, told, "what is there at first")
+	kinds.Follow(record("join"), record("leave"))
+	assert.Equal(t, []string{"join a.io/v1/A=spec.x", "join b.io/v1/B=spec.x"}, calls, "the kinds at the start")
 
-	told = nil
+	calls = nil
 	came, went := kinds.Set(set(t, "b.io/v1/B=spec.y", "c.io/v1/C=spec.x"))
 	assert.Equal(t, []string{
 		"leave a.io/v1/A=spec.x", "leave b.io/v1/B=spec.x", "join b.io/v1/B=spec.y", "join c.io/v1/C=spec.x",
-	}, told, "one whose template moves goes and comes")
+	}, calls, "a kind whose template moves leaves and joins")
 	assert.Len(t, came, 2)
 	assert.Len(t, went, 2)
 
-	told = nil
+	calls = nil
 	came, went = kinds.Set(set(t, "c.io/v1/C=spec.x", "b.io/v1/B=spec.y"))
-	assert.Empty(t, told, "nothing has changed")
+	assert.Empty(t, calls, "nothing has changed")
 	assert.Empty(t, append(came, went...))
 }
 

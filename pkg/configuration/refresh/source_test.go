@@ -89,7 +89,7 @@ func TestFile(t *testing.T) {
 	})
 }
 
-// What somebody is still writing is not half of a configuration.
+// A file that is still being written is not read as half of a configuration.
 func TestFileThatIsBeingWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestConfigMap(t *testing.T) {
 	})
 }
 
-// Without the right to watch it, nobody waits for the configuration; it is applied when the right is given.
+// Without the right to watch the configuration, the start does not wait for it; it is applied once the right is given.
 func TestConfigMapThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestRead(t *testing.T) {
 		return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", gvr.GroupResource(), "config", "default backend", 0, true)
 	})
 	_, err = refresh.Read(t.Context(), inOps, unprivileged)
-	require.ErrorContains(t, err, "cannot be read", "a load balancer's 404 is no word on the ConfigMap")
+	require.ErrorContains(t, err, "cannot be read", "a load balancer's 404 does not mean that the ConfigMap is absent")
 
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	_, err = refresh.Read(t.Context(), configuration.Location{Path: path}, nil)
