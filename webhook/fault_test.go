@@ -107,8 +107,8 @@ func orElse(s, other string) string {
 	return s
 }
 
-// TestTrouble shows that a write passes, whatever goes wrong; but for a digest that cannot be verified.
-func TestTrouble(t *testing.T) {
+// Only a digest that cannot be verified is rejected.
+func TestWritePassesWhenTheDecisionFails(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		world         func(*world)
@@ -209,7 +209,7 @@ func TestLog(t *testing.T) {
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	s := newHandler(t, newWorld(t), nil, log)
 	responseOf(t, post(s.handler, fixture(t, "scale/request.yaml")))
-	assert.Empty(t, lines, "nothing was done, nothing to tell")
+	assert.Empty(t, lines, "nothing was done, so nothing is logged")
 	responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
 	require.Len(t, lines, 1, "one line a decision")
 	for _, want := range []string{`"rule"="create"`, `"outcome"="stamped"`, `"name"="cart"`, `"namespace"="shop"`} {

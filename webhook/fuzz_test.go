@@ -80,13 +80,13 @@ func clean(v any) any {
 // FuzzReview shows that no body makes the handler panic, and that no patch does harm.
 func FuzzReview(f *testing.F) {
 	// Small seeds: the fuzzer minimizes what it finds, and TestPatchKeepsTheRest has the big ones.
-	const lists, marks = `"annotations":{"pod-reloader.cs.sap.com/configmaps":"app,x"}`, `"annotations":{"pod-reloader.cs.sap.com/config-hash":"1"}`
+	const lists, managed = `"annotations":{"pod-reloader.cs.sap.com/configmaps":"app,x"}`, `"annotations":{"pod-reloader.cs.sap.com/config-hash":"1"}`
 	for _, fields := range []string{
 		`"operation":"CREATE","object":{"metadata":{` + lists + `},"spec":{"template":{"x":1}}}`,
 		`"operation":"CREATE","object":{"metadata":{"annotations":null,"labels":[]},"spec":{"template":{"metadata":null}}}`,
 		`"operation":"UPDATE","object":{"metadata":{` + lists + `},"spec":{"template":{}}},"oldObject":{}`,
-		`"operation":"UPDATE","object":{"spec":{"template":{}}},"oldObject":{"spec":{"template":{"metadata":{` + marks + `}}}}`,
-		`"operation":"UPDATE","object":{"metadata":{` + marks + `}},"oldObject":{"metadata":{` + lists + `}}`,
+		`"operation":"UPDATE","object":{"spec":{"template":{}}},"oldObject":{"spec":{"template":{"metadata":{` + managed + `}}}}`,
+		`"operation":"UPDATE","object":{"metadata":{` + managed + `}},"oldObject":{"metadata":{` + lists + `}}`,
 		`"operation":"DELETE"`,
 	} {
 		f.Add([]byte(review(fields)))

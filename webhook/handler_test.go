@@ -176,7 +176,7 @@ func TestUntouched(t *testing.T) {
 		body   string
 		why    string
 	}{
-		"unknown kind": {body: strings.Replace(review(`"operation":"CREATE","object":`+annotated), `"Deployment"`, `"ReplicaSet"`, 1), why: "nobody asked us to look after it"},
+		"unknown kind": {body: strings.Replace(review(`"operation":"CREATE","object":`+annotated), `"Deployment"`, `"ReplicaSet"`, 1), why: "no flag selects this kind"},
 		"sub-resource": {body: review(`"subResource":"scale","operation":"UPDATE","object":{"kind":"Scale"},"oldObject":{}`), why: "it is no workload"},
 		"delete":       {body: review(`"operation":"DELETE","oldObject":` + annotated), why: "nothing is left to stamp"},
 		"connect":      {body: review(`"operation":"CONNECT","object":{}`), why: "nothing is written"},
@@ -190,7 +190,7 @@ func TestUntouched(t *testing.T) {
 		},
 		"control plane": {
 			body: strings.Replace(review(`"operation":"CREATE","object":`+annotated), `"namespace":"shop","name"`, `"namespace":"kube-system","name"`, 1),
-			why:  "nobody restarts the control plane's own workloads",
+			why:  "the control plane's own workloads are never restarted",
 		},
 	}
 	for name, tt := range tests {

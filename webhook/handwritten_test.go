@@ -103,7 +103,7 @@ func stamped(t testing.TB, s setup) deployment {
 	return d
 }
 
-// A request for a reload with an impossible generation was made for another one: it is dropped with a word about it. One
+// A request for a reload with an impossible generation was made for another one: it is dropped with a warning. One
 // with a wrong digest is a conflict. Neither is ever stored.
 func TestImpossibleRequestsForAReload(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestImpossibleGenerations(t *testing.T) {
 	}
 }
 
-// handwriting is a value of one of our marks that we would not have written.
+// handwriting is a value of a managed annotation that pod-reloader does not write.
 type handwriting struct {
 	key        string
 	onTemplate bool
@@ -182,7 +182,7 @@ func (w handwriting) on(d *deployment) {
 	}
 }
 
-// handwritings are wrong in each part of each mark of a workload.
+// handwritings are wrong in each part of each managed annotation.
 func handwritings(t testing.TB, d deployment) map[string]handwriting {
 	t.Helper()
 	keys := testKeys(t)
@@ -228,8 +228,7 @@ func handwritings(t testing.TB, d deployment) map[string]handwriting {
 	return all
 }
 
-// What a user writes into a mark is taken back.
-func TestHandwrittenMarksAreTakenBack(t *testing.T) {
+func TestHandwrittenManagedAnnotationsAreRestored(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, newWorld(t), patiently, logr.Discard())
 	old := stamped(t, s)
@@ -245,9 +244,9 @@ func TestHandwrittenMarksAreTakenBack(t *testing.T) {
 	assert.Zero(t, decisions(t, s, "none", "panicked"))
 }
 
-// What was written into a mark while the webhook was away restarts nothing by itself. The next write of the workload that
-// needs the Record leaves a valid one, and a release passes.
-func TestHandwrittenMarksThatAreStoredAreHarmless(t *testing.T) {
+// What was written into a managed annotation while the webhook was away restarts nothing by itself.
+// The next write of the workload that needs the Record leaves a valid one, and a release passes.
+func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 	t.Parallel()
 	keys := testKeys(t)
 	for name, release := range map[string]bool{"Scale": false, "Release": true} {
@@ -278,7 +277,7 @@ func TestHandwrittenMarksThatAreStoredAreHarmless(t *testing.T) {
 	}
 }
 
-// A Record of a newer version is neither judged nor replaced, whoever wrote it.
+// A Record of a newer version is neither judged nor replaced.
 func TestHandwrittenNewerRecordStaysWhereItIsStored(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, newWorld(t), patiently, logr.Discard())

@@ -31,7 +31,7 @@ func large(namespace string, size int) []byte {
 }
 
 // The reviews of one namespace wait for reads. Those beyond its share wait before they are decoded, and others do not wait.
-func TestLargeReviewsOfANamespaceHoldUpThemselvesOnly(t *testing.T) {
+func TestLargeReviewsDelayOnlyTheirNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -135,7 +135,7 @@ func send(handler http.Handler, from string, body io.Reader) *httptest.ResponseR
 }
 
 // A caller that sends large bodies slowly does not fill the memory, and has no more than its share.
-func TestSlowLargeBodiesHoldUpTheirCallerOnly(t *testing.T) {
+func TestSlowLargeBodiesDelayOnlyTheirCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var logged atomic.Int64
@@ -204,7 +204,7 @@ func TestLargeBodiesCountTheirLength(t *testing.T) {
 	})
 }
 
-func TestBodiesThatEndBadly(t *testing.T) {
+func TestInvalidBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("connection reset")
 	tests := map[string]struct {

@@ -21,7 +21,7 @@ func TestPurgedAnnotationLeavesNoOwner(t *testing.T) {
 		reason, entries string
 		paths           []string
 	}{
-		"nothing":             {reason: "Nobody owns anything.", entries: `null`},
+		"nothing":             {reason: "There is no owner.", entries: `null`},
 		"no list":             {reason: "What is not of the API's shape is left alone.", entries: `"x"`},
 		"odd entries":         {reason: "What is not of the API's shape is left alone.", entries: `[1,{"fieldsV1":[]},null]`},
 		"another field":       {reason: "It is not ours.", entries: `[` + none + `]`},

@@ -24,9 +24,9 @@ func TestScopeIsJudgedOnTheNewObject(t *testing.T) {
 	outside := bytes.ReplaceAll(forgotten, []byte(`"labels":{"app":"cart"}`), []byte(`"labels":{"app":"other"}`))
 	entering := bytes.Replace(outside, []byte(`"labels":{"app":"other"}`), []byte(`"labels":{"app":"cart"}`), 1)
 	tests := map[string]struct {
-		body  []byte
-		rule  string
-		marks int
+		body     []byte
+		rule     string
+		restored int
 	}{
 		"stays inside":  {forgotten, "annotations-missing", 2},
 		"leaves":        {leaving, "", 0},
@@ -39,7 +39,7 @@ func TestScopeIsJudgedOnTheNewObject(t *testing.T) {
 			w := newWorld(t)
 			response := responseOf(t, post(newHandler(t, w, selected, logr.Discard()).handler, tt.body))
 			assert.Equal(t, tt.rule, response.AuditAnnotations["rule"])
-			assert.Equal(t, tt.marks, bytes.Count(response.Patch, []byte("~1config-")), "marks that are put back: %s", response.Patch)
+			assert.Equal(t, tt.restored, bytes.Count(response.Patch, []byte("~1config-")), "annotations that are restored: %s", response.Patch)
 			assert.Zero(t, w.reads.Load())
 			assert.Empty(t, response.Warnings)
 		})
@@ -97,13 +97,13 @@ func TestTemplateThatIsNone(t *testing.T) {
 	t.Parallel()
 	const none = `"operation":"CREATE","object":{"metadata":{"namespace":"shop",LABELS"annotations":` +
 		`{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{}}`
-	told := func(body string) []string {
+	warningsOf := func(body string) []string {
 		return responseOf(t, post(newHandler(t, newWorld(t), nil, logr.Discard()).handler, []byte(review(body)))).Warnings
 	}
 	plain := strings.Replace(none, "LABELS", "", 1)
-	if warnings := told(plain); assert.Len(t, warnings, 1) {
+	if warnings := warningsOf(plain); assert.Len(t, warnings, 1) {
 		assert.Contains(t, warnings[0], "no pod template at spec.template")
 	}
 	ignored := strings.Replace(none, "LABELS", `"labels":{"pod-reloader.cs.sap.com/ignored":"true"},`, 1)
-	assert.Empty(t, told(ignored))
+	assert.Empty(t, warningsOf(ignored))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
-// Before the config objects of a namespace are listed, a mark or a name that is not there yet would be taken for none.
+// Before the config objects of a namespace are listed, an unlisted match annotation or object may exist: it is not absent.
 func TestUnlistedNamespaceIsAFailedRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
