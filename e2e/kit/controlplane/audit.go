@@ -96,7 +96,7 @@ func (l *AuditLog) abandon() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if err := l.read(); err != nil {
-		return // the next reader meets it too, and has somebody to tell
+		return // the next reader gets the same error, and returns it
 	}
 	clear(l.open)
 }

@@ -62,7 +62,7 @@ func TestAuditRecordsBodies(t *testing.T) {
 	id := controlplane.Identity{User: "writer", Groups: controlplane.Admin().Groups}
 	own := controlplane.New(t, controlplane.Options{
 		Without: []string{controlplane.KWOK, controlplane.Scheduler},
-		Audit:   controlplane.AuditPolicy{Users: []string{"somebody"}, Bodies: []string{id.User}},
+		Audit:   controlplane.AuditPolicy{Users: []string{"other"}, Bodies: []string{id.User}},
 	})
 	config, err := own.Config(id)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestAuditRecordsBodies(t *testing.T) {
 
 	requests, err := own.Audit().All(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, requests, requests.By(id.User), "nobody else is recorded")
+	assert.Equal(t, requests, requests.By(id.User), "no other user is recorded")
 	writes := requests.Writes()
 	require.Len(t, writes, 2)
 	assert.Equal(t, "settings", writes[0].Name, "of a create, too")

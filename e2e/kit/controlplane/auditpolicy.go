@@ -10,7 +10,7 @@ import (
 // AuditPolicy says whose requests are recorded, by user name as in [Identity].User. It holds for the
 // life of a control plane.
 type AuditPolicy struct {
-	// Users are those whose requests are recorded without bodies. None means everybody except
+	// Users are those whose requests are recorded without bodies. None means every user except
 	// the components of the control plane and the administrator.
 	Users []string
 	// Bodies are users of whose writes the body of the request and of the response are recorded

@@ -36,7 +36,7 @@ type Balancer struct {
 	mutex    sync.Mutex
 	backends []*backend
 	next     int
-	listener net.Listener // nil while nobody is there to connect to
+	listener net.Listener // nil while there is no ready backend
 }
 
 // backend is one endpoint of the Service.
@@ -63,7 +63,7 @@ func NewBalancer(ctx context.Context) (*Balancer, error) {
 	return b, nil
 }
 
-// Addr is the host and port that stand for the Service.
+// Addr is the host and port of the Service.
 func (b *Balancer) Addr() string { return loopback(b.port) }
 
 // SetDelay holds everything back for d in either direction, also on open connections.
@@ -111,7 +111,7 @@ func (b *Balancer) RemoveBackend(name string) {
 func (b *Balancer) Ready() []string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.settle() // what is told here already holds
+	b.settle() // the listener agrees with the answer
 	var names []string
 	for _, e := range b.routable() {
 		names = append(names, e.name)
@@ -213,19 +213,19 @@ func (b *Balancer) routable() []*backend {
 	return slices.DeleteFunc(slices.Clone(b.backends), func(e *backend) bool { return !e.routable(now) })
 }
 
-// settle listens while there is somebody to connect to, and only then: the kernel refuses
-// connections to a port where nobody listens. The caller holds the mutex.
+// settle listens only while there is a ready backend: the kernel refuses connections to a
+// port without a listener. The caller holds the mutex.
 func (b *Balancer) settle() {
-	someone := len(b.routable()) > 0 && b.ctx.Err() == nil
+	ready := len(b.routable()) > 0 && b.ctx.Err() == nil
 	switch {
-	case someone && b.listener == nil:
+	case ready && b.listener == nil:
 		listener, err := net.Listen("tcp4", b.Addr())
 		if err != nil {
 			return // the next poll tries again
 		}
 		b.listener = listener
 		b.polls.Go(func() { b.accept(listener) })
-	case !someone && b.listener != nil:
+	case !ready && b.listener != nil:
 		_ = b.listener.Close()
 		b.listener = nil
 	}

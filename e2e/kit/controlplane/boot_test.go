@@ -31,7 +31,7 @@ func newDeployment(namespace string) *appsv1.Deployment {
 	}
 }
 
-func TestKubectlTellsTheVersion(t *testing.T) {
+func TestKubectlReportsTheVersion(t *testing.T) {
 	t.Parallel()
 	out, err := cp.Kubectl(t.Context(), "version")
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestRunsADeployment(t *testing.T) {
 	}
 }
 
-func TestNamespacesAreApart(t *testing.T) {
+func TestNamespacesOfTestsDiffer(t *testing.T) {
 	t.Parallel()
 	one := cp.Namespace(t, map[string]string{"team": "one"})
 	other := cp.Namespace(t)
@@ -65,7 +65,7 @@ func TestNamespacesAreApart(t *testing.T) {
 	assert.Equal(t, "one", namespace.Labels["team"])
 }
 
-func TestTwoAtOnce(t *testing.T) {
+func TestTwoControlPlanesAtOnce(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()
 	second := controlplane.New(t, controlplane.Options{
@@ -109,7 +109,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	assert.NoDirExists(t, doomed.Dir())
 }
 
-func TestAFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
+func TestFailedStartReportsTheCauseAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()
 	_, err := controlplane.Start(t.Context(), controlplane.Options{
@@ -124,7 +124,7 @@ func TestAFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(filepath.Dir(cp.Dir()), entries[0].Name()))
 }
 
-func TestAnUnknownVersionNamesThoseThatThereAre(t *testing.T) {
+func TestUnknownVersionFailsWithTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	_, err := controlplane.Start(t.Context(), controlplane.Options{Version: "1.1"})
 	require.ErrorContains(t, err, `no tool "kubernetes-1.1": there are`)

@@ -37,7 +37,7 @@ type ControlPlane struct {
 }
 
 // Start builds what is missing, boots a control plane and returns when it can run pods. ctx bounds
-// the start only. Whoever starts one stops it; see also [New] and [Main].
+// the start only. The caller stops it; see also [New] and [Main].
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	cp := &ControlPlane{options: options.withDefaults(), minted: map[string]keyPair{}, proxies: map[string]*Proxy{}}
 	if err := cp.build(ctx); err != nil {
@@ -79,7 +79,7 @@ func (cp *ControlPlane) Client() client.Client { return cp.client }
 // Audit is the log of the requests that the API server served.
 func (cp *ControlPlane) Audit() *AuditLog { return cp.audit }
 
-// Proxy stands between a component and what is next; nil unless the option Proxied names it.
+// Proxy is between a component and what is next; nil unless the option Proxied names it.
 func (cp *ControlPlane) Proxy(component string) *Proxy { return cp.proxies[component] }
 
 // Component is a running or stopped component by its name, or a process started by StartProcess;
@@ -177,7 +177,7 @@ func (cp *ControlPlane) prepare(ctx context.Context) error {
 	return cp.writeStages(ctx)
 }
 
-// startProxies starts the proxies that the options name, before the components and what they are told.
+// startProxies starts the proxies that the options name, before the components and their configurations.
 func (cp *ControlPlane) startProxies() error {
 	for _, name := range cp.options.Proxied {
 		next := cp.Address()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Identity is who the API server takes a client for. RBAC and the audit log go by it.
+// Identity is the user that a client is for the API server, in RBAC and in the audit log.
 type Identity struct {
 	User   string
 	Groups []string
@@ -36,7 +36,7 @@ func (cp *ControlPlane) Admin() *rest.Config {
 }
 
 // Config is the configuration of a client that the API server takes for id, by a certificate minted
-// for it. There is no client-side rate limit; who tests one sets QPS. Every call returns a copy that
+// for it. There is no client-side rate limit; a test of one sets QPS. Every call returns a copy that
 // the caller may change, for example its Host to reach the API server through a [Proxy].
 func (cp *ControlPlane) Config(id Identity) (*rest.Config, error) {
 	cp.mutex.Lock()
@@ -53,7 +53,7 @@ func (cp *ControlPlane) Config(id Identity) (*rest.Config, error) {
 	return &rest.Config{
 		Host: "https://" + cp.Address(),
 		QPS:  -1,
-		// Who tests admission warnings sets a handler; the default writes them to standard error.
+		// A test of admission warnings sets a handler; the default writes them to standard error.
 		WarningHandler: rest.NoWarnings{},
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   cp.authority.pem,
@@ -72,7 +72,7 @@ func (cp *ControlPlane) WriteKubeconfig(path string, id Identity) error {
 	return WriteKubeconfig(path, config)
 }
 
-// WriteKubeconfig writes the kubeconfig that stands for a configuration with in-line certificates,
+// WriteKubeconfig writes the kubeconfig of a configuration with in-line certificates,
 // readable by its owner only.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "controlplane"

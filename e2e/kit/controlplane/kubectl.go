@@ -15,7 +15,7 @@ func (cp *ControlPlane) AdminKubeconfig() string { return cp.layout.file("admin.
 
 // Kubectl runs kubectl, of the control plane's own version, as the administrator and returns its
 // standard output. The error has what it wrote to standard error. A later --kubeconfig among args
-// makes it somebody else.
+// selects another user.
 func (cp *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return cp.KubectlInput(ctx, "", args...)
 }

@@ -19,7 +19,7 @@ import (
 const validity = 365 * 24 * time.Hour
 
 // authority is the one certificate authority of a control plane. It signs the API server's
-// certificate, everybody's client certificates and the webhook's serving certificate.
+// certificate, all client certificates and the webhook's serving certificate.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

@@ -9,14 +9,14 @@ import (
 )
 
 // Ports are taken from below the range that Linux gives to outgoing connections (32768 and up), so
-// that a component that is down for a moment cannot lose its port to somebody's client.
+// that a component that is down for a moment cannot lose its port to a client.
 const (
 	firstPort = 20000
 	lastPort  = 30000
 )
 
 // ports hands out TCP ports on loopback and keeps them reserved until release, also against other
-// test processes and while nobody listens on them. The reservation of a TCP port is a bound UDP
+// test processes and while they have no listener. The reservation of a TCP port is a bound UDP
 // socket of the same number: the kernel lets only one process have it and takes it back when that
 // process dies, and no file is needed.
 type ports struct {
@@ -51,7 +51,7 @@ func (p *ports) release() error {
 	return errors.Join(errs...)
 }
 
-// free tells whether nobody listens on the TCP port.
+// free reports whether the TCP port has no listener.
 func free(port int) bool {
 	listener, err := net.Listen("tcp4", loopback(port))
 	if err != nil {

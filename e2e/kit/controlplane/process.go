@@ -44,7 +44,7 @@ type Process struct {
 	program Program
 	logPath string
 	pidDir  string
-	// ended is told of each end of the process, before anybody who waits for it.
+	// ended is called at each end of the process, before its waiters go on.
 	ended func()
 
 	mutex sync.Mutex
@@ -234,7 +234,7 @@ func (p *Process) launch() (*run, error) {
 	return r, nil
 }
 
-// note tells the janitor of a process to kill should this one die.
+// note records for the janitor a process to kill should this one die.
 func (p *Process) note(pid int) {
 	_ = os.WriteFile(filepath.Join(p.pidDir, strconv.Itoa(pid)), nil, 0o600)
 }

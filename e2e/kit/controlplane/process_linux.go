@@ -14,7 +14,7 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped tells whether every thread of a process has stopped, or ended: a signal is sent in no time, but each thread acts
+// stopped reports whether every thread of a process has stopped, or ended: a signal is sent in no time, but each thread acts
 // on it when it is next scheduled.
 func stopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

@@ -10,5 +10,5 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// stopped takes a signal for delivered: without Linux's /proc there is no telling.
+// stopped assumes that a signal is delivered: without Linux's /proc this cannot be read.
 func stopped(int) bool { return true }

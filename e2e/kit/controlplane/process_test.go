@@ -18,7 +18,7 @@ import (
 
 func procPath(pid int) string { return fmt.Sprintf("/proc/%d", pid) }
 
-func TestComponentsCanBeMistreated(t *testing.T) {
+func TestComponentsCanBeRestartedDelayedAndFrozen(t *testing.T) {
 	t.Parallel()
 	own := controlplane.New(t, controlplane.Options{Nodes: 1, Proxied: []string{
 		controlplane.Etcd, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
@@ -67,7 +67,7 @@ func TestComponentsCanBeMistreated(t *testing.T) {
 	require.NoError(t, own.Client().Create(t.Context(), newDeployment(namespace)))
 	_, err = own.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout="+timeout.String())
 	require.NoError(t, err, "all of them work again")
-	assert.GreaterOrEqual(t, time.Since(begun), 6*delay, "one after the other hears of it late, and is late to answer")
+	assert.GreaterOrEqual(t, time.Since(begun), 6*delay, "each component gets the change late, and answers late")
 }
 
 func TestProcess(t *testing.T) {

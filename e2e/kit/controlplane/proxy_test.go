@@ -49,7 +49,7 @@ func newEcho(t *testing.T, name string) string {
 	return listener.Addr().String()
 }
 
-// dial connects and reads the name of who answers; who echoes has a name of one letter.
+// dial connects and reads the name of the backend; an echo server has a name of one letter.
 func dial(t *testing.T, address string) (net.Conn, string, error) {
 	t.Helper()
 	c, err := net.Dial("tcp4", address)
@@ -81,7 +81,7 @@ func echo(t *testing.T, c net.Conn, data []byte) time.Duration {
 	return time.Since(begun)
 }
 
-// quick tells whether something took less than a limit in one of several attempts: a busy machine makes it last longer, never
+// quick reports whether something took less than a limit in one of several attempts: a busy machine makes it last longer, never
 // shorter.
 func quick(limit time.Duration, attempt func() time.Duration) bool {
 	for begun := time.Now(); time.Since(begun) < timeout; {
@@ -138,7 +138,7 @@ func TestProxyPassesTheEndOfAStreamOn(t *testing.T) {
 	assert.Equal(t, "last words", string(rest))
 }
 
-func TestASlowAPIServer(t *testing.T) {
+func TestProxyDelaysTheAPIServer(t *testing.T) {
 	t.Parallel()
 	proxy, err := controlplane.NewProxy(cp.Address())
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestBalancerGoesByReadiness(t *testing.T) {
 	t.Parallel()
 	b := newBalancer(t)
 	_, _, err := dial(t, b.Addr())
-	require.ErrorIs(t, err, syscall.ECONNREFUSED, "nobody is there")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "there is no backend")
 
 	var ready atomic.Bool
 	b.AddBackend("first", newEcho(t, "1"), nil)
@@ -191,7 +191,7 @@ func TestBalancerGoesByReadiness(t *testing.T) {
 	echo(t, open, []byte("connections stay where they are: "+name))
 }
 
-func TestBalancerLearnsLate(t *testing.T) {
+func TestBalancerFollowsReadinessWithADelay(t *testing.T) {
 	t.Parallel()
 	const attempts = 10
 	remove := func(b *controlplane.Balancer, _ *atomic.Bool) { b.RemoveBackend("only") }
@@ -208,7 +208,7 @@ func TestBalancerLearnsLate(t *testing.T) {
 	}
 }
 
-// learnsLate tells whether a connection was made so early that the balancer could not know of the leave yet.
+// learnsLate reports whether a connection was made so early that the balancer could not know of the leave yet.
 func learnsLate(t *testing.T, leave func(*controlplane.Balancer, *atomic.Bool)) bool {
 	t.Helper()
 	const delay = 500 * time.Millisecond

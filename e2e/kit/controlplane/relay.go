@@ -58,7 +58,7 @@ func (r *relay) carry(to, from net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 && !line.send(buffer[:n], r.delay()) {
-			_ = from.Close() // nobody takes it any more
+			_ = from.Close() // it has no receiver any more
 			return
 		}
 		if err != nil {
@@ -161,7 +161,7 @@ func (r *relay) cut() {
 	}
 }
 
-// close cuts, lets nobody in any more and waits until no goroutine is left.
+// close cuts, accepts no connection any more and waits until no goroutine is left.
 func (r *relay) close() {
 	r.mutex.Lock()
 	r.closed = true
@@ -170,7 +170,7 @@ func (r *relay) close() {
 	r.serial.Wait()
 }
 
-// reset ends a connection in the way of a port where nobody listens.
+// reset ends a connection like a port without a listener.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -34,12 +34,12 @@ type Request struct {
 	Body, Response json.RawMessage
 }
 
-// Denied tells whether RBAC or an admission policy forbade the request.
+// Denied reports whether RBAC or an admission policy forbade the request.
 func (r Request) Denied() bool {
 	return r.Code == http.StatusForbidden || r.Code == http.StatusUnauthorized
 }
 
-// Writes tells whether the request was one to change something, dry run or not.
+// Writes reports whether the request is a write, dry run or not.
 func (r Request) Writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
@@ -125,7 +125,7 @@ func (e auditEvent) request() *Request {
 	}
 }
 
-// complete adds what only later stages of a request tell. The name of a created object is not in
+// complete adds what only later stages of a request have. The name of a created object is not in
 // its URI, so it comes late too.
 func (e auditEvent) complete(r *Request) {
 	r.Code, r.Message = e.ResponseStatus.Code, e.ResponseStatus.Message

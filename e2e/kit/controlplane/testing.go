@@ -111,7 +111,7 @@ func (cp *ControlPlane) Namespace(tb testing.TB, labels ...map[string]string) st
 	return namespace.Name
 }
 
-// namespacePrefix makes a test's name one that a namespace may have, with room for a random suffix.
+// namespacePrefix makes a test's name one that a namespace may have, with space for a random suffix.
 func namespacePrefix(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

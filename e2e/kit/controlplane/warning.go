@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Warnings are what the API server tells users beside its answers: give it to a configuration as its WarningHandler. The
+// Warnings are the warnings that the API server adds to its answers: give it to a configuration as its WarningHandler. The
 // zero value is ready. It is safe for concurrent use.
 type Warnings struct {
 	mutex sync.Mutex

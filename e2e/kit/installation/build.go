@@ -47,7 +47,7 @@ func Build(ctx context.Context, path string) (string, error) {
 	return target, nil
 }
 
-// lock keeps two processes from linking the same program at once; whoever is second finds it linked.
+// lock keeps two processes from linking the same program at once; the second process finds it linked.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -59,7 +59,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// own makes a copy of an executable, so that a build by somebody else in the meantime does not change what a restart
+// own makes a copy of an executable, so that another build in the meantime does not change what a restart
 // starts.
 func own(program, directory string) (string, error) {
 	from, err := os.Open(program)

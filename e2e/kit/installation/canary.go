@@ -82,9 +82,9 @@ func (i *Installation) newCanary() (canary, error) {
 	return canary{objects}, nil
 }
 
-// quietRounds is how many canaries must sing one after the other. When the first has, everything that happened before is
-// in the queue or was treated, since the watches deliver in order and gates count from the last event. Other workers may
-// still be at it; the whole round of the second canary is the time they get.
+// quietRounds is how many canaries must be reloaded one after the other. When the first is, everything that happened before
+// is in the queue or done, since the watches deliver in order and gates count from the last event. Other workers may still
+// be busy; the whole round of the second canary is the time they get.
 const quietRounds = 2
 
 // Quiet is a barrier: it returns when the loop is through with every event that happened before the call. It changes a
@@ -93,27 +93,27 @@ const quietRounds = 2
 // the settle time more.
 func (i *Installation) Quiet(ctx context.Context) error {
 	for range quietRounds {
-		if err := i.sing(ctx); err != nil {
+		if err := i.probe(ctx); err != nil {
 			return fmt.Errorf("await that the loop is through: %w", err)
 		}
 	}
 	return nil
 }
 
-// sing has one canary reloaded.
-func (i *Installation) sing(ctx context.Context) error {
+// probe creates one canary and waits until it is reloaded.
+func (i *Installation) probe(ctx context.Context) error {
 	c, err := i.newCanary()
 	if err != nil {
 		return err
 	}
-	defer i.bury(context.WithoutCancel(ctx), c)
+	defer i.remove(context.WithoutCancel(ctx), c)
 	for _, object := range c.objects {
 		if err := i.cp.Client().Create(ctx, object); err != nil {
 			return fmt.Errorf("create a canary: %w", err)
 		}
 	}
-	known := func(_, now *unstructured.Unstructured) bool { return i.mark(now) != "" }
-	if err := i.awaitCanary(ctx, "a canary to be known", c, known); err != nil {
+	is := func(_, now *unstructured.Unstructured) bool { return i.known(now) != "" }
+	if err := i.awaitCanary(ctx, "a canary to be known", c, is); err != nil {
 		return err
 	}
 	for _, object := range c.objects[:2] {
@@ -124,7 +124,7 @@ func (i *Installation) sing(ctx context.Context) error {
 		}
 	}
 	reloaded := func(before, now *unstructured.Unstructured) bool {
-		return i.templateMark(now) != "" && i.templateMark(now) != i.templateMark(before)
+		return i.hashOf(now) != "" && i.hashOf(now) != i.hashOf(before)
 	}
 	return i.awaitCanary(ctx, "a canary to be reloaded", c, reloaded)
 }
@@ -155,13 +155,13 @@ func (i *Installation) awaitCanary(
 	return nil
 }
 
-// mark changes when a workload's configuration becomes known: the hash of its template, or its Record.
-func (i *Installation) mark(object *unstructured.Unstructured) string {
-	return i.templateMark(object) + object.GetAnnotations()[i.options.Prefix+"config-record"]
+// known changes when a workload's configuration becomes known: the hash of its template, or its Record.
+func (i *Installation) known(object *unstructured.Unstructured) string {
+	return i.hashOf(object) + object.GetAnnotations()[i.options.Prefix+"config-record"]
 }
 
-// templateMark is what changes with every reload.
-func (i *Installation) templateMark(object *unstructured.Unstructured) string {
+// hashOf is the hash on the pod template, which changes with every reload.
+func (i *Installation) hashOf(object *unstructured.Unstructured) string {
 	path := []string{"spec", "template", "metadata", "annotations"}
 	if object.GetKind() == "CronJob" {
 		path = append([]string{"spec", "jobTemplate"}, path...)
@@ -170,8 +170,8 @@ func (i *Installation) templateMark(object *unstructured.Unstructured) string {
 	return annotations[i.options.Prefix+"config-hash"]
 }
 
-// bury deletes a canary. What cannot be deleted harms nobody.
-func (i *Installation) bury(ctx context.Context, c canary) {
+// remove deletes a canary. One that cannot be deleted does no harm.
+func (i *Installation) remove(ctx context.Context, c canary) {
 	for _, object := range c.objects {
 		_ = i.cp.Client().Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
@@ -192,7 +192,7 @@ func (i *Installation) awaitWebhook(ctx context.Context) error {
 		if err := i.cp.Client().Create(ctx, deployment, client.DryRunAll); err != nil {
 			return fmt.Errorf("create a Deployment: %w", err)
 		}
-		if i.templateMark(deployment) == "" {
+		if i.hashOf(deployment) == "" {
 			return errors.New("a Deployment was created without a stamp")
 		}
 		return nil

@@ -8,6 +8,6 @@
 // configuration, and that cert-manager's objects are left out.
 //
 // What a suite needs beyond that is here too: replicas that can be added, stopped, killed and frozen one by one, their
-// metrics and logs, who leads, and a barrier ([Installation.Quiet]) that tells that the loop is through with everything
-// that has happened so far.
+// metrics and logs, who leads, and a barrier ([Installation.Quiet]) that waits until the loop is through with
+// everything that has happened so far.
 package installation

@@ -25,7 +25,7 @@ type Installation struct {
 	// objects are those of the manifests, as applied; deployment is the one among them.
 	objects    []*unstructured.Unstructured
 	deployment *appsv1.Deployment
-	// balancer stands for the webhook's Service; nil in direct mode.
+	// balancer plays the webhook's Service; nil in direct mode.
 	balancer *controlplane.Balancer
 	// certificates is the directory of tls.crt and tls.key.
 	certificates, kubeconfig, executable string
@@ -103,7 +103,7 @@ func (i *Installation) connect(context.Context) error {
 	return i.RenewCertificate()
 }
 
-// Identity is who the replicas are for the API server, and so in the audit log: the service account of the manifests.
+// Identity is the user of the replicas, also in the audit log: the service account of the manifests.
 func (i *Installation) Identity() controlplane.Identity {
 	return controlplane.ServiceAccount(i.deployment.Namespace, i.deployment.Spec.Template.Spec.ServiceAccountName)
 }
@@ -140,7 +140,7 @@ func (i *Installation) startReplicas(ctx context.Context) error {
 // ControlPlane is the one that pod-reloader is installed on.
 func (i *Installation) ControlPlane() *controlplane.ControlPlane { return i.cp }
 
-// Balancer stands for the webhook's Service; nil in direct mode.
+// Balancer plays the webhook's Service; nil in direct mode.
 func (i *Installation) Balancer() *controlplane.Balancer { return i.balancer }
 
 // Executable is the program that the replicas run.

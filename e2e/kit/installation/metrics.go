@@ -70,7 +70,7 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// Metrics are those of all replicas that run. The error tells of one that runs and does not answer; the others' metrics
+// Metrics are those of all replicas that run. The error names one that runs and does not answer; the others' metrics
 // are there all the same.
 func (i *Installation) Metrics(ctx context.Context) (Metrics, error) {
 	var all Metrics

@@ -23,7 +23,7 @@ import (
 const webhookConfiguration = "MutatingWebhookConfiguration"
 
 // Render returns the objects of manifests/ with some of its components, by `kubectl kustomize` on a kustomization as the
-// documentation tells users to write. Nothing is left out or changed.
+// documentation shows it. Nothing is left out or changed.
 func Render(ctx context.Context, cp *controlplane.ControlPlane, components ...string) ([]*unstructured.Unstructured, error) {
 	root, err := toolchain.Root()
 	if err != nil {

@@ -76,7 +76,7 @@ func (k *kept) Run() int {
 const logTail = 8 << 10
 
 // Explain shows, when a test has failed, the end of what the replicas have logged about something, like a namespace; ""
-// stands for everything.
+// means everything.
 func (i *Installation) Explain(t testing.TB, about string) {
 	t.Helper()
 	if !t.Failed() {

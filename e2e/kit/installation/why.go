@@ -22,12 +22,12 @@ func (i *Installation) Graph(ctx context.Context, args ...string) (string, error
 	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"graph"}, args...))
 }
 
-// Clean runs `pod-reloader clean` as the administrator, who answers nothing, and returns what it prints.
+// Clean runs `pod-reloader clean` as the administrator, without input, and returns what it prints.
 func (i *Installation) Clean(ctx context.Context, args ...string) (string, error) {
 	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"clean"}, args...))
 }
 
-// WhyAs is Why with the rights of somebody else; with those of [Installation.Identity] it is what `kubectl exec` into the
+// WhyAs is Why with the rights of another user; with those of [Installation.Identity] it is what `kubectl exec` into the
 // pod would print.
 func (i *Installation) WhyAs(ctx context.Context, id controlplane.Identity, args ...string) (output string, err error) {
 	dir, err := os.MkdirTemp(i.cp.Dir(), "why-")

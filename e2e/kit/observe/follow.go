@@ -26,12 +26,12 @@ func (w *Watcher) list(ctx context.Context, kind Kind) (string, error) {
 		w.take(kind, &list.Items[i], false)
 		there[Workload{kind.Name, list.Items[i].GetNamespace(), list.Items[i].GetName()}] = true
 	}
-	w.bury(kind, there)
+	w.markDeleted(kind, there)
 	return list.GetResourceVersion(), nil
 }
 
-// bury marks as deleted what a list does not name any more.
-func (w *Watcher) bury(kind Kind, there map[Workload]bool) {
+// markDeleted marks as deleted what a list does not name any more.
+func (w *Watcher) markDeleted(kind Kind, there map[Workload]bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for workload, h := range w.histories {
@@ -72,7 +72,7 @@ func expired(err error) bool {
 func (w *Watcher) fail(err error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.trouble = err
+	w.failure = err
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -104,7 +104,7 @@ func (w *Watcher) watch(ctx context.Context, kind Kind, version *string) error {
 
 // Sync is a barrier: it returns when every version that the API server had stored at the time of the call was seen. It
 // lists the workloads past all caches and waits until the watch has come as far for each of them; a watch delivers the
-// versions of an object in order, so that whatever was before has been seen too. It writes nothing, so it disturbs nobody.
+// versions of an object in order, so that whatever was before has been seen too. It writes nothing, so it disturbs nothing.
 func (w *Watcher) Sync(ctx context.Context) error {
 	for _, kind := range w.kinds {
 		list, err := w.metadata.Resource(kind.Resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
@@ -124,7 +124,7 @@ func (w *Watcher) Sync(ctx context.Context) error {
 	return w.err()
 }
 
-// reached tells whether the watch has seen the given versions, and the deletion of everything else that it knew when the
+// reached is nil if the watch has seen the given versions, and the deletion of everything else that it knew when the
 // list was made.
 func (w *Watcher) reached(kind Kind, versions map[Workload]string, listed string) error {
 	w.mutex.Lock()
@@ -142,10 +142,10 @@ func (w *Watcher) reached(kind Kind, versions map[Workload]string, listed string
 			return fmt.Errorf("%s was seen up to version %s of %s", workload, h.version, version)
 		}
 	}
-	return w.buried(kind, versions, listed)
+	return w.deletionsSeen(kind, versions, listed)
 }
 
-func (w *Watcher) buried(kind Kind, versions map[Workload]string, listed string) error {
+func (w *Watcher) deletionsSeen(kind Kind, versions map[Workload]string, listed string) error {
 	for workload, h := range w.histories {
 		if _, exists := versions[workload]; workload.Kind != kind.Name || exists || h.deleted {
 			continue

@@ -27,7 +27,7 @@ type Change struct {
 	TemplateBefore, TemplateAfter map[string]any
 }
 
-// String tells what changed, for the message of a failing test.
+// String describes what changed, for the message of a failing test.
 func (c Change) String() string {
 	var differences []string
 	for _, key := range slices.Sorted(maps.Keys(c.AnnotationsAfter)) {

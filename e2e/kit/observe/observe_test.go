@@ -77,7 +77,7 @@ func TestWatcherMissesNoVersion(t *testing.T) {
 	assert.Equal(t, 2*there+1, watcher.Total(namespace))
 }
 
-func TestWatcherStartsAnewWithARecreatedWorkload(t *testing.T) {
+func TestRecreatedWorkloadHasANewHistory(t *testing.T) {
 	t.Parallel()
 	namespace := cp.Namespace(t)
 	watcher := observe.New(t, cp.Admin(), namespace)
@@ -95,7 +95,7 @@ func TestWatcherStartsAnewWithARecreatedWorkload(t *testing.T) {
 	}
 }
 
-func TestWatcherTellsWhatItWaitedForInVain(t *testing.T) {
+func TestTimeoutOfAWatcherNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	namespace := cp.Namespace(t)
 	watcher := observe.New(t, cp.Admin(), namespace)

@@ -28,8 +28,8 @@ type Watcher struct {
 	histories map[Workload]*history
 	// changed is closed and replaced whenever something was seen.
 	changed chan struct{}
-	// trouble is why watching stopped for good.
-	trouble error
+	// failure is why watching stopped for good.
+	failure error
 }
 
 // Start watches the built-in kinds and further ones in a namespace ("" is all of them) and returns when the objects that
@@ -156,8 +156,8 @@ func (w *Watcher) ReplicaSets(deployment Workload) int {
 	return count
 }
 
-// AwaitTemplateChanges waits until a workload has had n template changes or more and returns them. The error tells those
-// there were.
+// AwaitTemplateChanges waits until a workload has had n template changes or more and returns them. The error has those
+// that were seen.
 func (w *Watcher) AwaitTemplateChanges(ctx context.Context, of Workload, n int) ([]Change, error) {
 	err := w.Await(ctx, fmt.Sprintf("%d template changes of %s", n, of), func() error {
 		changes := w.Changes(of)
@@ -191,10 +191,10 @@ func (w *Watcher) Await(ctx context.Context, what string, holds func() error) er
 func (w *Watcher) err() error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.trouble
+	return w.failure
 }
 
-// take notes a version of an object; gone tells that it is the last one.
+// take records a version of an object; gone says that it is the last one.
 func (w *Watcher) take(kind Kind, object *unstructured.Unstructured, gone bool) {
 	at := time.Now()
 	w.mutex.Lock()

@@ -23,7 +23,7 @@ func TestUntil(t *testing.T) {
 		err   bool
 		why   string
 	}{
-		"at once": {0, 1, false, "nobody waits for what is there"},
+		"at once": {0, 1, false, "what is there is not waited for"},
 		"later":   {25 * time.Second, 4, false, "it is asked every ten seconds"},
 		"never":   {time.Hour, 7, true, "after a minute it is given up"},
 	}
@@ -69,7 +69,7 @@ func TestAsk(t *testing.T) {
 	}{
 		"yes":            {[]func(context.Context) error{answer(nil)}, nil, 0, "that is an answer"},
 		"no":             {[]func(context.Context) error{answer(refused)}, refused, 0, "that is one, too"},
-		"stood still":    {[]func(context.Context) error{silent, answer(nil)}, nil, time.Second, "it is asked once more"},
+		"was suspended":  {[]func(context.Context) error{silent, answer(nil)}, nil, time.Second, "it is asked once more"},
 		"does not speak": {[]func(context.Context) error{silent, silent}, context.DeadlineExceeded, 2 * time.Second, "and then no more"},
 	}
 	for name, test := range tests {

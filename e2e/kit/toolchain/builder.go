@@ -97,7 +97,7 @@ func built(target, want string) bool {
 	return err == nil && string(have) == want
 }
 
-// build compiles into a directory beside the target and then swaps them, so that nobody ever sees
+// build compiles into a directory beside the target and then swaps them, so that no process ever sees
 // half a tool. Running programs of the old one keep their files.
 func (b Builder) build(ctx context.Context, source, target, stamp string) error {
 	p, err := readPin(ctx, source)
@@ -113,7 +113,7 @@ func (b Builder) build(ctx context.Context, source, target, stamp string) error 
 		return fmt.Errorf("clear an unfinished build: %w", err)
 	}
 	if err := os.MkdirAll(fresh, 0o755); err != nil {
-		return fmt.Errorf("make room: %w", err)
+		return fmt.Errorf("make a directory for the build: %w", err)
 	}
 	done := b.report(filepath.Base(target))
 	err = compile(ctx, source, fresh, p.linkerFlags(), packages)
@@ -148,7 +148,7 @@ func compile(ctx context.Context, source, target, linkerFlags string, packages [
 	return nil
 }
 
-// report tells about a build until the returned function is called.
+// report writes the progress of a build until the returned function is called.
 func (b Builder) report(tool string) (done func(error)) {
 	begun := time.Now()
 	fmt.Fprintf(b.progress(), "building %s (once; from a cold cache this takes minutes) ...\n", tool)

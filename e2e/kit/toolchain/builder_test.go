@@ -32,7 +32,7 @@ func write(t *testing.T, root, name, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// builds counts the builds that a progress tells of.
+// builds counts the builds in a progress report.
 func builds(progress *bytes.Buffer) int {
 	return strings.Count(progress.String(), "built greeter")
 }
@@ -70,18 +70,18 @@ func TestBuildsOnlyWhenThePinChanges(t *testing.T) {
 	assert.Equal(t, "good day", string(out))
 }
 
-func TestBuildsOnceForManyWhoAsk(t *testing.T) {
+func TestConcurrentCallersShareOneBuild(t *testing.T) {
 	t.Parallel()
 	root := newRepository(t)
 	progress := make([]bytes.Buffer, 4)
-	var everybody sync.WaitGroup
+	var callers sync.WaitGroup
 	for i := range progress {
-		everybody.Go(func() {
+		callers.Go(func() {
 			_, err := toolchain.Builder{Root: root, Progress: &progress[i]}.Build(t.Context(), "greeter")
 			assert.NoError(t, err)
 		})
 	}
-	everybody.Wait()
+	callers.Wait()
 	total := 0
 	for i := range progress {
 		total += builds(&progress[i])
@@ -89,7 +89,7 @@ func TestBuildsOnceForManyWhoAsk(t *testing.T) {
 	assert.Equal(t, 1, total)
 }
 
-func TestSaysWhyABuildFails(t *testing.T) {
+func TestFailedBuildReportsItsOutput(t *testing.T) {
 	t.Parallel()
 	root := newRepository(t)
 	write(t, root, "e2e/tools/greeter/hello/main.go", "package main\n\nfunc main() { undeclared() }\n")
@@ -102,10 +102,10 @@ func TestSaysWhyABuildFails(t *testing.T) {
 
 	write(t, root, "e2e/tools/greeter/hello/main.go", "package main\n\nfunc main() {}\n")
 	_, err = builder.Build(t.Context(), "greeter")
-	require.NoError(t, err, "a failed build does not stand in the way of the next")
+	require.NoError(t, err, "a failed build does not block the next")
 }
 
-func TestNamesWhatThereIs(t *testing.T) {
+func TestUnknownToolFailsWithTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	builder := toolchain.Builder{Root: newRepository(t)}
 	names, err := builder.Names()

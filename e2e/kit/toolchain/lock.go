@@ -11,7 +11,7 @@ import (
 )
 
 // lock takes an exclusive lock between processes (and goroutines) and returns what gives it back.
-// The kernel gives it back when the process dies, so that a killed build blocks nobody.
+// The kernel gives it back when the process dies, so that a killed build blocks no other.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory for programs: %w", err)

@@ -46,7 +46,7 @@ func (p pin) version(module string) string {
 	return ""
 }
 
-// linkerFlags make a tool tell its true version. Without them the tools of a foreign module say
+// linkerFlags make a tool report its true version. Without them the tools of a foreign module say
 // "unknown" or claim to be another release.
 func (p pin) linkerFlags() string {
 	flags := []string{"-s", "-w"}
