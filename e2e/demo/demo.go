@@ -38,23 +38,23 @@ type options struct {
 
 // demo is one run. It is for one goroutine.
 type demo struct {
-	options options
-	tell    *narration.Narrator
-	shell   *shell
-	card    scorecard.Card
-	cp      *controlplane.ControlPlane
+	options  options
+	narrator *narration.Narrator
+	shell    *shell
+	card     scorecard.Card
+	cp       *controlplane.ControlPlane
 	// reloader is nil where pod-reloader is left out.
 	reloader *installation.Installation
 	watcher  *observe.Watcher
 	// version is that of Kubernetes, program is pod-reloader's executable.
 	version, program string
-	// windows say for each workload from which of its template changes on each scene's count begins.
+	// windows say for each workload from which of its template changes on each step's count begins.
 	windows map[observe.Workload][]int
 	// verdicts are what is judged at the end.
 	verdicts []func()
 	// building is how much of the time went into builds.
 	building time.Duration
-	// settled tells that the last barrier was passed: what comes late has come.
+	// settled says that the last barrier was passed: what comes late has come.
 	settled bool
 }
 
@@ -63,7 +63,7 @@ func run(ctx context.Context, o options) int {
 	o.patience = cmp.Or(o.patience, defaultPatience)
 	d := &demo{
 		options: o, windows: map[observe.Workload][]int{},
-		tell: narration.New(o.out, o.colours, time.Now),
+		narrator: narration.New(o.out, o.colours, time.Now),
 	}
 	defer d.stop()
 	if err := d.stage(ctx); err != nil {
@@ -84,26 +84,26 @@ func run(ctx context.Context, o options) int {
 // giveUp ends a run that has no table.
 func (d *demo) giveUp(ctx context.Context, err error) int {
 	if ctx.Err() != nil {
-		d.tell.Plain("Interrupted: stopping everything.\n")
+		d.narrator.Plain("Interrupted: stopping everything.\n")
 		return interrupted
 	}
-	d.tell.Trouble(err.Error())
+	d.narrator.Failure(err.Error())
 	return 1
 }
 
-// play plays the scenes. What goes wrong in one is reported, and the next is played.
+// play plays the steps. What goes wrong in one is reported, and the next is played.
 func (d *demo) play(ctx context.Context) {
-	for _, s := range scenes() {
+	for _, s := range steps() {
 		if ctx.Err() != nil {
 			return
 		}
-		d.tell.Scene(s.title)
+		d.narrator.Step(s.title)
 		before := len(d.card.Rows())
 		err := s.play(d, ctx)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		d.tell.Trouble("✗ " + err.Error())
+		d.narrator.Failure("✗ " + err.Error())
 		d.card.FailFrom(before)
 	}
 }
@@ -111,7 +111,7 @@ func (d *demo) play(ctx context.Context) {
 // judge compares what the observer has seen with what was promised.
 func (d *demo) judge(ctx context.Context) {
 	if err := d.sync(ctx); err != nil {
-		d.tell.Trouble("✗ " + err.Error())
+		d.narrator.Failure("✗ " + err.Error())
 		d.settled = false
 	}
 	for _, verdict := range d.verdicts {
@@ -121,25 +121,25 @@ func (d *demo) judge(ctx context.Context) {
 
 // conclude prints the table and returns the exit code.
 func (d *demo) conclude() int {
-	d.tell.Plain(scorecard.Table(d.card.Rows(), scorecard.Style{
-		Head: d.tell.Bold, Kept: d.tell.Green, Broken: d.tell.Red,
+	d.narrator.Plain(scorecard.Table(d.card.Rows(), scorecard.Style{
+		Head: d.narrator.Bold, Kept: d.narrator.Green, Broken: d.narrator.Red,
 	}))
 	total, broken := len(d.card.Rows()), d.card.Broken()
-	outcome := d.tell.Green(fmt.Sprintf("All %d promises kept", total))
+	outcome := d.narrator.Green(fmt.Sprintf("All %d promises kept", total))
 	if broken > 0 {
-		outcome = d.tell.Red(fmt.Sprintf("%d of %d promises broken", broken, total))
+		outcome = d.narrator.Red(fmt.Sprintf("%d of %d promises broken", broken, total))
 	}
-	elapsed := "in " + narration.Seconds(d.tell.Elapsed())
+	elapsed := "in " + narration.Seconds(d.narrator.Elapsed())
 	if d.building > time.Second {
 		elapsed += ", of which " + narration.Seconds(d.building) + " for building"
 	}
-	d.tell.Plain(fmt.Sprintf("%s, %s.\n", outcome, elapsed))
+	d.narrator.Plain(fmt.Sprintf("%s, %s.\n", outcome, elapsed))
 	return min(broken, 1)
 }
 
 // wait keeps everything running.
 func (d *demo) wait(ctx context.Context) {
-	d.tell.Plain(fmt.Sprintf("Everything keeps running. In another terminal:\n\n"+
+	d.narrator.Plain(fmt.Sprintf("Everything keeps running. In another terminal:\n\n"+
 		"  export KUBECONFIG=%s\n  export PATH=%s:%s:$PATH\n\nCtrl-C here ends it and leaves nothing behind.\n",
 		d.cp.AdminKubeconfig(), filepath.Dir(d.shell.programs["kubectl"]), filepath.Dir(d.program)))
 	<-ctx.Done()
@@ -158,6 +158,6 @@ func (d *demo) stop() {
 		failures = append(failures, d.cp.Stop())
 	}
 	if err := errors.Join(failures...); err != nil {
-		d.tell.Trouble("stopping: " + err.Error())
+		d.narrator.Failure("stopping: " + err.Error())
 	}
 }

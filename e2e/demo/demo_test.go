@@ -25,7 +25,7 @@ var acts = []string{
 	"it asks with the digest of what there is",
 	"ten objects of a workload change at once",
 	"a release: configuration, then image",
-	"a label edit, a scale, a PUT without our marks",
+	"a label edit, a scale, a PUT without our annotations",
 	"delete, create again with equal content",
 	"Reloader's search: an object with a match",
 	"Reloader's search: an object without",
@@ -117,7 +117,7 @@ func TestDemoFailsWithoutPodReloader(t *testing.T) {
 	t.Log(out.String())
 	assert.Equal(t, 1, code)
 	for act, mark := range table(t, out.String()) {
-		assert.Equal(t, "✗", mark, "without a barrier nothing is certain, and nobody explains anything: %s", act)
+		assert.Equal(t, "✗", mark, "without a barrier nothing is certain, and without pod-reloader nothing is explained: %s", act)
 	}
 	assert.Contains(t, out.String(), "promises broken")
 }

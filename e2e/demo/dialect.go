@@ -6,7 +6,7 @@ import "context"
 func (d *demo) dialect(ctx context.Context) error {
 	matched := d.card.Promise("Reloader's search: an object with a match", "1 rollout")
 	unmatched := d.card.Promise("Reloader's search: an object without", "0 rollouts")
-	d.tell.Say("billing and mailer have reloader.stakater.com/search. Of their ConfigMaps, rates has reloader.stakater.com/match.")
+	d.narrator.Say("billing and mailer have reloader.stakater.com/search. Of their ConfigMaps, rates has reloader.stakater.com/match.")
 	if _, err := d.expect(ctx, unmatched, 0, mailer); err != nil {
 		return err
 	}

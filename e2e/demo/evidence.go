@@ -20,7 +20,7 @@ import (
 // interval is how often a condition is looked at that the observer does not see.
 const interval = 50 * time.Millisecond
 
-// awaitEvents waits for so many Events that tell of reloads: they are written a moment after the rollout.
+// awaitEvents waits for n Events about reloads: they are written a moment after the rollout.
 func (d *demo) awaitEvents(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.patience)
 	defer cancel()
@@ -31,14 +31,14 @@ func (d *demo) awaitEvents(ctx context.Context, n int) error {
 		if err := d.cp.Client().List(ctx, all, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list Events: %w", err)
 		}
-		told := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool { return e.Reason != "Reloaded" })
-		if len(told) >= n {
+		reloads := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool { return e.Reason != "Reloaded" })
+		if len(reloads) >= n {
 			return nil
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d Events were written within %s", len(told), n, d.options.patience)
+			return fmt.Errorf("%d of %d Events were written within %s", len(reloads), n, d.options.patience)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (d *demo) countReplicaSets() scorecard.Finding {
 	return f
 }
 
-// configuration is watched too, for what is in it, so that the demo can tell when it changed.
+// configuration is watched too, for what is in it, so that the demo knows when it changed.
 func configuration() []observe.Kind {
 	core := schema.GroupVersion{Version: "v1"}
 	return []observe.Kind{
@@ -102,7 +102,7 @@ func catalogConfiguration() []observe.Workload {
 // settle is pod-reloader's default: changes with less between them are one.
 const settle = time.Second
 
-// burst tells how close to each other the changes in some windows came.
+// burst says how close to each other the changes in some windows came.
 func (d *demo) burst(windows []window) string {
 	var times []time.Time
 	for _, w := range windows {

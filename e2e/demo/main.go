@@ -22,7 +22,7 @@ func main() {
 	}))
 }
 
-// colourful tells whether colours are wanted: on a terminal that knows them, unless https://no-color.org says no.
+// colourful reports whether colours are wanted: on a terminal that has them, unless https://no-color.org says no.
 func colourful(file *os.File, getenv func(string) string) bool {
 	info, err := file.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {

@@ -19,7 +19,7 @@ const manyLines = 3
 
 // shell runs commands and shows them: what it prints is the very argument vector that it runs.
 type shell struct {
-	tell *narration.Narrator
+	narrator *narration.Narrator
 	// programs are the executables by the name that one types.
 	programs map[string]string
 	// env is added to the environment, dir is where commands run.
@@ -48,16 +48,16 @@ func (s *shell) brief(ctx context.Context, argv ...string) (result, error) {
 		more := fmt.Sprintf("… and %d more", len(lines)-manyLines)
 		lines = append(lines[:manyLines:manyLines], more)
 	}
-	s.tell.Output(strings.Join(lines, ""))
-	s.tell.Complaint(r.stderr, "pod-reloader")
+	s.narrator.Output(strings.Join(lines, ""))
+	s.narrator.Stderr(r.stderr, "pod-reloader")
 	return must(argv)(r, err)
 }
 
 // try is run for a command that may fail.
 func (s *shell) try(ctx context.Context, argv ...string) (result, error) {
 	r, err := s.execute(ctx, argv)
-	s.tell.Output(r.stdout)
-	s.tell.Complaint(r.stderr, "pod-reloader")
+	s.narrator.Output(r.stdout)
+	s.narrator.Stderr(r.stderr, "pod-reloader")
 	return r, err
 }
 
@@ -71,7 +71,7 @@ func must(argv []string) func(result, error) (result, error) {
 }
 
 func (s *shell) execute(ctx context.Context, argv []string) (result, error) {
-	s.tell.Command(argv)
+	s.narrator.Command(argv)
 	command := exec.CommandContext(ctx, s.programs[argv[0]], argv[1:]...)
 	command.Args[0] = argv[0]
 	command.Dir = s.dir

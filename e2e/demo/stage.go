@@ -35,7 +35,7 @@ var (
 	agent     = observe.DaemonSet(namespace, "agent")
 )
 
-func everybody() []observe.Workload {
+func allWorkloads() []observe.Workload {
 	return []observe.Workload{cart, catalog, web, search, billing, mailer, heartbeat, ledger, agent}
 }
 
@@ -45,7 +45,7 @@ const drain = 500 * time.Millisecond
 
 // stage sets everything up, up to the running workloads.
 func (d *demo) stage(ctx context.Context) error {
-	d.tell.Title("pod-reloader: a change of configuration is one rollout, and nothing else is")
+	d.narrator.Title("pod-reloader: a change of configuration is one rollout, and nothing else is")
 	if err := d.build(ctx); err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ func (d *demo) stage(ctx context.Context) error {
 	return nil
 }
 
-// build builds what is missing and tells where the programs are.
+// build builds what is missing and keeps the paths of the programs.
 func (d *demo) build(ctx context.Context) error {
-	begun := d.tell.Elapsed()
+	begun := d.narrator.Elapsed()
 	builder := toolchain.Builder{Progress: d.options.out}
 	root, err := toolchain.Root()
 	if err != nil {
@@ -78,10 +78,10 @@ func (d *demo) build(ctx context.Context) error {
 	if err := d.buildReloader(ctx); err != nil {
 		return err
 	}
-	d.shell = &shell{tell: d.tell, dir: root, programs: map[string]string{
+	d.shell = &shell{narrator: d.narrator, dir: root, programs: map[string]string{
 		"kubectl": filepath.Join(directory, "kubectl"), "pod-reloader": d.program,
 	}}
-	d.building = d.tell.Elapsed() - begun
+	d.building = d.narrator.Elapsed() - begun
 	return nil
 }
 
@@ -102,14 +102,14 @@ func (d *demo) buildReloader(ctx context.Context) error {
 	case err := <-built:
 		return err
 	case <-timer.C:
-		d.tell.Say("Building pod-reloader …")
+		d.narrator.Say("Building pod-reloader …")
 		return <-built
 	}
 }
 
 // boot starts the control plane and the observer.
 func (d *demo) boot(ctx context.Context) error {
-	begun := d.tell.Elapsed()
+	begun := d.narrator.Elapsed()
 	var err error
 	if d.cp, err = controlplane.Start(ctx, controlplane.Options{Version: d.version, Progress: d.options.out}); err != nil {
 		return err
@@ -120,18 +120,18 @@ func (d *demo) boot(ctx context.Context) error {
 	if d.watcher, err = observe.Start(context.WithoutCancel(ctx), d.cp.Admin(), namespace, configuration()...); err != nil {
 		return err
 	}
-	d.tell.Say("Kubernetes %s booted in %s: etcd, API server, controllers, scheduler; KWOK plays three nodes.",
-		d.cp.Version(), narration.Seconds(d.tell.Elapsed()-begun))
+	d.narrator.Say("Kubernetes %s booted in %s: etcd, API server, controllers, scheduler; KWOK plays three nodes.",
+		d.cp.Version(), narration.Seconds(d.narrator.Elapsed()-begun))
 	return nil
 }
 
 // install runs pod-reloader as manifests/ say.
 func (d *demo) install(ctx context.Context) error {
 	if d.options.absent {
-		d.tell.Say("pod-reloader is left out: what follows must go wrong.")
+		d.narrator.Say("pod-reloader is left out: what follows must go wrong.")
 		return nil
 	}
-	begun := d.tell.Elapsed()
+	begun := d.narrator.Elapsed()
 	var err error
 	d.reloader, err = installation.Start(ctx, d.cp, installation.Options{
 		Program: d.program, Args: []string{"--shutdown-grace-period=" + drain.String()},
@@ -143,9 +143,9 @@ func (d *demo) install(ctx context.Context) error {
 	d.shell.programs["pod-reloader"] = d.program
 	d.shell.env = append(d.shell.env, "POD_NAMESPACE="+d.reloader.Namespace())
 	replicas := len(d.reloader.Replicas())
-	d.tell.Say("pod-reloader installed from manifests/ in %s: %d processes under the service account's rights, TLS, leader "+
+	d.narrator.Say("pod-reloader installed from manifests/ in %s: %d processes under the service account's rights, TLS, leader "+
 		"election. Defaults: a change settles for 1 s, reloads of one workload are 5 s apart.",
-		narration.Seconds(d.tell.Elapsed()-begun), replicas)
+		narration.Seconds(d.narrator.Elapsed()-begun), replicas)
 	return nil
 }
 
@@ -158,13 +158,13 @@ func (d *demo) apply(ctx context.Context) error {
 	}
 	wait, cancel := context.WithTimeout(ctx, defaultPatience)
 	defer cancel()
-	for _, w := range everybody() {
+	for _, w := range allWorkloads() {
 		if err := d.watcher.Await(wait, "the pods of "+w.String(), func() error { return ready(d.watcher.Object(w)) }); err != nil {
 			return err
 		}
 	}
-	d.tell.Seen(narration.After(time.Since(r.ended)), "all pods are ready")
-	windows, err := d.open(ctx, everybody()...)
+	d.narrator.Seen(narration.After(time.Since(r.ended)), "all pods are ready")
+	windows, err := d.open(ctx, allWorkloads()...)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (d *demo) apply(ctx context.Context) error {
 	return err
 }
 
-// ready tells whether all pods of a workload run.
+// ready reports whether all pods of a workload run.
 func ready(object *unstructured.Unstructured) error {
 	if object == nil {
 		return errors.New("it does not exist")

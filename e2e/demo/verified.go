@@ -20,7 +20,7 @@ func (d *demo) verified(ctx context.Context) error {
 	d.atTheEnd(current, func() scorecard.Finding {
 		return scorecard.Rollouts(1, d.counts(windows)...).And(byThatWrite, "by that very write", "not by that write")
 	})
-	d.tell.Say("agent was reloaded a moment ago, so by itself pod-reloader would now let it rest for 5 s. A client may ask: " +
+	d.narrator.Say("agent was reloaded a moment ago, so by itself pod-reloader would now let it rest for 5 s. A client may ask: " +
 		"it proves by a SHA-256 over UIDs and resourceVersions that it has seen the configuration the pods shall start with.")
 	before, err := d.digest(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *demo) verified(ctx context.Context) error {
 		return err
 	}
 	outdated.Judge(scorecard.Refused(r.exitCode, r.stderr, "(Conflict)", "409 Conflict"))
-	d.tell.Say("It reads again and repeats:")
+	d.narrator.Say("It reads again and repeats:")
 	now, err := d.digest(ctx)
 	if err != nil {
 		return err

@@ -78,12 +78,12 @@ func (d *demo) expect(ctx context.Context, row *scorecard.Row, rollouts int, of 
 	return windows, nil
 }
 
-// atTheEnd has a row judged after all scenes.
+// atTheEnd has a row judged after all steps.
 func (d *demo) atTheEnd(row *scorecard.Row, find func() scorecard.Finding) {
 	d.verdicts = append(d.verdicts, func() { row.Judge(find()) })
 }
 
-// await waits for one rollout in each window and tells when each was seen, counted from a moment.
+// await waits for one rollout in each window and shows when each was seen, counted from a time.
 func (d *demo) await(ctx context.Context, since time.Time, windows ...window) error {
 	return d.awaitNth(ctx, since, 1, windows...)
 }
@@ -113,7 +113,7 @@ func (d *demo) awaitNth(ctx context.Context, since time.Time, n int, windows ...
 	}
 	slices.SortFunc(all, func(a, b seen) int { return a.at.Compare(b.at) })
 	for _, s := range all {
-		d.tell.Seen(narration.After(s.at.Sub(since)), s.what+" has a new pod template")
+		d.narrator.Seen(narration.After(s.at.Sub(since)), s.what+" has a new pod template")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package narration is how the demo talks: titles with a clock, commands as one would type them, what they print, and
+// Package narration writes the demo's output: titles with a clock, commands as a user types them, what they print, and
 // what was seen when. Colours are for terminals only.
 package narration
 
@@ -19,13 +19,13 @@ const (
 	deeper = "     "
 )
 
-// Narrator writes to one place. It is for one goroutine.
+// Narrator writes to one writer. It is for one goroutine.
 type Narrator struct {
 	out     io.Writer
 	colours bool
 	now     func() time.Time
 	begun   time.Time
-	scenes  int
+	steps   int
 }
 
 // New begins a narration. now is the clock.
@@ -41,10 +41,10 @@ func (n *Narrator) Title(text string) {
 	fmt.Fprintf(n.out, "%s\n", n.Bold(text))
 }
 
-// Scene begins a scene. Scenes are numbered, and the line ends with the clock.
-func (n *Narrator) Scene(title string) {
-	n.scenes++
-	head := fmt.Sprintf("%-2d %s", n.scenes, title)
+// Step begins a step. Steps are numbered, and the line ends with the clock.
+func (n *Narrator) Step(title string) {
+	n.steps++
+	head := fmt.Sprintf("%-2d %s", n.steps, title)
 	clock := Seconds(n.Elapsed())
 	space := max(1, width-utf8.RuneCountInString(head)-len(clock))
 	fmt.Fprintf(n.out, "\n%s%s%s\n", n.Bold(head), strings.Repeat(" ", space), n.Dim(clock))
@@ -68,9 +68,9 @@ func (n *Narrator) Output(text string) {
 	}
 }
 
-// Complaint shows what a command wrote to standard error, wrapped. Warnings that do not mention the subject are cut to one
+// Stderr shows what a command wrote to standard error, wrapped. Warnings that do not mention the subject are cut to one
 // line.
-func (n *Narrator) Complaint(text, subject string) {
+func (n *Narrator) Stderr(text, subject string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
 		wrapped := Wrap(line, width-len(deeper)-2)
 		if len(wrapped) > 1 && strings.HasPrefix(line, "Warning: ") && !strings.Contains(line, subject) {
@@ -85,8 +85,8 @@ func (n *Narrator) Seen(when, what string) {
 	fmt.Fprintf(n.out, "%s%s %9s  %s\n", indent, n.Green("→"), when, what)
 }
 
-// Trouble says that something went wrong.
-func (n *Narrator) Trouble(text string) {
+// Failure shows what went wrong.
+func (n *Narrator) Failure(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
 		n.lines(indent, Wrap(line, width-len(indent)), n.Red)
 	}

@@ -78,15 +78,15 @@ func TestNarration(t *testing.T) {
 	n := narration.New(&out, false, func() time.Time { return clock })
 	n.Title("Title")
 	clock = clock.Add(2500 * time.Millisecond)
-	n.Scene("Scene")
+	n.Step("Step")
 	n.Say("%d words", 2)
 	n.Command([]string{"echo", "a b"})
 	n.Output("a b\n\nc\n")
-	n.Complaint("Warning: "+strings.Repeat("theirs ", 20)+"\nWarning: "+strings.Repeat("ours ", 30), "ours")
+	n.Stderr("Warning: "+strings.Repeat("theirs ", 20)+"\nWarning: "+strings.Repeat("ours ", 30), "ours")
 	n.Seen("+1.0 s", "something")
-	n.Trouble("broken")
+	n.Failure("broken")
 	n.Output("")
-	want := "Title\n\n1  Scene" + strings.Repeat(" ", 97) + "2.5 s\n" +
+	want := "Title\n\n1  Step" + strings.Repeat(" ", 98) + "2.5 s\n" +
 		"   2 words\n   $ echo 'a b'\n     a b\n\n     c\n" +
 		"     Warning: " + strings.TrimSpace(strings.Repeat("theirs ", 13)) + " …\n" +
 		"     Warning: " + strings.TrimSpace(strings.Repeat("ours ", 19)) + "\n     " + strings.TrimSpace(strings.Repeat("ours ", 11)) + "\n" +

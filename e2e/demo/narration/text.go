@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Seconds is a duration as the demo tells it: milliseconds below a second, else a tenth of a second.
+// Seconds is a duration as the demo shows it: milliseconds below a second, else a tenth of a second.
 func Seconds(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

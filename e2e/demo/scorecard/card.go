@@ -4,7 +4,7 @@ package scorecard
 type Finding struct {
 	// Observed says it in a few words.
 	Observed string
-	// Kept tells whether it is what was promised.
+	// Kept says whether it is what was promised.
 	Kept bool
 }
 
@@ -23,7 +23,7 @@ type Card struct {
 	rows []*Row
 }
 
-// Promise adds a row. Until it is judged it counts as broken, so that a scene that ends early hides nothing.
+// Promise adds a row. Until it is judged it counts as broken, so that a step that ends early hides nothing.
 func (c *Card) Promise(act, promised string) *Row {
 	row := &Row{Act: act, Promised: promised, Finding: Finding{Observed: "not seen"}}
 	c.rows = append(c.rows, row)
@@ -36,10 +36,10 @@ func (r *Row) Judge(f Finding) {
 	r.Kept = f.Kept && !r.failed
 }
 
-// Judged tells whether a finding was noted.
+// Judged reports whether a finding was recorded.
 func (r *Row) Judged() bool { return r.judged }
 
-// Fail notes that the scene of the row went wrong: what is observed then proves nothing, whatever it is.
+// Fail records that the step of the row went wrong: what is observed then proves nothing, whatever it is.
 func (r *Row) Fail() { r.failed, r.Kept = true, false }
 
 // Rows are all rows in the order of their promises.

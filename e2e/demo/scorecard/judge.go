@@ -11,7 +11,7 @@ import (
 type Count struct {
 	// N is how often it was seen.
 	N int
-	// Certain tells that everything was seen, and that what comes late would have come.
+	// Certain says that everything was seen, and that what comes late would have come.
 	Certain bool
 }
 
@@ -53,7 +53,7 @@ func Apart(f Finding, least time.Duration, times ...time.Time) Finding {
 	return f.And(shortest >= least, text, text)
 }
 
-// Refused judges that a command failed as promised: it exited with a failure and said the given text, which stands for
+// Refused judges that a command failed as promised: it exited with a failure and said the given text, which represents
 // the name.
 func Refused(exitCode int, said, text, name string) Finding {
 	switch {

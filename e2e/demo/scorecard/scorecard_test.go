@@ -59,7 +59,7 @@ func TestCardHidesNothing(t *testing.T) {
 	assert.Zero(t, card.Broken())
 
 	first := card.Promise("first", "1")
-	assert.Equal(t, 1, card.Broken(), "a promise that nobody judged is not kept")
+	assert.Equal(t, 1, card.Broken(), "a promise that was not judged is not kept")
 	first.Judge(kept)
 	assert.Zero(t, card.Broken())
 
@@ -67,9 +67,9 @@ func TestCardHidesNothing(t *testing.T) {
 	second.Judge(kept)
 	card.FailFrom(1)
 	third.Judge(kept)
-	assert.Equal(t, 2, card.Broken(), "what a scene observed that went wrong proves nothing, before or after")
+	assert.Equal(t, 2, card.Broken(), "what a step observed that went wrong proves nothing, before or after")
 	assert.Equal(t, []scorecard.Row{*first, *second, *third}, card.Rows())
-	assert.Equal(t, "1", card.Rows()[2].Observed, "what was seen is told all the same")
+	assert.Equal(t, "1", card.Rows()[2].Observed, "what was seen is shown all the same")
 }
 
 func TestTable(t *testing.T) {

@@ -17,19 +17,19 @@ const (
 	lastReload = `jsonpath={.metadata.annotations.pod-reloader\.cs\.sap\.com/last-reload}{"\n"}`
 )
 
-// cause is what the first scene changes, and so what explanations must name.
+// cause is what the first step changes, and so what explanations must name.
 const cause = "configmap/features"
 
-// scene is a piece of the demo. It promises its rows before it does anything, so that the table is complete in any case.
-type scene struct {
+// step is a piece of the demo. It promises its rows before it does anything, so that the table is complete in any case.
+type step struct {
 	title string
 	play  func(*demo, context.Context) error
 }
 
-// scenes are played in this order. The first two belong together: after a reload pod-reloader lets a workload rest for
+// steps are played in this order. The first two belong together: after a reload pod-reloader lets a workload rest for
 // 5 s, and a verified reload is how a client goes past that. The last one is the barrier for all: see [demo.twice].
-func scenes() []scene {
-	return []scene{
+func steps() []step {
+	return []step{
 		{"A change is one rollout, and it is explained", (*demo).change},
 		{"A client proves what it has seen, and gets its reload at once", (*demo).verified},
 		{"Ten objects at once are one rollout", (*demo).ten},
@@ -39,7 +39,7 @@ func scenes() []scene {
 		{"A rollout undo keeps the configuration", (*demo).undo},
 		{"What changes while pod-reloader is down is picked up", (*demo).down},
 		{"Why?", (*demo).why},
-		{"A workload is left in peace between two reloads", (*demo).twice},
+		{"Two reloads of a workload are seconds apart", (*demo).twice},
 	}
 }
 
@@ -62,12 +62,12 @@ func set(object, field, key, value string) []string {
 // change: one ConfigMap, three kinds of workloads, three ways to use it.
 func (d *demo) change(ctx context.Context) error {
 	once := d.card.Promise("a ConfigMap of three workloads changes", "1 rollout each")
-	told := d.card.Promise("annotation and Event say why", "name "+cause)
+	named := d.card.Promise("annotation and Event say why", "name "+cause)
 	windows, err := d.expect(ctx, once, 1, cart, ledger, agent)
 	if err != nil {
 		return err
 	}
-	d.tell.Say("cart uses ConfigMap features by env, ledger by a volume, agent by envFrom.")
+	d.narrator.Say("cart uses ConfigMap features by env, ledger by a volume, agent by envFrom.")
 	r, err := d.shell.run(ctx, set("configmap/features", "data", "CHECKOUT", "new")...)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (d *demo) change(ctx context.Context) error {
 		return err
 	}
 	naming := strings.Count(events.stdout, cause)
-	told.Judge(scorecard.Named(cause, scorecard.Source{Name: "annotation", Text: annotation.stdout}).
+	named.Judge(scorecard.Named(cause, scorecard.Source{Name: "annotation", Text: annotation.stdout}).
 		And(naming == len(windows), "in each Event", fmt.Sprintf("in %d Events of %d", naming, len(windows))))
 	return nil
 }
@@ -111,7 +111,7 @@ func (d *demo) ten(ctx context.Context) error {
 	if err := d.sync(ctx); err != nil {
 		return err
 	}
-	d.tell.Say("%s", d.burst(objects))
+	d.narrator.Say("%s", d.burst(objects))
 	return d.await(ctx, r.ended, windows...)
 }
 
@@ -138,7 +138,7 @@ func (d *demo) release(ctx context.Context) error {
 
 // nothing: edits that touch no content. What must not happen is shown by what must: a later change of another workload.
 func (d *demo) nothing(ctx context.Context) error {
-	edited := d.card.Promise("a label edit, a scale, a PUT without our marks", "0 rollouts")
+	edited := d.card.Promise("a label edit, a scale, a PUT without our annotations", "0 rollouts")
 	created := d.card.Promise("delete, create again with equal content", "0 rollouts")
 	first, err := d.expect(ctx, edited, 0, search)
 	if err != nil {
@@ -165,7 +165,7 @@ func (d *demo) nothing(ctx context.Context) error {
 	if _, err := d.shell.run(ctx, apply("e2e/demo/manifests/search-config.yaml")...); err != nil {
 		return err
 	}
-	d.tell.Say("To be sure, a change after all that, which must act:")
+	d.narrator.Say("To be sure, a change after all that, which must act:")
 	beat, err := d.open(ctx, heartbeat)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (d *demo) nothing(ctx context.Context) error {
 	if err := d.beat(ctx, beat[0], 1); err != nil {
 		return err
 	}
-	d.tell.Seen("so far", fmt.Sprintf("%d rollouts of Deployment search", len(d.changes(first[0]))+len(d.changes(second[0]))))
+	d.narrator.Seen("so far", fmt.Sprintf("%d rollouts of Deployment search", len(d.changes(first[0]))+len(d.changes(second[0]))))
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (d *demo) undo(ctx context.Context) error {
 	return d.await(ctx, r.ended, windows...)
 }
 
-// down: nobody is there when the change comes.
+// down: the change comes while no replica runs.
 func (d *demo) down(ctx context.Context) error {
 	once := d.card.Promise("a Secret changes while pod-reloader is down", "1 rollout at its start")
 	windows, err := d.open(ctx, ledger)
@@ -244,14 +244,14 @@ func (d *demo) down(ctx context.Context) error {
 
 func (d *demo) stopReloader(ctx context.Context) error {
 	if d.reloader == nil {
-		d.tell.Say("It is not there anyway.")
+		d.narrator.Say("It is not there anyway.")
 		return nil
 	}
 	begun := time.Now()
 	if err := d.reloader.StopAll(ctx); err != nil {
 		return err
 	}
-	d.tell.Say("Both processes got SIGTERM and ended in %s (draining cut to %d ms from its default of 10 s).",
+	d.narrator.Say("Both processes got SIGTERM and ended in %s (draining cut to %d ms from its default of 10 s).",
 		narration.Seconds(time.Since(begun)), drain.Milliseconds())
 	return nil
 }
@@ -260,18 +260,18 @@ func (d *demo) startReloader(ctx context.Context) error {
 	if d.reloader == nil {
 		return nil
 	}
-	d.tell.Say("Both are started again.")
+	d.narrator.Say("Both are started again.")
 	return d.reloader.StartAll(ctx)
 }
 
-// why: the program's own explanation, for a person and without a cluster's logs.
+// why: the program's own explanation, without a cluster's logs.
 func (d *demo) why(ctx context.Context) error {
-	told := d.card.Promise("pod-reloader why", "names "+cause)
+	named := d.card.Promise("pod-reloader why", "names "+cause)
 	r, err := d.shell.run(ctx, "pod-reloader", "why", "deployment/cart", "-n", namespace)
 	if err != nil {
 		return err
 	}
-	told.Judge(scorecard.Named(cause+" modified", scorecard.Source{Name: "its output", Text: r.stdout}))
+	named.Judge(scorecard.Named(cause+" modified", scorecard.Source{Name: "its output", Text: r.stdout}))
 	return nil
 }
 
@@ -302,6 +302,6 @@ func (d *demo) twice(ctx context.Context) error {
 		}
 	}
 	d.settled = true
-	d.tell.Say("The second had to wait. Whatever else was due would have come by now, so the counts are final.")
+	d.narrator.Say("The second had to wait. Whatever else was due would have come by now, so the counts are final.")
 	return d.awaitReplicaSets(ctx)
 }
