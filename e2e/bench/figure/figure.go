@@ -87,7 +87,7 @@ type Figure struct {
 	// Floor is what the least that does the job needs, measured in the same run; 0 means that there is none.
 	Floor  float64
 	Budget Budget
-	// Note tells what the number alone does not.
+	// Note explains the number.
 	Note string
 }
 
@@ -185,5 +185,5 @@ func number(value float64) string {
 	}
 }
 
-// exact writes a limit as somebody set it.
+// exact writes a limit without rounding.
 func exact(limit float64) string { return strconv.FormatFloat(limit, 'g', -1, 64) }

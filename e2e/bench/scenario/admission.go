@@ -77,7 +77,7 @@ func admission(ctx context.Context, w *world) ([]figure.Figure, error) {
 			Note: fmt.Sprintf("median of %d times %d reviews with 2 Refs read live, from the moment each was due: %.1f; "+
 				"the floor is a webhook that only answers", len(ours), len(ours[0].took), p99),
 		},
-		{Name: "reviews without a patch", Value: float64(all.unpatched), Budget: figure.Exactly(0), Note: all.trouble()},
+		{Name: "reviews without a patch", Value: float64(all.unpatched), Budget: figure.Exactly(0), Note: all.failure()},
 	}, nil
 }
 
@@ -118,7 +118,7 @@ func (w *world) reviews(ctx context.Context) ([][]byte, error) {
 	})
 }
 
-// review is what the API server sends when somebody sets another image.
+// review is what the API server sends when a user sets another image.
 func review(stored *appsv1.Deployment) ([]byte, error) {
 	after := stored.DeepCopy()
 	after.Spec.Template.Spec.Containers[0].Image = "example.com/app:2"
@@ -152,8 +152,8 @@ type answers struct {
 	failures  []error
 }
 
-// trouble tells of the first failure.
-func (a answers) trouble() string {
+// failure is the first failure and their number.
+func (a answers) failure() string {
 	if len(a.failures) == 0 {
 		return ""
 	}
@@ -217,7 +217,7 @@ type asker struct {
 	url    string
 }
 
-// do tells whether the answer had a patch. An answer that is not "allowed" is an error.
+// do reports whether the answer had a patch. An answer that is not "allowed" is an error.
 func (a asker) do(ctx context.Context, body []byte) (patched bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
 	if err != nil {

@@ -71,7 +71,7 @@ func (w *world) try(ctx context.Context, watcher *observe.Watcher, trials []tria
 	for _, t := range trials {
 		for i := range t.workloads {
 			if _, err := watcher.AwaitTemplateChanges(waiting, t.seen(w, i), t.restarts); err != nil {
-				w.say("%v", err) // the figure tells
+				w.say("%v", err) // the figure shows it
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func (w *world) release(ctx context.Context, t trial, i int) error {
 	return w.merge(ctx, &appsv1.Deployment{}, t.workload(i), `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
 }
 
-// reapply replaces a workload by its manifest, which knows nothing of pod-reloader's marks.
+// reapply replaces a workload by its manifest, which has none of pod-reloader's annotations.
 func (w *world) reapply(ctx context.Context, t trial, i int) error {
 	for range w.Applies {
 		manifest := deployment{name: t.workload(i), configMaps: []string{t.configMap(i, 0)}}.object(w.name)

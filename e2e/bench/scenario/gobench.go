@@ -31,7 +31,7 @@ func goBench(ctx context.Context, path, pattern, duration string, times int) (me
 	command.Dir = root
 	// What checks client-go's caches would be measured, too.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "KUBE_CACHE_MUTATION_DETECTOR=false")
-	var said bytes.Buffer // apart, since it would stand in the middle of a line
+	var said bytes.Buffer // separate, since it would be in the middle of a line
 	command.Stderr = &said
 	output, err := command.Output()
 	if err != nil {

@@ -18,7 +18,7 @@ type side struct {
 	took       []time.Duration
 }
 
-// latency: from the moment somebody sends the change of a ConfigMap until the watcher sees the new pod template. Three do
+// latency: from the moment a client sends the change of a ConfigMap until the watcher sees the new pod template. Three do
 // the same job beside pod-reloader: the bare loop, the bare loop through a webhook that does nothing, and the bare loop
 // through a webhook that reads the ConfigMap live. The last one is the least that keeps pod-reloader's promise that what a
 // template is stamped with was true at admission; what it takes is what that promise costs.

@@ -54,7 +54,7 @@ func (u usage) total() time.Duration {
 	return total
 }
 
-// String tells who used how much, those of no account left out.
+// String lists the processes by their use, negligible ones left out.
 func (u usage) String() string {
 	var names []string
 	for name, used := range u {

@@ -14,7 +14,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// reads is how many of the requests read one ConfigMap or one Secret. The log does not tell metadata from whole objects.
+// reads is how many of the requests read one ConfigMap or one Secret. In the log, metadata and whole objects are
+// alike.
 func reads(requests controlplane.Requests) int {
 	count := requests.Count()
 	return count["get configmaps"] + count["get secrets"]
@@ -31,7 +32,7 @@ func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Once before it counts: who reads an object first remembers its digest.
+	// Once before it counts: the first reader of an object keeps its digest.
 	for value := range 2 {
 		if err := w.settled(ctx); err != nil {
 			return nil, err

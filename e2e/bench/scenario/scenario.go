@@ -93,7 +93,7 @@ func Quick() Sizes {
 // Bench runs scenarios.
 type Bench struct {
 	Sizes Sizes
-	// Progress is told what is going on.
+	// Progress gets lines about what is going on.
 	Progress io.Writer
 	// Profiles is a directory for profiles of pod-reloader, which then runs as a single replica; empty means none. Who
 	// takes profiles disturbs what is measured.

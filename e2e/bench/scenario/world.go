@@ -62,7 +62,7 @@ type world struct {
 	bench Bench
 	cp    *controlplane.ControlPlane
 	in    *installation.Installation
-	// proxy stands between pod-reloader and the API server on the complete stage, so that connections can break.
+	// proxy is between pod-reloader and the API server on the complete stage, so that connections can break.
 	proxy *controlplane.Proxy
 	// name is that of the scenario, and of its namespace.
 	name string
@@ -119,7 +119,7 @@ func (w *world) close() error {
 	return errors.Join(append(errs, w.cp.Stop())...)
 }
 
-// say tells what is going on.
+// say writes a line of progress.
 func (w *world) say(format string, args ...any) {
 	fmt.Fprintf(w.bench.Progress, "%s: %s\n", w.name, fmt.Sprintf(format, args...))
 }

@@ -14,7 +14,7 @@ import (
 	"runtime/pprof"
 )
 
-// Subject fills a cache when it is told to.
+// Subject fills a cache on an order.
 type Subject struct {
 	// Fill returns when the cache is filled, with the number of objects in it and whatever keeps it in memory.
 	Fill func(ctx context.Context) (cache any, objects int, err error)
@@ -24,7 +24,7 @@ type Subject struct {
 
 // Serve says "ready", then obeys the orders that come as lines of any text, and answers each by a line when it has been
 // carried out: the first is to fill the cache, the answer the number of objects; the second to give back to the kernel
-// what memory is not in use. It returns when there are no more lines: when whoever gives the orders has gone.
+// what memory is not in use. It returns at the end of the input.
 func (s Subject) Serve(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	lines := bufio.NewScanner(orders)
 	if _, err := fmt.Fprintln(answers, "ready"); err != nil || !lines.Scan() {

@@ -21,8 +21,8 @@ func TestServe(t *testing.T) {
 		answers string
 	}{
 		"an order each, then the end":                  {orders: "fill\nrest\n", answers: "ready\n7\nrested\n"},
-		"whoever gives no second order wants no rest":  {orders: "fill\n", answers: "ready\n7\n"},
-		"nothing is done for one who has gone":         {answers: "ready\n"},
+		"a first order without a second":               {orders: "fill\n", answers: "ready\n7\n"},
+		"without an order nothing is done":             {answers: "ready\n"},
 		"a cache that cannot be filled has no objects": {orders: "fill\nrest\n", failure: errors.New("no server"), answers: "ready\n"},
 	} {
 		t.Run(reason, func(t *testing.T) { // one after the other: a process takes one profile at a time

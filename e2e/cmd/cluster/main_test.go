@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestEndsWithoutATrace(t *testing.T) {
+func TestEndedClusterLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{
 		"on Ctrl-C":  syscall.SIGINT,

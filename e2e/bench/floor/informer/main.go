@@ -1,6 +1,6 @@
 // Informer is the floor of the watch-sync benchmark: a bare dynamic shared informer, with a handler that counts. It has
-// no index, selects nothing, leaves nothing out, and tells nobody of a change. Not even the package dynamicinformer is in
-// it, which brings the types of every API along.
+// no index, selects nothing, leaves nothing out, and reports no change. It does without the package dynamicinformer,
+// which brings the types of every API along.
 //
 //	informer KUBECONFIG GROUP/VERSION/RESOURCE
 //

@@ -1,5 +1,5 @@
-// Livehook is the floor of a reload that an admission webhook verifies: a webhook that, where somebody pokes a workload,
-// reads the ConfigMap's metadata live and moves the poke into the pod template. It compares nothing and remembers nothing.
+// Livehook is the floor of a reload that an admission webhook verifies: on a poke of a workload, the webhook reads the
+// ConfigMap's metadata live and moves the poke into the pod template. It compares nothing and keeps no state.
 //
 //	livehook KUBECONFIG NAMESPACE CONFIGMAP ADDRESS DIRECTORY
 //
