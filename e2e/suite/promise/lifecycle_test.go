@@ -30,14 +30,14 @@ type fleet struct {
 	expected int
 	// rounds counts the changes of the configuration.
 	rounds int
-	// crews have running pods, and a configuration that does not change: one is older than the installation, one younger.
-	crews []*crew
+	// podGroups have running pods, and a configuration that does not change: one is older than the installation, one younger.
+	podGroups []*podGroup
 }
 
 // fleetSize makes each event a repetition for that many workloads.
 const fleetSize = 52
 
-// What happens to pod-reloader itself: P2 for every event, and after every event P1, which shows that all is awake.
+// Restarts, upgrades and removal of pod-reloader: P2 for every event, and after every event P1, which shows that it works.
 func TestP1AndP2ThroughTheLifeOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	f, in := newFleetWithInstallation(t)
@@ -56,33 +56,33 @@ func TestP1AndP2ThroughFailovers(t *testing.T) {
 	t.Parallel()
 	f, in := newFleetWithInstallation(t)
 	f.resignation(in)
-	f.death(in)
-	f.frost(in)
+	f.kill(in)
+	f.freeze(in)
 }
 
 // newFleetWithInstallation installs pod-reloader on a cluster full of workloads.
 func newFleetWithInstallation(t *testing.T) (*fleet, *installation.Installation) {
 	t.Helper()
-	cp := controlplane.New(t, controlplane.Options{Nodes: crewSize})
+	cp := controlplane.New(t, controlplane.Options{Nodes: podGroupSize})
 	f := newFleet(t, cp)
-	f.addCrew(t, cp)
+	f.addPodGroup(t, cp)
 	f.Installation = installation.New(t, cp, installation.Options{
 		Args: []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=500ms"},
 	})
 	for _, w := range f.workloads {
 		f.AwaitKnown(w)
 	}
-	f.addCrew(t, cp)
+	f.addPodGroup(t, cp)
 	return f, f.Installation
 }
 
-// addCrew starts workloads with pods in a namespace of their own.
-func (f *fleet) addCrew(t *testing.T, cp *controlplane.ControlPlane) {
+// addPodGroup starts workloads with pods in a namespace of their own.
+func (f *fleet) addPodGroup(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	c := newCrew(t, cp, false)
+	c := newPodGroup(t, cp, false)
 	c.start()
 	c.ran = c.awaitReady("the start")
-	f.crews = append(f.crews, c)
+	f.podGroups = append(f.podGroups, c)
 }
 
 func newFleet(t *testing.T, cp *controlplane.ControlPlane) *fleet {
@@ -101,14 +101,14 @@ func newFleet(t *testing.T, cp *controlplane.ControlPlane) *fleet {
 	return f
 }
 
-// nothing tells that an event has restarted nobody.
+// nothing asserts that an event has restarted nothing.
 func (f *fleet) nothing(event string) {
 	f.Helper()
 	f.Settled()
 	for _, w := range f.workloads {
 		f.RequireChanges(w, f.expected, event+" restarts nothing")
 	}
-	for _, c := range f.crews {
+	for _, c := range f.podGroups {
 		c.assertSame(event)
 	}
 }
@@ -116,7 +116,7 @@ func (f *fleet) nothing(event string) {
 // puts replaces workloads, which is no change of them.
 func (f *fleet) puts() {
 	f.Helper()
-	for _, c := range f.crews {
+	for _, c := range f.podGroups {
 		c.puts()
 	}
 	f.nothing("a PUT with our annotations, and one without them")
@@ -184,7 +184,7 @@ func (f *fleet) resignation(in *installation.Installation) {
 	require.NoError(f, leader.Start(f.Patiently()))
 }
 
-func (f *fleet) death(in *installation.Installation) {
+func (f *fleet) kill(in *installation.Installation) {
 	f.Helper()
 	leader := f.leader(in)
 	half := len(f.workloads) / 2
@@ -195,7 +195,7 @@ func (f *fleet) death(in *installation.Installation) {
 	require.NoError(f, leader.Start(f.Patiently()))
 }
 
-func (f *fleet) frost(in *installation.Installation) {
+func (f *fleet) freeze(in *installation.Installation) {
 	f.Helper()
 	leader := f.leader(in)
 	leader.Freeze()

@@ -121,6 +121,6 @@ func TestP1DirectModeInOneNamespaceRestartsOnce(t *testing.T) {
 	}
 	outside.Settled()
 	for _, w := range others {
-		outside.AssertChanges(w, 0, "it is in a namespace that the installation does not look after")
+		outside.AssertChanges(w, 0, "it is in a namespace outside the scope of the installation")
 	}
 }

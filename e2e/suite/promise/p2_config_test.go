@@ -41,7 +41,7 @@ func TestP2EditsBesideTheContentRestartNothing(t *testing.T) {
 		},
 		"ManagedFields": {
 			reason: "who owns a field is no content",
-			edit:   applyAsSomebodyElse,
+			edit:   applyAsAnotherManager,
 		},
 	}
 	for name, test := range tests {
@@ -97,7 +97,7 @@ func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
 	stillAwake(s, workloads, expected)
 }
 
-// thereAndBack makes some edits, and tells whether each was back before the loop could look.
+// thereAndBack makes some edits, and reports whether each was back before the loop could look.
 func thereAndBack(s *fixture.Fixture, edits int) bool {
 	s.Helper()
 	each := true
@@ -122,8 +122,8 @@ func eachConfigObject(s *fixture.Fixture, patch string) {
 	s.Merge(&corev1.Secret{}, "db", patch)
 }
 
-// applyAsSomebodyElse applies the same content on the server's side under a name of its own, which adds an owner.
-func applyAsSomebodyElse(s *fixture.Fixture, n int) {
+// applyAsAnotherManager applies the same content on the server's side under a name of its own, which adds an owner.
+func applyAsAnotherManager(s *fixture.Fixture, n int) {
 	s.Helper()
 	for kind, content := range map[string]map[string]any{
 		"ConfigMap": {"data": map[string]any{"key": "1"}},
@@ -189,7 +189,7 @@ func TestP2RecreationWithEqualContentRestartsNothing(t *testing.T) {
 	}
 }
 
-// recreateBoth recreates a ConfigMap and a Secret, and tells whether each was back within the settle time.
+// recreateBoth recreates a ConfigMap and a Secret, and reports whether each was back within the settle time.
 func recreateBoth(s *fixture.Fixture, name string) bool {
 	s.Helper()
 	prompt := within(settle, func() {

@@ -16,26 +16,26 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// rollback is a way back from a release whose pods cannot start.
+// rollback is a way to roll back a release whose pods cannot start.
 type rollback struct {
 	byHelm bool
 	// release begins the release, and returns the function that goes back.
-	release func(c *crew) (back func(c *crew))
+	release func(c *podGroup) (back func(c *podGroup))
 }
 
 // rollbacks are the ways back.
 func rollbacks() map[string]rollback {
 	return map[string]rollback{
-		"Undo": {release: func(c *crew) func(*crew) {
+		"Undo": {release: func(c *podGroup) func(*podGroup) {
 			c.kubectl("patch", "deployment/deployment", "statefulset/statefulset", "daemonset/daemonset", "-p", `{"spec":{"template":{"spec":`+
 				`{"containers":[{"name":"main","image":"example.com/app:2","resources":{"requests":{"cpu":"2000"}}}]}}}}`)
-			return func(c *crew) {
+			return func(c *podGroup) {
 				c.kubectl("rollout", "undo", "deployment/deployment", "statefulset/statefulset", "daemonset/daemonset", "--to-revision=1")
 			}
 		}},
-		"HelmRollback": {byHelm: true, release: func(c *crew) func(*crew) {
+		"HelmRollback": {byHelm: true, release: func(c *podGroup) func(*podGroup) {
 			c.runHelm(append([]string{"upgrade"}, c.release(stuckVersion)...)...)
-			return func(c *crew) { c.runHelm("rollback", "crew", "1") }
+			return func(c *podGroup) { c.runHelm("rollback", "pod-group", "1") }
 		}},
 		"HelmAtomic": {byHelm: true, release: releaseAtomically},
 	}
@@ -43,48 +43,48 @@ func rollbacks() map[string]rollback {
 
 // releaseAtomically begins a `helm upgrade --atomic`. It goes back by itself when it fails: here, when it is interrupted,
 // which is no other way than that of a timeout.
-func releaseAtomically(c *crew) func(*crew) {
+func releaseAtomically(c *podGroup) func(*podGroup) {
 	command := c.helmCommand(append([]string{"upgrade", "--atomic", "--timeout=10m"}, c.release(stuckVersion)...)...)
 	require.NoError(c, command.Start())
-	return func(c *crew) {
+	return func(c *podGroup) {
 		require.NoError(c, command.Process.Signal(os.Interrupt))
 		require.Error(c, command.Wait(), "an upgrade that failed")
-		assert.Contains(c, c.runHelm("history", "crew"), "Rollback to 1", "helm has rolled it back")
+		assert.Contains(c, c.runHelm("history", "pod-group"), "Rollback to 1", "helm has rolled it back")
 	}
 }
 
 // between are what happens between a stuck release and the way back. None of it leaves another configuration behind.
-func between() map[string]func(c *crew) {
-	return map[string]func(c *crew){
-		"Nothing": func(*crew) {},
-		"Label":   func(c *crew) { c.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"a":"b"}}}`) },
-		"Recreated": func(c *crew) {
+func between() map[string]func(c *podGroup) {
+	return map[string]func(c *podGroup){
+		"Nothing": func(*podGroup) {},
+		"Label":   func(c *podGroup) { c.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"a":"b"}}}`) },
+		"Recreated": func(c *podGroup) {
 			recreate(c.Fixture, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Data: fixture.Data{"key": "A"}})
 		},
 		thereAndBackAgain: goThereAndBack,
-		keyRotated:        func(*crew) {}, // it is done for all at once
+		keyRotated:        func(*podGroup) {}, // it is done for all at once
 	}
 }
 
 const thereAndBackAgain, keyRotated = "ThereAndBack", "KeyRotated"
 
 // goThereAndBack changes the content, awaits the reload, and takes the change back, which is one reload more.
-func goThereAndBack(c *crew) {
+func goThereAndBack(c *podGroup) {
 	for round, content := range []string{"B", "A"} {
 		c.SetConfigMap("app", "key", content)
-		for _, kind := range crewKinds {
+		for _, kind := range podGroupKinds {
 			c.AwaitChanges(c.workload(kind), round+2, "the content changes while the release is stuck")
 		}
 	}
 }
 
-// rollbackCase is a row of the table: a way back, what happens before it, and the crew that it happens to.
+// rollbackCase is a row of the table: a way back, what happens before it, and the pod group that it happens to.
 type rollbackCase struct {
 	way, event string
-	// installed says that the workloads were there before pod-reloader: their first version bears no stamp.
+	// installed says that the workloads were there before pod-reloader: their first version has no stamp.
 	installed bool
-	*crew
-	back func(*crew)
+	*podGroup
+	back func(*podGroup)
 	left pods
 	// templates is how many there are before the way back.
 	templates map[string]int
@@ -116,10 +116,10 @@ func rollbackCases() []*rollbackCase {
 // the configuration as it was: the pods of the first version are found again. What all await, they await together.
 func TestP2RollbacksKeepTheirPods(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{Nodes: crewSize})
+	cp := controlplane.New(t, controlplane.Options{Nodes: podGroupSize})
 	all := rollbackCases()
 	for _, r := range all {
-		r.crew = newCrew(t, cp, rollbacks()[r.way].byHelm)
+		r.podGroup = newPodGroup(t, cp, rollbacks()[r.way].byHelm)
 	}
 	only := func(which func(*rollbackCase) bool) (some []*rollbackCase) {
 		for _, r := range all {
@@ -136,7 +136,7 @@ func TestP2RollbacksKeepTheirPods(t *testing.T) {
 				t.Run(r.name(), func(t *testing.T) {
 					t.Parallel()
 					here := *r
-					here.crew = r.in(t, in)
+					here.podGroup = r.in(t, in)
 					do(&here)
 					r.back, r.left, r.templates, r.ran = here.back, here.left, here.templates, here.ran
 				})
@@ -165,18 +165,18 @@ func TestP2RollbacksKeepTheirPods(t *testing.T) {
 func (r *rollbackCase) releaseStuck() {
 	r.Helper()
 	r.ran = r.awaitReady("the first version")
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		r.AwaitKnown(r.workload(kind))
 	}
-	r.back = rollbacks()[r.way].release(r.crew)
+	r.back = rollbacks()[r.way].release(r.podGroup)
 	r.awaitStuck()
-	between()[r.event](r.crew)
+	between()[r.event](r.podGroup)
 }
 
 func (r *rollbackCase) goBack() {
 	r.Helper()
-	r.left, r.templates = r.survivors(), r.crew.templates()
-	r.back(r.crew)
+	r.left, r.templates = r.survivors(), r.podGroup.templates()
+	r.back(r.podGroup)
 	r.requireSurvivors()
 }
 
@@ -184,21 +184,21 @@ func (r *rollbackCase) goBack() {
 func (r *rollbackCase) requireSurvivors() {
 	r.Helper()
 	now := r.awaitReady("the rollback")
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		require.Subset(r, now[kind], r.left[kind], "%s: the pods of the first version live on", kind)
 	}
-	require.Equal(r, r.templates, r.crew.templates(), "the first template is found again")
+	require.Equal(r, r.templates, r.podGroup.templates(), "the first template is found again")
 }
 
 // requireAwake shows that a change of the content restarts them.
 func (r *rollbackCase) requireAwake() {
 	r.Helper()
 	before := map[string]int{}
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		before[kind] = len(r.Watcher.Changes(r.workload(kind)))
 	}
 	r.SetConfigMap("app", "key", "C")
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		r.AwaitChanges(r.workload(kind), before[kind]+1, "the content has changed at last")
 	}
 }

@@ -104,13 +104,13 @@ func usesBoth(string) fixture.Uses {
 	return fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 1}
 }
 
-// reloadOnce brings the workloads into the state in which most are: with all marks, those of a reload included.
+// reloadOnce brings the workloads into the state in which most are: with all managed annotations, last-reload included.
 func reloadOnce(s *fixture.Fixture, workloads []observe.Workload) {
 	s.Helper()
 	s.SetConfigMap("app", "key", "2")
 	for _, w := range workloads {
 		s.AwaitChanges(w, 1, "the content of configmap/app has changed")
-		require.Contains(s, s.Get(w).GetAnnotations(), fixture.LastReload, "%s: the mark of a reload", w)
+		require.Contains(s, s.Get(w).GetAnnotations(), fixture.LastReload, "%s: the annotation of a reload", w)
 	}
 }
 

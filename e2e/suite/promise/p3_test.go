@@ -72,7 +72,7 @@ func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
 	})
 }
 
-// releaseOneAfterTheOther changes the configuration and the workload some times, and tells whether the loop had no time to
+// releaseOneAfterTheOther changes the configuration and the workload some times, and reports whether the loop had no time to
 // look in between. The stamps are gathered in hashes.
 func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[string]int, times int) bool {
 	s.Helper()
@@ -84,7 +84,7 @@ func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[
 				s.SetConfigMap("app", "key", strconv.Itoa(n))
 				hash := setImage(s, w, fmt.Sprintf("example.com/app:release-%d", n))
 				require.NotEmpty(s, hash)
-				require.NotContains(s, hashes, hash, "release %d bears the stamp of an earlier configuration", n)
+				require.NotContains(s, hashes, hash, "release %d has the stamp of an earlier configuration", n)
 				hashes[hash] = n
 			}) && each
 		}

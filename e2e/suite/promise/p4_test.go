@@ -85,7 +85,7 @@ func TestP4ContentThatComesBackWithinTheSettleTimeRestartsNothing(t *testing.T) 
 	}
 }
 
-// changeAll changes ConfigMaps and Secrets at the same time, and tells whether that took less than the settle time.
+// changeAll changes ConfigMaps and Secrets at the same time, and reports whether that took less than the settle time.
 func changeAll(s *fixture.Fixture, names []string, value string) bool {
 	s.Helper()
 	return within(settle, func() {

@@ -123,7 +123,7 @@ func TestP5PatchOfARawObjectTouchesOurAnnotationsOnly(t *testing.T) {
 			}
 			response := ask(t, shared.Replicas()[0], review)
 			require.True(t, response.Allowed, "%v", response.Result)
-			require.NotEmpty(t, response.Patch, "there is something to mark")
+			require.NotEmpty(t, response.Patch, "there is something to stamp")
 			assert.Contains(t, string(response.Patch), "config-record", "the workload is stamped, or adopted")
 			for _, operation := range operations(t, response.Patch) {
 				assert.Regexp(t, `^/(metadata|spec/template/metadata)/annotations(/pod-reloader\.cs\.sap\.com~1[a-z-]+)?$`, operation.Path)
@@ -179,7 +179,7 @@ func operations(t *testing.T, patch []byte) []operation {
 	return all
 }
 
-// stripped is an object without our marks, its numbers as they are written; empty maps of annotations equal none.
+// stripped is an object without our annotations, its numbers as they are written; empty maps of annotations equal none.
 func stripped(t *testing.T, raw []byte) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(raw))

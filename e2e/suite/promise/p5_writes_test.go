@@ -29,8 +29,8 @@ const webhookTimeout = 3 * time.Second
 // race against another writer (the Deployment controller's status), and a loaded machine takes its time as well.
 const writeLimit = 5 * webhookTimeout
 
-// troubled is an installation whose parts can be taken away and slowed down.
-type troubled struct {
+// outage is an installation whose parts can be stopped and slowed down.
+type outage struct {
 	*fixture.Fixture
 	in *installation.Installation
 	// api is between the program and the API server.
@@ -40,7 +40,7 @@ type troubled struct {
 	warnings *controlplane.Warnings
 }
 
-func newTroubled(t *testing.T) *troubled {
+func newOutage(t *testing.T) *outage {
 	t.Helper()
 	cp := controlplane.New(t, controlplane.Options{})
 	api, err := controlplane.NewProxy(cp.Address())
@@ -50,14 +50,14 @@ func newTroubled(t *testing.T) *troubled {
 		Args:    []string{"--settle=100ms", "--refractory=0s", "--shutdown-grace-period=300ms"},
 		Connect: func(config *rest.Config) { config.Host = "https://" + api.Addr() },
 	})
-	f := &troubled{Fixture: fixture.New(t, in), in: in, api: api}
+	f := &outage{Fixture: fixture.New(t, in), in: in, api: api}
 	user, heard := f.Warned()
 	f.users, f.warnings = user.Client, heard
 	return f
 }
 
 // setImage writes a template as a user; the error is the user's.
-func (f *troubled) setImage(ctx context.Context, of observe.Workload, image string) (time.Duration, error) {
+func (f *outage) setImage(ctx context.Context, of observe.Workload, image string) (time.Duration, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
 	object.SetNamespace(of.Namespace)
@@ -68,18 +68,18 @@ func (f *troubled) setImage(ctx context.Context, of observe.Workload, image stri
 	return time.Since(started), err
 }
 
-// Nobody's write depends on us: with the webhook away, slow, or cut off from the API server, writes pass and are delayed
-// by no more than its timeout, and what was missed meanwhile is made up for.
-func TestP5WritesPassWhateverHappensToUs(t *testing.T) {
+// With the webhook away, slow, or cut off from the API server, writes pass and are delayed by no more than its timeout, and
+// the loop reloads what was missed meanwhile.
+func TestP5WritesPassDuringOutages(t *testing.T) {
 	t.Parallel()
-	f := newTroubled(t)
+	f := newOutage(t)
 	f.ConfigMap("app", fixture.Data{"key": "1"})
 	var workloads []observe.Workload
 	for n := range repetitions {
 		workloads = append(workloads, f.Deployment(fmt.Sprintf("web%d", n), fixture.Uses{ConfigMaps: []string{"app"}}))
 	}
 	expected := 0
-	release := func(trouble string) {
+	release := func(failure string) {
 		t.Helper()
 		expected++
 		started := time.Now()
@@ -88,23 +88,23 @@ func TestP5WritesPassWhateverHappensToUs(t *testing.T) {
 		for _, w := range workloads {
 			writing.Go(func() {
 				took, err := f.setImage(t.Context(), w, image)
-				assert.NoError(t, err, "%s, and a user's write failed", trouble)
-				assert.Less(t, took, writeLimit, "%s, and a user's write took too long", trouble)
+				assert.NoError(t, err, "%s, and a user's write failed", failure)
+				assert.Less(t, took, writeLimit, "%s, and a user's write took too long", failure)
 			})
 		}
 		writing.Wait()
-		t.Logf("%s: %d writes took %s", trouble, len(workloads), time.Since(started))
+		t.Logf("%s: %d writes took %s", failure, len(workloads), time.Since(started))
 	}
-	recovered := func(trouble string) {
+	recovered := func(failure string) {
 		t.Helper()
 		f.Settled()
 		for _, w := range workloads {
-			f.RequireChanges(w, expected, trouble+" costs no restart of its own")
+			f.RequireChanges(w, expected, failure+" costs no restart of its own")
 		}
 		f.SetConfigMap("app", "key", fmt.Sprintf("after %d", expected))
 		expected++
 		for _, w := range workloads {
-			f.AwaitChanges(w, expected, "after "+trouble+", a change restarts as ever")
+			f.AwaitChanges(w, expected, "after "+failure+", a change restarts as ever")
 		}
 	}
 
@@ -121,9 +121,9 @@ func TestP5WritesPassWhateverHappensToUs(t *testing.T) {
 	f.api.SetDelay(1200 * time.Millisecond)
 	f.warnings.Take()
 	release("the API server does not answer the webhook in time")
-	told := f.warnings.Take()
-	assert.NotEmpty(t, told, "users are told that their write has an old stamp")
-	for _, text := range told {
+	texts := f.warnings.Take()
+	assert.NotEmpty(t, texts, "users are warned that their write has an old stamp")
+	for _, text := range texts {
 		assert.Contains(t, text, "pod-reloader", "who warns")
 	}
 	f.api.SetDelay(0)
@@ -133,7 +133,7 @@ func TestP5WritesPassWhateverHappensToUs(t *testing.T) {
 // The one thing that is rejected, and what looks like it.
 func TestP5OnlyAWrongProofIsRejected(t *testing.T) {
 	t.Parallel()
-	f := newTroubled(t)
+	f := newOutage(t)
 	f.ConfigMap("app", fixture.Data{"key": "1"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
 	w := f.Deployment("web", uses)
@@ -172,11 +172,11 @@ func TestP5OnlyAWrongProofIsRejected(t *testing.T) {
 	code, retry := annotateOnce(f, w, wrong)
 	f.api.SetDelay(0)
 	assert.Equal(t, http.StatusServiceUnavailable, code, "what cannot be verified is rejected")
-	assert.NotEmpty(t, retry, "and the client is told to try again")
+	assert.NotEmpty(t, retry, "and the client gets a time to try again")
 }
 
 // annotateOnce writes annotations past the retries of client-go, and returns the status and when to try again.
-func annotateOnce(f *troubled, of observe.Workload, annotations string) (code int, retryAfter string) {
+func annotateOnce(f *outage, of observe.Workload, annotations string) (code int, retryAfter string) {
 	f.Helper()
 	admin := f.in.ControlPlane().Admin()
 	api, err := rest.HTTPClientFor(admin)

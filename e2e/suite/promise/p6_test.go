@@ -17,7 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// denial denies every write of the workload "poisoned" in one namespace, whoever makes it.
+// denial denies every write of the workload "poisoned" in one namespace.
 const denial = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -30,7 +30,7 @@ spec:
   matchConditions:
   - {name: poisoned, expression: "object.metadata.name == 'poisoned'"}
   validations:
-  - {expression: "false", message: nobody may write this workload}
+  - {expression: "false", message: writes of this workload are denied}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -41,7 +41,7 @@ spec:
   matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAME}}}
 `
 
-func TestP6WorkloadWhoseEveryWriteIsDeniedBlocksNobody(t *testing.T) {
+func TestP6WorkloadWhoseEveryWriteIsDeniedBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	deny(s)
@@ -59,16 +59,16 @@ func TestP6WorkloadWhoseEveryWriteIsDeniedBlocksNobody(t *testing.T) {
 			s.AwaitChanges(w, round, "another workload that cannot be written must not hold it up")
 		}
 	}
-	s.AwaitEvent(poisoned, "ReloadFailed", "nobody may write this workload")
-	told, err := shared.Why(t.Context(), "deployment/poisoned", "-n", s.Namespace)
+	s.AwaitEvent(poisoned, "ReloadFailed", "writes of this workload are denied")
+	output, err := shared.Why(t.Context(), "deployment/poisoned", "-n", s.Namespace)
 	require.NoError(t, err)
-	assert.Contains(t, told, "a reload is due (configmap/app modified)")
-	assert.Regexp(t, `Warning \S+ ago, ReloadFailed: .*nobody may write this workload`, told, "and why it is not done")
+	assert.Contains(t, output, "a reload is due (configmap/app modified)")
+	assert.Regexp(t, `Warning \S+ ago, ReloadFailed: .*writes of this workload are denied`, output, "and why it is not done")
 	s.Settled()
 	for _, w := range healthy {
-		s.AssertChanges(w, 3, "the retries of another workload restart nobody again")
+		s.AssertChanges(w, 3, "the retries of another workload restart nothing again")
 	}
-	s.RequireChanges(poisoned, 0, "nobody may write it")
+	s.RequireChanges(poisoned, 0, "every write of it is denied")
 
 	require.NoError(t, s.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}))
 	s.AwaitChanges(poisoned, 1, "its reload is still due and is made when it can be")

@@ -99,13 +99,13 @@ func TestP7NoSecretStaysInMemoryOrLeavesTheProcess(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, texts.found([]byte(log)), "%s logs parts of secrets", replica.Name())
 	}
-	assert.Empty(t, texts.found(encoded(t, s.Get(w))), "the workload bears parts of secrets")
+	assert.Empty(t, texts.found(encoded(t, s.Get(w))), "the workload has parts of secrets")
 	events := &eventsv1.EventList{}
 	require.NoError(t, s.List(t.Context(), events))
-	assert.Empty(t, texts.found(encoded(t, events)), "Events tell parts of secrets")
+	assert.Empty(t, texts.found(encoded(t, events)), "Events have parts of secrets")
 	explained, err := in.Why(t.Context(), "deployment/web", "-n", s.Namespace, "-o", "json")
 	require.NoError(t, err)
-	assert.Empty(t, texts.found([]byte(explained)), "why tells parts of secrets")
+	assert.Empty(t, texts.found([]byte(explained)), "why prints parts of secrets")
 }
 
 // heapOf has a replica dump its heap.
@@ -128,7 +128,7 @@ func encoded(t *testing.T, object any) []byte {
 	return text
 }
 
-// Who reads a digest cannot check a guess: without the key, which is nowhere but in its Secret, nobody can compute it.
+// A reader of a digest cannot test guesses: computing it needs the key, which is in its Secret only.
 func TestP7DigestsDependOnTheKeyAndTheNamespace(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
@@ -148,7 +148,7 @@ func TestP7DigestsDependOnTheKeyAndTheNamespace(t *testing.T) {
 	same, _ := digests(s, "second")
 	require.Equal(t, hash, same, "the same content has the same digest")
 	others, othersEntry := digests(other, "first")
-	assert.NotEqual(t, hash, others, "one tenant's digest tells nothing about another's content")
+	assert.NotEqual(t, hash, others, "one tenant's digest does not match another's equal content")
 	assert.NotEqual(t, entry, othersEntry, "nor does the Record")
 
 	require.NoError(t, in.StopAll(s.Patiently()))

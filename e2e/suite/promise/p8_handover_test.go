@@ -106,7 +106,7 @@ func reported(s *fixture.Fixture, w observe.Workload) int {
 	return reloads(s.Events(w))
 }
 
-// reportedInAll counts those of all workloads of a scene.
+// reportedInAll counts those of all workloads of a fixture.
 func reportedInAll(s *fixture.Fixture) int {
 	s.Helper()
 	all := &eventsv1.EventList{}

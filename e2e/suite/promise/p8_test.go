@@ -141,7 +141,7 @@ func revision(object *corev1.ConfigMap) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestP8WhyTellsWhyNothingHappens(t *testing.T) {
+func TestP8WhyExplainsWhyNothingHappens(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})

@@ -50,10 +50,10 @@ func TestTargetedReload(t *testing.T) {
 	s.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"annotations":{"`+reloader+`match":"true"}}}`)
 	s.AwaitAdopted(search, "configmap/app")
 	s.Settled()
-	s.RequireChanges(search, 0, "a mark alone restarts nothing")
+	s.RequireChanges(search, 0, "match alone restarts nothing")
 
 	s.SetConfigMap("app", "key", "3")
-	s.AwaitChanges(search, 1, "it is marked now")
+	s.AwaitChanges(search, 1, "it has match now")
 	for name, w := range restarting {
 		s.AwaitChanges(w, 2, name)
 	}

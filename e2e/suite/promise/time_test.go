@@ -18,21 +18,21 @@ const attempts = 5
 
 const tooLate = "the writes were not in time"
 
-// within tells whether writes were made in less than a time. Writes within the settle time are one change. Where the
-// machine stands still meanwhile they are several, and what the loop does then shows nothing.
+// within reports whether writes were made in less than a time. Writes within the settle time are one change. On an
+// overloaded machine they are several, and what the loop does then shows nothing.
 func within(limit time.Duration, writes func()) bool {
 	began := time.Now()
 	writes()
 	return time.Since(began) < limit
 }
 
-// inTime makes attempts, each in a scene of its own, until one tells that its writes were in time.
+// inTime makes attempts, each with a fixture of its own, until one reports that its writes were in time.
 func inTime(t *testing.T, attempt func(s *fixture.Fixture) bool) {
 	t.Helper()
 	require.True(t, poll.Repeat(t, attempts, tooLate, func(int) bool { return attempt(fixture.New(t, shared)) }))
 }
 
-// enough repeats an attempt at some repetitions, which tells how many of them were in time, until as many were as are
+// enough repeats an attempt at some repetitions, which reports how many of them were in time, until as many were as are
 // needed.
 func enough(t testing.TB, needed int, attempt func() int) {
 	t.Helper()

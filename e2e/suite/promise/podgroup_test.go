@@ -24,32 +24,34 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// crew is a workload with running pods of each kind that replaces its pods, in a namespace of its own. All read the
+// podGroup is a workload with running pods of each kind that replaces its pods, in a namespace of its own. All read the
 // ConfigMap "app".
-type crew struct {
+type podGroup struct {
 	*fixture.Fixture
 	cp *controlplane.ControlPlane
-	// chart is the Helm chart that the crew is installed from; empty if kubectl applied it.
+	// chart is the Helm chart that the pod group is installed from; empty if kubectl applied it.
 	chart string
 	// helm is the program.
 	helm string
-	// life ends with the last test that uses the crew.
+	// life ends with the last test that uses the pod group.
 	life context.Context //nolint:containedctx // a helm that waits must outlive the test that started it
 	// ran are the pods of the first version.
 	ran pods
 }
 
-// crewKinds are the kinds of a crew.
-var crewKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
+// podGroupKinds are the kinds of a pod group.
+var podGroupKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
-// crewSize is how many pods each workload of a crew has, and how many nodes there are: a DaemonSet has a pod on each.
-const crewSize = 2
+// podGroupSize is how many pods each workload of a pod group has, and how many nodes there are: a DaemonSet has a pod on
+// each.
+const podGroupSize = 2
 
-// pods are the live pods of a crew by the kind of their workload.
+// pods are the live pods of a pod group by the kind of their workload.
 type pods map[string][]types.UID
 
-// crewManifest is one workload of a crew. The strategies keep an old pod until the new one is ready, where the kind can.
-const crewManifest = `---
+// podGroupManifest is one workload of a pod group. The strategies keep an old pod until the new one is ready, where the
+// kind can.
+const podGroupManifest = `---
 apiVersion: apps/v1
 kind: %[1]s
 metadata: {name: %[2]s, annotations: {%[4]s: app}}
@@ -69,24 +71,24 @@ spec:
 // The values of a release: the nodes have 1000 CPUs, so pods of the second version are never scheduled.
 var firstVersion, stuckVersion = []string{"version=1", "cpu=0"}, []string{"version=2", "cpu=2000"}
 
-func crewTemplate() string {
+func podGroupTemplate() string {
 	spec := map[string]string{
 		"Deployment":  "  replicas: 2\n  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
 		"StatefulSet": "  replicas: 2\n  serviceName: none\n  podManagementPolicy: Parallel",
 		"DaemonSet":   "  updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
 	}
 	var all strings.Builder
-	for _, kind := range crewKinds {
-		fmt.Fprintf(&all, crewManifest, kind, strings.ToLower(kind), spec[kind], fixture.ConfigMaps)
+	for _, kind := range podGroupKinds {
+		fmt.Fprintf(&all, podGroupManifest, kind, strings.ToLower(kind), spec[kind], fixture.ConfigMaps)
 	}
 	return all.String()
 }
 
-// newCrew makes a namespace for a crew, which is there until t ends.
-func newCrew(t *testing.T, cp *controlplane.ControlPlane, byHelm bool) *crew {
+// newPodGroup makes a namespace for a pod group, which is there until t ends.
+func newPodGroup(t *testing.T, cp *controlplane.ControlPlane, byHelm bool) *podGroup {
 	t.Helper()
 	namespace := cp.Namespace(t)
-	c := &crew{cp: cp, life: t.Context(), Fixture: &fixture.Fixture{
+	c := &podGroup{cp: cp, life: t.Context(), Fixture: &fixture.Fixture{
 		TB: t, Client: cp.Client(), Namespace: namespace, Watcher: observe.New(t, cp.Admin(), namespace),
 	}}
 	c.ConfigMap("app", fixture.Data{"key": "A"})
@@ -97,7 +99,7 @@ func newCrew(t *testing.T, cp *controlplane.ControlPlane, byHelm bool) *crew {
 }
 
 // start creates the workloads with Helm or with kubectl.
-func (c *crew) start() {
+func (c *podGroup) start() {
 	c.Helper()
 	if c.helm != "" {
 		c.runHelm(append([]string{"install"}, c.release(firstVersion)...)...)
@@ -108,7 +110,7 @@ func (c *crew) start() {
 
 // manifestOf returns what a release of some values applies.
 func manifestOf(values []string) string {
-	text := crewTemplate()
+	text := podGroupTemplate()
 	for _, value := range values {
 		key, value, _ := strings.Cut(value, "=")
 		text = strings.ReplaceAll(text, "{{ .Values."+key+" }}", value)
@@ -116,8 +118,8 @@ func manifestOf(values []string) string {
 	return text
 }
 
-// in returns the crew as another test goes on with it, on an installation.
-func (c *crew) in(t *testing.T, in *installation.Installation) *crew {
+// in returns the pod group for another test, on an installation.
+func (c *podGroup) in(t *testing.T, in *installation.Installation) *podGroup {
 	t.Helper()
 	s, next := *c.Fixture, *c
 	s.TB, s.Installation, next.Fixture = t, in, &s
@@ -127,58 +129,58 @@ func (c *crew) in(t *testing.T, in *installation.Installation) *crew {
 	return &next
 }
 
-func (c *crew) useHelm() {
+func (c *podGroup) useHelm() {
 	c.Helper()
 	dir, err := toolchain.Builder{}.Build(c.Context(), "helm")
 	require.NoError(c, err)
-	c.helm, c.chart = filepath.Join(dir, "helm"), filepath.Join(c.TempDir(), "crew")
+	c.helm, c.chart = filepath.Join(dir, "helm"), filepath.Join(c.TempDir(), "pod-group")
 	require.NoError(c, os.MkdirAll(filepath.Join(c.chart, "templates"), 0o700))
 	for name, text := range map[string]string{
-		"Chart.yaml":         "{apiVersion: v2, name: crew, version: 0.1.0}\n",
-		"templates/all.yaml": crewTemplate(),
+		"Chart.yaml":         "{apiVersion: v2, name: pod-group, version: 0.1.0}\n",
+		"templates/all.yaml": podGroupTemplate(),
 	} {
 		require.NoError(c, os.WriteFile(filepath.Join(c.chart, name), []byte(text), 0o600))
 	}
 }
 
-// release returns the arguments that install or upgrade the crew to some values.
-func (c *crew) release(values []string) []string {
-	return []string{"crew", c.chart, "--set-string", strings.Join(values, ",")}
+// release returns the arguments that install or upgrade the pod group to some values.
+func (c *podGroup) release(values []string) []string {
+	return []string{"pod-group", c.chart, "--set-string", strings.Join(values, ",")}
 }
 
-func (c *crew) helmCommand(args ...string) *exec.Cmd {
+func (c *podGroup) helmCommand(args ...string) *exec.Cmd {
 	c.Helper()
 	command := exec.CommandContext(c.life, c.helm, append(args, "--namespace", c.Namespace)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.cp.AdminKubeconfig(), "HELM_CACHE_HOME="+c.chart+"-home", "HELM_CONFIG_HOME="+c.chart+"-home")
 	return command
 }
 
-func (c *crew) runHelm(args ...string) string {
+func (c *podGroup) runHelm(args ...string) string {
 	c.Helper()
 	out, err := c.helmCommand(args...).CombinedOutput()
 	require.NoError(c, err, "helm %v: %s", args, out)
 	return string(out)
 }
 
-func (c *crew) kubectl(args ...string) string {
+func (c *podGroup) kubectl(args ...string) string {
 	c.Helper()
 	return c.kubectlInput("", args...)
 }
 
-func (c *crew) kubectlInput(input string, args ...string) string {
+func (c *podGroup) kubectlInput(input string, args ...string) string {
 	c.Helper()
 	out, err := c.cp.KubectlInput(c.Context(), input, append([]string{"-n", c.Namespace}, args...)...)
 	require.NoError(c, err, "kubectl %v", args)
 	return out
 }
 
-// workload names the crew's workload of a kind.
-func (c *crew) workload(kind string) observe.Workload {
+// workload names the pod group's workload of a kind.
+func (c *podGroup) workload(kind string) observe.Workload {
 	return observe.Workload{Kind: kind, Namespace: c.Namespace, Name: strings.ToLower(kind)}
 }
 
 // live returns the pods of a kind that are not being deleted.
-func (c *crew) live(kind string) []corev1.Pod {
+func (c *podGroup) live(kind string) []corev1.Pod {
 	c.Helper()
 	list := &corev1.PodList{}
 	require.NoError(c, c.List(c.Context(), list, client.InNamespace(c.Namespace), client.MatchingLabels{"app": strings.ToLower(kind)}))
@@ -186,10 +188,10 @@ func (c *crew) live(kind string) []corev1.Pod {
 }
 
 // awaitReady waits until each workload has exactly the pods of the first version, all ready, and returns them.
-func (c *crew) awaitReady(what string) pods {
+func (c *podGroup) awaitReady(what string) pods {
 	c.Helper()
 	now := pods{}
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		c.Await("the pods of the "+kind+" after "+what, func() error {
 			now[kind] = nil
 			for _, p := range c.live(kind) {
@@ -198,8 +200,8 @@ func (c *crew) awaitReady(what string) pods {
 				}
 				now[kind] = append(now[kind], p.UID)
 			}
-			if len(now[kind]) != crewSize {
-				return fmt.Errorf("%d of %d pods", len(now[kind]), crewSize)
+			if len(now[kind]) != podGroupSize {
+				return fmt.Errorf("%d of %d pods", len(now[kind]), podGroupSize)
 			}
 			return nil
 		})
@@ -215,9 +217,9 @@ func ready(p *corev1.Pod) bool {
 }
 
 // awaitStuck waits until each workload has a pod of the second version, which cannot be scheduled.
-func (c *crew) awaitStuck() {
+func (c *podGroup) awaitStuck() {
 	c.Helper()
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		c.Await("a pod of the "+kind+" that cannot be scheduled", func() error {
 			if !slices.ContainsFunc(c.live(kind), func(p corev1.Pod) bool { return p.Spec.Containers[0].Image == "example.com/app:2" }) {
 				return fmt.Errorf("all pods are of the first version")
@@ -229,10 +231,10 @@ func (c *crew) awaitStuck() {
 
 // survivors returns the pods of the first version that the stuck release has left. It replaces one pod of a StatefulSet,
 // which cannot have more pods than replicas, and none of the others.
-func (c *crew) survivors() pods {
+func (c *podGroup) survivors() pods {
 	c.Helper()
 	left := pods{}
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		for _, p := range c.live(kind) {
 			if p.Spec.Containers[0].Image == "example.com/app:1" {
 				left[kind] = append(left[kind], p.UID)
@@ -240,14 +242,14 @@ func (c *crew) survivors() pods {
 		}
 		require.Subset(c, c.ran[kind], left[kind], "%s: the stuck release starts no pod of the first version", kind)
 	}
-	require.Len(c, left["Deployment"], crewSize)
-	require.Len(c, left["StatefulSet"], crewSize-1)
-	require.Len(c, left["DaemonSet"], crewSize)
+	require.Len(c, left["Deployment"], podGroupSize)
+	require.Len(c, left["StatefulSet"], podGroupSize-1)
+	require.Len(c, left["DaemonSet"], podGroupSize)
 	return left
 }
 
 // templates returns how many templates the controllers have on record: ReplicaSets and ControllerRevisions, by kind.
-func (c *crew) templates() map[string]int {
+func (c *podGroup) templates() map[string]int {
 	c.Helper()
 	count := map[string]int{"Deployment": c.Watcher.ReplicaSets(c.workload("Deployment"))}
 	list := &appsv1.ControllerRevisionList{}
@@ -259,17 +261,17 @@ func (c *crew) templates() map[string]int {
 }
 
 // puts replaces the workloads by their manifest, which knows nothing of our annotations, and by what is stored.
-func (c *crew) puts() {
+func (c *podGroup) puts() {
 	c.Helper()
 	c.kubectlInput(manifestOf(firstVersion), "replace", "-f", "-")
-	for _, kind := range crewKinds {
+	for _, kind := range podGroupKinds {
 		stored := c.kubectl("get", kind, strings.ToLower(kind), "-o", "json")
 		c.kubectlInput(stored, "replace", "-f", "-")
 	}
 }
 
-// assertSame tells that all pods are those of the first version.
-func (c *crew) assertSame(event string) {
+// assertSame asserts that all pods are those of the first version.
+func (c *podGroup) assertSame(event string) {
 	c.Helper()
 	assert.Equal(c, c.ran, c.awaitReady(event), "%s replaces no pod", event)
 	for kind, count := range c.templates() {
