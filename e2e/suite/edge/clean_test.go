@@ -43,7 +43,7 @@ func cleanUp(s *fixture.Fixture) {
 	clean("deployment/web", "statefulset/web", "daemonset/web", "--yes")
 	once(s, workloads, 2, "a changed template does")
 	for _, w := range workloads {
-		unmarked(s, w, "it was cleaned")
+		unmanaged(s, w, "it was cleaned")
 		stored := s.Get(w)
 		_, names := environment(stored)
 		assert.Equal(s, []string{"X"}, names)

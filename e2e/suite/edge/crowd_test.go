@@ -33,7 +33,7 @@ const webhookTimeout = 3 * time.Second
 
 // One namespace has 16 workloads with the longest lists that there can be, and creates more of them, dry, in a loop. Reloads
 // in another namespace stay prompt, and the memory and the reads of pod-reloader stay bounded.
-func TestLongestListsHoldUpNobody(t *testing.T) {
+func TestLongestListsDelayNoOtherWorkload(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
 		Replicas: 1, Args: []string{"--refractory=0s", "--settle=100ms"},

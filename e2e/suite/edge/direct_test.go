@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// Direct mode: no webhook is registered, the loop writes the marks itself.
+// Direct mode: no webhook is registered, the loop writes the managed annotations itself.
 func TestDirectMode(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
@@ -38,14 +38,14 @@ func TestDirectMode(t *testing.T) {
 	once(s, workloads, 2, "one change more is one restart more")
 
 	for _, w := range workloads {
-		require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT that knows nothing of our marks")
+		require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT without our annotations")
 	}
-	once(s, workloads, 3, "dropping the marks is itself a change of the template, and costs no second restart")
+	once(s, workloads, 3, "dropping our annotations is itself a change of the template, and costs no second restart")
 	for _, w := range workloads {
 		s.AwaitKnown(w)
 	}
 	s.SetConfigMap("app", "key", "3")
-	once(s, workloads, 4, "it is looked after as before")
+	once(s, workloads, 4, "it is reloaded as before")
 	for _, w := range workloads {
 		s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 		assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: there is no webhook to ask", w)
@@ -54,7 +54,7 @@ func TestDirectMode(t *testing.T) {
 	nothingDenied(t, in)
 }
 
-// writesSpec tells whether the body of a patch touches the spec.
+// writesSpec reports whether the body of a patch changes the spec.
 func writesSpec(t *testing.T, r controlplane.Request) bool {
 	t.Helper()
 	require.NotEmpty(t, r.Body, "the audit log has the body of %s %s", r.What(), r.Name)

@@ -14,7 +14,7 @@ import (
 
 // Events of one reason on a workload that stays as it is, but with another text: client-go's recorder counts an Event on
 // an earlier one that agrees in all but the text, and the second text would be lost.
-func TestEveryTextOfAnEventIsTold(t *testing.T) {
+func TestEventsThatDifferInTheirTextAreAllKept(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	names := []string{"one", "three", "two"}

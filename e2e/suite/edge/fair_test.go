@@ -147,7 +147,7 @@ func restartedLate(t *testing.T) (late []string) {
 	return late
 }
 
-// stripped shows that a writer who removes our Record again and again makes the loop wait, and is reported.
+// stripped shows that the loop waits for a writer that removes our Record again and again, and reports it.
 func stripped(t *testing.T, in *installation.Installation) {
 	t.Helper()
 	s := fixture.New(t, in)

@@ -21,7 +21,7 @@ import (
 // kinds are those whose template the loop has stamped.
 var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
 
-// interval is how often a condition is looked at that nobody announces.
+// interval is how often a condition is polled.
 const interval = 50 * time.Millisecond
 
 // serviceName is what the webhook's certificate is for.
@@ -63,33 +63,33 @@ func once(s *fixture.Fixture, workloads []observe.Workload, n int, why string) {
 	}
 }
 
-// ours are the annotations of a workload that are the user's word to pod-reloader, or its own.
+// ours are the annotations of a workload that pod-reloader reads or writes.
 func ours(object *unstructured.Unstructured) map[string]string {
 	annotations := object.GetAnnotations()
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return !strings.HasPrefix(key, "pod-reloader.cs.sap.com/") })
 	return annotations
 }
 
-// unmarked tells that a workload bears nothing that only pod-reloader writes.
-func unmarked(s *fixture.Fixture, of observe.Workload, why string) {
+// unmanaged asserts that a workload has no managed annotation.
+func unmanaged(s *fixture.Fixture, of observe.Workload, why string) {
 	s.Helper()
 	stored := s.Get(of)
-	for _, mark := range []string{fixture.ConfigHash, fixture.ConfigRecord, fixture.LastReload} {
-		assert.NotContains(s, stored.GetAnnotations(), mark, "%s: %s", of, why)
+	for _, key := range []string{fixture.ConfigHash, fixture.ConfigRecord, fixture.LastReload} {
+		assert.NotContains(s, stored.GetAnnotations(), key, "%s: %s", of, why)
 	}
-	for _, mark := range []string{fixture.ConfigHash, fixture.ConfigRestart} {
-		assert.NotContains(s, fixture.TemplateAnnotations(stored), mark, "%s: %s", of, why)
+	for _, key := range []string{fixture.ConfigHash, fixture.ConfigRestart} {
+		assert.NotContains(s, fixture.TemplateAnnotations(stored), key, "%s: %s", of, why)
 	}
 }
 
-// stage is a scene on the shared installation, whose rights must have been enough up to its end.
+// stage is a fixture on the shared installation, whose rights must have been enough up to its end.
 func stage(t *testing.T) *fixture.Fixture {
 	t.Helper()
 	t.Cleanup(func() { nothingDenied(t, shared) })
 	return fixture.New(t, shared)
 }
 
-// nothingDenied tells that the installation's rights were enough for all that it tried so far.
+// nothingDenied asserts that no request of the installation was denied so far.
 func nothingDenied(t testing.TB, in *installation.Installation) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), fixture.Patience)
@@ -98,13 +98,13 @@ func nothingDenied(t testing.TB, in *installation.Installation) {
 	require.NoError(t, err)
 	for _, r := range requests.By(in.Identity().User).Denied() {
 		if strings.Contains(r.Message, "because it is being terminated") {
-			continue // a namespace that goes takes no new Events, whoever sends them
+			continue // a namespace that is deleted takes no new Events
 		}
 		assert.Fail(t, "a right is missing in manifests/", "%s in %q was denied: %s", r.What(), r.Namespace, r.Message)
 	}
 }
 
-// noDummy tells that a workload bears no request for a reload.
+// noDummy reports whether a workload has no reload request.
 func noDummy(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[fixture.ConfigHash] == ""
 }

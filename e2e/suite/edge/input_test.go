@@ -23,7 +23,7 @@ import (
 
 func lower(s string) string { return strings.ToLower(s) }
 
-// requireConflict tells that an error is the API's 409 with reason Conflict, and returns what it says.
+// requireConflict requires that an error is the API's 409 with reason Conflict, and returns its message.
 func requireConflict(t *testing.T, err error, what string) string {
 	t.Helper()
 	require.Error(t, err, what)
@@ -35,12 +35,12 @@ func requireConflict(t *testing.T, err error, what string) string {
 	return status.Status().Message
 }
 
-// What is wrong in a list is told to who writes it and on the workload; the rest of the list works.
-func TestWrongListsAreToldAndTheRestWorks(t *testing.T) {
+// What is wrong in a list is reported to the writer and on the workload; the rest of the list works.
+func TestWrongListsAreReportedAndTheRestWorks(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		configMaps string
-		told       []string
+		reports    []string
 	}{
 		"EmptyItems":     {" ,app,, ,", nil},
 		"UpperCase":      {"App,app", []string{"App", fixture.ConfigMaps}},
@@ -60,17 +60,17 @@ func TestWrongListsAreToldAndTheRestWorks(t *testing.T) {
 	for name, test := range tests {
 		workloads[name] = user.Deployment(lower(name), fixture.Uses{Annotations: map[string]string{fixture.ConfigMaps: test.configMaps}})
 		texts := strings.Join(heard.Take(), "\n")
-		if test.told == nil {
+		if test.reports == nil {
 			assert.Empty(t, texts, "%s: nothing is wrong", name)
 		}
-		for _, told := range test.told {
-			assert.Contains(t, texts, told, "%s: the write is answered with a warning", name)
-			s.AwaitEvent(workloads[name], "InvalidAnnotation", told)
+		for _, report := range test.reports {
+			assert.Contains(t, texts, report, "%s: the write is answered with a warning", name)
+			s.AwaitEvent(workloads[name], "InvalidAnnotation", report)
 		}
 		assert.Contains(t, s.Get(workloads[name]).GetAnnotations()[fixture.ConfigRecord], "configmap/app=", "%s: the valid name is tracked", name)
 
 		patchWorkload(user, workloads[name], `{"metadata":{"labels":{"a":"b"}}}`)
-		assert.Empty(t, heard.Take(), "%s: a write that did not bring the problem is not told of it again", name)
+		assert.Empty(t, heard.Take(), "%s: a write that did not bring the problem has no warning", name)
 	}
 	s.SetConfigMap("app", "key", "2")
 	for name, w := range workloads {
@@ -82,8 +82,8 @@ func TestWrongListsAreToldAndTheRestWorks(t *testing.T) {
 	}
 }
 
-// Lists under almost the right name, or where nobody reads them, do nothing; but never silently.
-func TestMisplacedAnnotationsAreTold(t *testing.T) {
+// Lists under almost the right name, or where they are not read, do nothing; but never silently.
+func TestMisplacedAnnotationsAreReported(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	user, heard := s.Warned()
@@ -96,8 +96,8 @@ func TestMisplacedAnnotationsAreTold(t *testing.T) {
 	assert.Contains(t, strings.Join(heard.Take(), "\n"), "put it into metadata.annotations of the workload")
 }
 
-// A missing object is told on the write that lists it, and on the workload.
-func TestMissingObjectIsTold(t *testing.T) {
+// A missing object is reported on the write that lists it, and on the workload.
+func TestMissingObjectIsReported(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	user, heard := s.Warned()
@@ -171,7 +171,7 @@ func TestRetryOnConflictAroundAPoke(t *testing.T) {
 	assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "no request stays")
 }
 
-// What a client is told that asks for the same reload once more, because an answer was lost or it does not know better.
+// A client asks for the same reload once more, because an answer was lost or it does not know better.
 func TestPokeRepeated(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
@@ -192,7 +192,7 @@ func TestPokeRepeated(t *testing.T) {
 		s.Merge(app, "app", fmt.Sprintf(`{"data":{"key":"changed %d times"}}`, changes))
 		request.Digest = revision(app)
 		if first = ask(0); first.Outcome != poke.Reloaded {
-			return fmt.Errorf("%s: somebody else has reloaded it", first.Outcome)
+			return fmt.Errorf("%s: another request has reloaded it", first.Outcome)
 		}
 		return nil
 	})
@@ -202,8 +202,8 @@ func TestPokeRepeated(t *testing.T) {
 	once(s, []observe.Workload{w}, changes, "however often it is asked for, a change is one restart")
 }
 
-// Requests that nobody can have meant are taken away, and nobody's write is rejected for them.
-func TestDummiesThatMeanNothingArePurged(t *testing.T) {
+// Reload requests that cannot be intended are removed, and no write is rejected for them.
+func TestUnintendedReloadRequestsArePurged(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -230,15 +230,15 @@ func TestDummiesThatMeanNothingArePurged(t *testing.T) {
 	}
 }
 
-// What pod-reloader maintains was edited or removed by hand: it comes back, and nothing restarts.
-func TestMarksEditedByHandAreRestored(t *testing.T) {
+// Managed annotations that were edited or removed by hand are restored, and nothing restarts.
+func TestManagedAnnotationsEditedByHandAreRestored(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	user, heard := s.Warned()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}})
 	s.SetConfigMap("app", "key", "2")
-	once(s, workloads, 1, "so that all marks are there")
+	once(s, workloads, 1, "so that all managed annotations are there")
 	for _, w := range workloads {
 		template := func(key, value string) string {
 			patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%s}}}}}`, key, value)
@@ -268,15 +268,15 @@ func TestMarksEditedByHandAreRestored(t *testing.T) {
 			assert.Equal(t, ours(before), ours(answer), "%s after %s", w, edit.patch)
 			assert.Equal(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(answer), "%s after %s", w, edit.patch)
 			if texts := strings.Join(heard.Take(), "\n"); edit.silent {
-				assert.Empty(t, texts, "%s: nobody meant anything by %s", w, edit.patch)
+				assert.Empty(t, texts, "%s: a removal, as by a manifest, needs no warning: %s", w, edit.patch)
 			} else {
-				assert.Contains(t, texts, "pod-reloader", "%s: who edits marks is told that it has no effect: %s", w, edit.patch)
+				assert.Contains(t, texts, "pod-reloader", "%s: an edit of a managed annotation is answered with a warning: %s", w, edit.patch)
 			}
 		}
 	}
 	s.Settled()
 	for _, w := range workloads {
-		s.AssertChanges(w, 1, "hand edits of marks restart nothing")
+		s.AssertChanges(w, 1, "hand edits of managed annotations restart nothing")
 	}
 	s.SetConfigMap("app", "key", "3")
 	once(s, workloads, 2, "and the next change is seen")

@@ -45,8 +45,8 @@ func fleetPods(object *unstructured.Unstructured) map[string]any {
 	return podSpec
 }
 
-// A kind that is named on the command line and served by nobody, until its definition is installed: it is told, tried
-// again, and then looked after like a Deployment, first without the webhook, then with it.
+// A kind of the command line is not served until its definition is installed: this is logged and retried, and then it is
+// reloaded like a Deployment, first without the webhook, then with it.
 func TestKindThatIsServedLater(t *testing.T) {
 	t.Parallel()
 	leader, err := shared.Leader(t.Context())
@@ -54,7 +54,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		log, err := leader.Log()
 		require.NoError(c, err)
-		assert.True(c, logged(log, "does not serve this workload kind", "edge.example.com/v1/Fleet"), "the log tells which kind is not served")
+		assert.True(c, logged(log, "does not serve this workload kind", "edge.example.com/v1/Fleet"), "the log has the kind that is not served")
 	}, fixture.Patience, interval)
 
 	fleet.Define(t, shared)
@@ -71,7 +71,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	}
 
 	require.NoError(t, s.Create(t.Context(), newFleet(s, "early")))
-	s.Await("the kind to be looked after", func() error {
+	s.Await("the kind to be reloaded", func() error {
 		if get("early").GetAnnotations()[fixture.ConfigRecord] == "" {
 			return errors.New("it has no Record")
 		}
@@ -93,7 +93,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	s.RequireChanges(late, 1, "one change is one restart")
 	for _, name := range []string{"early", "late"} {
 		stored := get(name)
-		assert.Equal(t, podSpec, fleetPods(stored), "%s: fields that nobody knows survive the loop and the webhook", name)
+		assert.Equal(t, podSpec, fleetPods(stored), "%s: unknown fields survive the loop and the webhook", name)
 		assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigHash, "%s: no request stays", name)
 	}
 	text, err := shared.Why(t.Context(), "fleet/late", "-n", s.Namespace, fleet.Flag())
@@ -101,7 +101,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	assert.Contains(t, text, "configmap/app", "why knows the kind")
 }
 
-// logged tells whether one line of a log has all the texts.
+// logged reports whether one line of a log has all the texts.
 func logged(log string, texts ...string) bool {
 	for line := range strings.Lines(log) {
 		found := true

@@ -15,9 +15,9 @@ import (
 )
 
 // A definition that says of the template's metadata only that it is an object has the API server drop every annotation
-// there, ours too, after admission: nothing can restart such a pod. What is promised then is that it is told, as it is where
-// there is no template at all.
-func TestStampThatIsNotStoredIsTold(t *testing.T) {
+// there, ours too, after admission: nothing can restart such a pod. The promise is then that it is reported, as it is
+// where there is no template at all.
+func TestStampThatIsNotStoredIsReported(t *testing.T) {
 	t.Parallel()
 	forgetful := fixture.Fleet{Group: "forgetful.example.com", Template: "spec.pods.template", Forgetful: true}
 	cp := controlplane.New(t, podless())
@@ -30,7 +30,7 @@ func TestStampThatIsNotStoredIsTold(t *testing.T) {
 	object.SetGroupVersionKind(forgetful.Kind())
 	s.CreatePromptly(object)
 	w := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "one"}
-	s.Await("the kind to be looked after", func() error {
+	s.Await("the kind to be reloaded", func() error {
 		stored := newFleet(s, "one")
 		stored.SetGroupVersionKind(forgetful.Kind())
 		require.NoError(t, s.Client.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))

@@ -9,7 +9,7 @@ import (
 )
 
 // shared is the installation of the tests that do it no harm. The refractory gate is off, so that a restart too many
-// shows instead of being put off. It is told of a kind of workload that the cluster does not serve at its start.
+// shows instead of being put off. One of its kinds of workloads is not served at its start.
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {

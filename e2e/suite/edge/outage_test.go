@@ -34,8 +34,8 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// Changes before, during and after restarts of the API server, in order and by force: none is missed and none is followed
-// twice. What the observer cannot see while the server is away shows in the generation: nobody else changes these specs.
+// Changes before, during and after restarts of the API server, graceful and killed: none is missed and none is followed
+// twice. What the observer cannot see while the server is away shows in the generation: no other client changes these specs.
 func changesDuringRestartsOfTheAPIServer(t *testing.T, in *installation.Installation) {
 	t.Helper()
 	cp, s := in.ControlPlane(), fixture.New(t, in)
@@ -94,7 +94,7 @@ func restart(s *fixture.Fixture, component *controlplane.Process, force bool) {
 
 // Replicas stop one after the other, as in an upgrade, while users write all the time; the cluster is slow to take a
 // stopping replica out of the Service. No write fails and none passes without its stamp. Where the cluster is even slower
-// than the time that a stopping replica gives it, as on a machine that stands still, that shows nothing.
+// than the time that a stopping replica gives it, as on an overloaded machine, that shows nothing.
 func TestReplicasStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
@@ -128,7 +128,7 @@ func TestReplicasStopUnderLoad(t *testing.T) {
 	s.Settled()
 }
 
-// stopInService stops a replica, and tells whether the cluster took it out of the Service before it ended.
+// stopInService stops a replica, and reports whether the cluster took it out of the Service before it ended.
 func stopInService(s *fixture.Fixture, replica *installation.Replica) bool {
 	s.Helper()
 	out := make(chan error, 1)
@@ -146,7 +146,7 @@ func stopInService(s *fixture.Fixture, replica *installation.Replica) bool {
 	return inTime
 }
 
-// load is users who write.
+// load is constant writes of users.
 type load struct {
 	stop    func()
 	writing sync.WaitGroup

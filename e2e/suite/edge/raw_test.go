@@ -49,7 +49,7 @@ func post(t *testing.T, cp *controlplane.ControlPlane, replica *installation.Rep
 	return code, text
 }
 
-// goodReview is what a real API server could send, of a Deployment with members that nobody knows everywhere.
+// goodReview is what a real API server could send, of a Deployment with unknown members everywhere.
 const goodReview = `{
   "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "future": 1,
   "request": {

@@ -40,8 +40,8 @@ func TestScopeOfReloadersFlags(t *testing.T) {
 	inside.SetConfigMap("app", "key", "3")
 	inside.AwaitChanges(w, 2, "whatever the loop did about the earlier changes is done")
 	outside.AssertChanges(out, 0, "its namespace is ignored")
-	unmarked(outside, out, "its namespace is ignored")
-	unmarked(inside, nightly, "CronJobs are ignored")
+	unmanaged(outside, out, "its namespace is ignored")
+	unmanaged(inside, nightly, "CronJobs are ignored")
 	explained(inside, outside, "--namespaces-to-ignore names "+ignored, "--namespaces-to-ignore="+ignored)
 
 	inside.Await("the metric by namespace", func() error {

@@ -75,16 +75,16 @@ func ask(s *fixture.Fixture, of observe.Workload, digest string) {
 	require.NoError(s, s.Apply(s.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("a-client")), of)
 }
 
-// Names that a user could take for the annotations' are told, on each kind.
-func TestMisspeltAnnotationsAreTold(t *testing.T) {
+// Names that a user could take for the annotations' are reported, on each kind.
+func TestMisspelledAnnotationsAreReported(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	user, heard := s.Warned()
-	for misspelt, right := range map[string]string{
+	for misspelled, right := range map[string]string{
 		"config-maps": "configmaps", "configMaps": "configmaps", "configmap": "configmaps", "secret": "secrets", "Secrets": "secrets",
 	} {
-		manifest := s.Manifest("Deployment", "web", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelt: "app"}})
+		manifest := s.Manifest("Deployment", "web", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelled: "app"}})
 		require.NoError(t, user.Create(t.Context(), manifest, client.DryRunAll))
-		assert.Contains(t, strings.Join(heard.Take(), " "), `use "pod-reloader.cs.sap.com/`+right+`"`, misspelt)
+		assert.Contains(t, strings.Join(heard.Take(), " "), `use "pod-reloader.cs.sap.com/`+right+`"`, misspelled)
 	}
 }

@@ -94,7 +94,7 @@ func TestScopeOfLabels(t *testing.T) {
 	}
 }
 
-// scopes tells that workloads inside are looked after and those outside are not touched: neither by the webhook, when they
+// scopes asserts that workloads inside are reloaded and those outside are not changed: neither by the webhook, when they
 // are created and updated, nor by the loop, when their configuration changes.
 func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixture, selected fixture.Uses, outside *fixture.Fixture, excluded fixture.Uses) {
 	t.Helper()
@@ -119,7 +119,7 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 	for _, w := range no {
 		outside.AssertChanges(w, 1, "out of scope, only its user changes it")
 		if own != nil {
-			unmarked(outside, w, "it is out of scope")
+			unmanaged(outside, w, "it is out of scope")
 			continue
 		}
 		stored := outside.Get(w)
@@ -135,7 +135,7 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 	}
 }
 
-// explained tells that `why`, run in the pod and told the flags of the installation, knows what is out of scope.
+// explained asserts that `why`, run in the pod with the flags of the installation, reports what is out of scope.
 func explained(inside, outside *fixture.Fixture, reason, flag string) {
 	outside.Helper()
 	in := inside.Installation

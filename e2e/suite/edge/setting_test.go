@@ -28,7 +28,7 @@ func TestMissingRequiredReload(t *testing.T) {
 	s.Secret("db", fixture.Data{"key": "1"})
 	workloads := everyKind(s, "web", fixture.Uses{Secrets: []string{"db"}})
 	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
-	once(s, workloads, 1, "somebody wants it so")
+	once(s, workloads, 1, "it is set")
 	for _, w := range workloads {
 		s.AwaitEvent(w, "Reloaded", "secret/db deleted")
 		for _, event := range s.Events(w) {
@@ -48,7 +48,7 @@ func TestMissingRequiredReload(t *testing.T) {
 	nothingDenied(t, in)
 }
 
-// A last-reload by a replica whose clock is a day ahead: the refractory period counts from when it is seen, not from then.
+// A last-reload is a day ahead, from a wrong clock: the refractory period counts from when it is seen.
 func TestReloadByAClockThatIsAhead(t *testing.T) {
 	t.Parallel()
 	for name, withoutWebhook := range map[string]bool{"Webhook": false, "Direct": true} {
@@ -71,7 +71,7 @@ func TestReloadByAClockThatIsAhead(t *testing.T) {
 			stamped(s, w, dayAhead)
 			require.NoError(t, in.StartAll(s.Patiently()))
 			s.SetConfigMap("app", "key", "3")
-			s.AwaitChanges(w, 2, "nobody waits for a day")
+			s.AwaitChanges(w, 2, "the reload does not wait for a day")
 			s.Settled()
 			s.RequireChanges(w, 2, "once each")
 			assert.True(t, lastReload(s, w).Before(dayAhead.Add(-time.Hour)), "the new one is by our own clock")
@@ -79,7 +79,7 @@ func TestReloadByAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// stamped writes another time into the last-reload of a workload, which nobody may watch over just then.
+// stamped writes another time into the last-reload of a workload, while no replica may restore it.
 func stamped(s *fixture.Fixture, of observe.Workload, at time.Time) {
 	s.Helper()
 	var fields map[string]any
@@ -131,5 +131,5 @@ func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
 		s.AssertChanges(w, 0, "the new one was created with what it needs")
 	}
 	s.SetConfigMap("app", "key", "in the end")
-	once(s, workloads, 1, "and is looked after")
+	once(s, workloads, 1, "and is reloaded")
 }

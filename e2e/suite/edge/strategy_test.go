@@ -55,9 +55,9 @@ func underStrategy(t *testing.T, strategy string, direct bool, args ...string) *
 
 const stakater = "reloader.stakater.com/"
 
-// marked returns a manifest with a sidecar before the container that reads configmap/app and secret/db, both for
+// forReloader returns a manifest with a sidecar before the container that reads configmap/app and secret/db, both for
 // Reloader's annotations.
-func marked(s *fixture.Fixture, kind, image, key string) *unstructured.Unstructured {
+func forReloader(s *fixture.Fixture, kind, image, key string) *unstructured.Unstructured {
 	s.Helper()
 	object := s.Manifest(kind, "web", fixture.Uses{
 		ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 1,
@@ -105,7 +105,7 @@ func start(s *fixture.Fixture, kinds ...string) []observe.Workload {
 	s.Secret("db", fixture.Data{"key": "1"})
 	var workloads []observe.Workload
 	for _, kind := range kinds {
-		s.CreatePromptly(marked(s, kind, "example.com/app:1", stakater+"auto"))
+		s.CreatePromptly(forReloader(s, kind, "example.com/app:1", stakater+"auto"))
 		w := observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"}
 		s.AwaitAdopted(w, "configmap/app")
 		workloads = append(workloads, w)
@@ -164,9 +164,9 @@ func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
 	for _, w := range workloads {
 		assert.NotEqual(s, sha1Of("key=2"), written(s, w, strategy, "secret", "db"), "a plain digest can be guessed at")
 		for range 2 {
-			require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, "example.com/app:1", stakater+"auto")), "a PUT that knows nothing of it")
+			require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")), "a PUT that knows nothing of it")
 		}
-		containers, _, err := unstructured.NestedSlice(marked(s, w.Kind, "example.com/app:1", "x").Object, "spec", "template", "spec", "containers")
+		containers, _, err := unstructured.NestedSlice(forReloader(s, w.Kind, "example.com/app:1", "x").Object, "spec", "template", "spec", "containers")
 		require.NoError(s, err)
 		text, err := json.Marshal(containers)
 		require.NoError(s, err)
@@ -184,7 +184,7 @@ func rollBackUnderStrategy(s *fixture.Fixture) {
 	w := start(s, "Deployment")[0]
 	put := func(image string) {
 		s.Helper()
-		require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, image, stakater+"auto")))
+		require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, image, stakater+"auto")))
 	}
 	template := func() any {
 		spec, _, _ := unstructured.NestedMap(s.Get(w).Object, "spec", "template")
@@ -210,15 +210,15 @@ func rollBackUnderStrategy(s *fixture.Fixture) {
 	assert.Equal(s, 3, s.Watcher.ReplicaSets(w), "one for each template")
 }
 
-// comeFromReloader looks after a workload that Reloader has reloaded before.
+// comeFromReloader takes over a workload that Reloader has reloaded before.
 func comeFromReloader(s *fixture.Fixture, strategy string) {
 	s.Helper()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})
-	object := marked(s, "Deployment", "example.com/app:1", "example.org/none")
+	object := forReloader(s, "Deployment", "example.com/app:1", "example.org/none")
 	template, _, err := unstructured.NestedMap(object.Object, "spec", "template")
 	require.NoError(s, err)
-	main := template["spec"].(map[string]any)["containers"].([]any)[1].(map[string]any) //nolint:forcetypeassert // see marked
+	main := template["spec"].(map[string]any)["containers"].([]any)[1].(map[string]any) //nolint:forcetypeassert // see forReloader
 	main["env"] = []any{
 		map[string]any{"name": "STAKATER_APP_CONFIGMAP", "value": strings.Repeat("ab", 32)}, map[string]any{"name": "X", "value": "x"},
 	}
@@ -229,7 +229,7 @@ func comeFromReloader(s *fixture.Fixture, strategy string) {
 	w := observe.Deployment(s.Namespace, "web")
 	patchWorkload(s, w, `{"metadata":{"annotations":{"`+stakater+`auto":"true"}}}`)
 	s.AwaitAdopted(w, "configmap/app")
-	require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, "example.com/app:1", stakater+"auto")))
+	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")))
 	s.Settled()
 	s.RequireChanges(w, 0, "what Reloader has written is adopted")
 	s.SetConfigMap("app", "key", "2")
@@ -265,19 +265,19 @@ func moveFromAutoToSearch(s *fixture.Fixture) {
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "auto")
 	s.Merge(&corev1.ConfigMap{}, "app", match)
-	require.NoError(s, s.Update(s.Context(), marked(s, w.Kind, "example.com/app:1", stakater+"search")))
+	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"search")))
 	s.AwaitAdopted(w, "configmap/app")
 	s.SetSecret("db", "key", "2")
 	s.Settled()
-	s.RequireChanges(w, 1, "neither step restarts, nor what is not marked")
+	s.RequireChanges(w, 1, "neither step restarts, nor an object without match")
 	s.SetConfigMap("app", "key", "3")
-	s.AwaitChanges(w, 2, "it is marked")
+	s.AwaitChanges(w, 2, "it has match")
 	s.Merge(&corev1.Secret{}, "db", match)
 	s.AwaitAdopted(w, "secret/db")
 	s.Settled()
 	s.RequireChanges(w, 2, "marking more restarts nothing")
 	s.SetSecret("db", "key", "3")
-	s.AwaitChanges(w, 3, "it is marked now")
+	s.AwaitChanges(w, 3, "it has match now")
 	s.Settled()
 	s.RequireChanges(w, 3, "no restarts but those that were asked for")
 }

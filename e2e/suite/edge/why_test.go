@@ -11,7 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
-// Somebody who may read the workload and hardly anything else is told as much as that allows, and what is missing.
+// A user who may read the workload and hardly anything else gets as much as that allows, and what is missing.
 func TestWhyWithFewRights(t *testing.T) {
 	t.Parallel()
 	s := stage(t)

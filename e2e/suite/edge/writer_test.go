@@ -85,8 +85,8 @@ func TestServerSideApplyByAnotherManager(t *testing.T) {
 				apply(w.Kind)
 			}
 			after := s.Get(w)
-			assert.Equal(t, ours(before), ours(after), "%s: marks on the workload survive", w)
-			assert.Equal(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(after), "%s: marks on the template survive", w)
+			assert.Equal(t, ours(before), ours(after), "%s: managed annotations on the workload survive", w)
+			assert.Equal(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(after), "%s: managed annotations on the template survive", w)
 		}
 		s.Settled()
 		for _, w := range workloads {
@@ -124,11 +124,11 @@ func TestJobIsStampedAtCreationOnly(t *testing.T) {
 	s.Settled()
 	after := &batchv1.Job{}
 	require.NoError(t, s.Client.Get(t.Context(), key, after))
-	assert.Equal(t, job.Spec.Template.Annotations, after.Spec.Template.Annotations, "the Job tells what it was started with")
+	assert.Equal(t, job.Spec.Template.Annotations, after.Spec.Template.Annotations, "the Job keeps what it was started with")
 	assert.Equal(t, job.UID, after.UID, "it runs on")
 	requests, err := s.Installation.ControlPlane().Audit().Since(s.Patiently(), mark)
 	require.NoError(t, err)
-	assert.Empty(t, requests.By(shared.Identity().User).In(s.Namespace).Writes(), "nobody tries to change what cannot be changed")
+	assert.Empty(t, requests.By(shared.Identity().User).In(s.Namespace).Writes(), "no write of what cannot be changed is tried")
 }
 
 // A CronJob's template is that of its next run.
