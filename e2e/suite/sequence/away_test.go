@@ -13,7 +13,7 @@ import (
 )
 
 // The webhook is away, a poke is stored, the configuration moves on, the webhook is back: what kubectl does then must
-// not be rejected for a dummy that nobody meant.
+// not be rejected for an outdated dummy.
 func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
 	t.Helper()
 	s, in := d.Fixture, d.in
@@ -54,7 +54,7 @@ func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
 	assert.Equal(t, current, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "undone was the image, not the configuration")
 }
 
-// A tenant's ReplicaSets bear the annotations of their time; undo across a reload brings back only our marks.
+// ReplicaSets have the annotations of their revision; undo across a reload brings back only our annotations.
 func TestUndoAcrossAReloadKeepsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)

@@ -12,8 +12,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// A workload is exported and created elsewhere, as `get -o yaml | create` and Velero's restore do: with all our marks.
-func TestMarksCopiedFromElsewhereDoNothing(t *testing.T) {
+// A workload is exported and created elsewhere, as `get -o yaml | create` and Velero's restore do: with our annotations.
+func TestCopiedManagedAnnotationsDoNothing(t *testing.T) {
 	t.Parallel()
 	from, to := fixture.New(t, shared), fixture.New(t, shared)
 	from.ConfigMap("app", fixture.Data{"key": "1"})
@@ -37,8 +37,8 @@ func TestMarksCopiedFromElsewhereDoNothing(t *testing.T) {
 
 	copied := observe.Deployment(to.Namespace, "web")
 	stored := to.Get(copied)
-	for _, mark := range []string{fixture.ConfigHash, fixture.LastReload} {
-		assert.NotContains(t, stored.GetAnnotations(), mark, "a mark of another workload says nothing here")
+	for _, key := range []string{fixture.ConfigHash, fixture.LastReload} {
+		assert.NotContains(t, stored.GetAnnotations(), key, "an annotation of another workload is not kept")
 	}
 	assert.NotContains(t, stored.GetAnnotations()[fixture.ConfigRecord], "0123456789abcdef", "nor does its Record")
 	assert.NotEqual(t, fixture.TemplateAnnotations(from.Get(w))[fixture.ConfigHash], fixture.TemplateAnnotations(stored)[fixture.ConfigHash],
@@ -46,7 +46,7 @@ func TestMarksCopiedFromElsewhereDoNothing(t *testing.T) {
 	to.Settled()
 	to.RequireChanges(copied, 0, "it was created with what it needs")
 	to.SetConfigMap("app", "key", "changed")
-	to.AwaitChanges(copied, 1, "and it is looked after")
+	to.AwaitChanges(copied, 1, "and it is reloaded")
 	to.Settled()
 	to.RequireChanges(copied, 1, "once")
 }

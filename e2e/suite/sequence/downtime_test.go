@@ -15,7 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// downtime is a scene with kubectl, on an installation that stops and starts.
+// downtime is a fixture with kubectl, on an installation that stops and starts.
 type downtime struct {
 	*fixture.Fixture
 	in *installation.Installation
@@ -124,7 +124,7 @@ func recordStrippedAndUndone(t *testing.T, d *downtime) {
 	d.start()
 	for n, w := range workloads {
 		changes := map[bool]int{true: 2, false: 3}[n < 2]
-		d.AwaitChanges(w, changes, "the hash that the template bears is not that of the present content")
+		d.AwaitChanges(w, changes, "the hash of the template is not that of the present content")
 		d.RequireChanges(w, changes, "once")
 	}
 	d.RequireChanges(calm, 0, "its hash is that of the present content")

@@ -54,7 +54,7 @@ func TestHelmReleaseRollsOutOnce(t *testing.T) {
 	s.RequireChanges(w, releases, "each release changes configuration and workload, and rolls out once")
 }
 
-// late tells whether the last release took so long to write the Deployment that the webhook may have been left out: then
+// late reports whether the last release took so long to write the Deployment that the webhook may have been left out: then
 // something is due, and rightly so.
 func late(s *fixture.Fixture) bool {
 	s.Helper()

@@ -24,7 +24,7 @@ func TestOptOutByPutAndInAgain(t *testing.T) {
 	require.NoError(t, s.Update(t.Context(), out))
 	s.SetConfigMap("app", "key", "2")
 	s.Settled()
-	s.RequireChanges(w, 0, "opting out restarts nothing, and then nobody looks after it")
+	s.RequireChanges(w, 0, "opting out restarts nothing, and then it is not reloaded")
 
 	require.NoError(t, s.Update(t.Context(), s.Manifest("Deployment", "web", in)))
 	s.Settled()
@@ -37,8 +37,8 @@ func TestOptOutByPutAndInAgain(t *testing.T) {
 	s.RequireChanges(w, 1, "out and in again with the same content")
 }
 
-// Annotations that leave next to no room: a stamp never makes an object invalid.
-func TestNextToFullAnnotations(t *testing.T) {
+// A stamp never makes an object invalid.
+func TestNearlyFullAnnotationsStayValid(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	var names []string

@@ -38,8 +38,8 @@ func frozenLeaderComesBack(t *testing.T, d *downtime) {
 	s.RequireChanges(w, 2, "the old one changed nothing after it came back")
 }
 
-// Two replicas with different keys in memory, as during a botched upgrade: no restart and no quarrel without end.
-func TestReplicasWithDifferentKeysDoNotFight(t *testing.T) {
+// Two replicas have different keys in memory, as during a failed upgrade: no restart, and no endless writes.
+func TestReplicasWithDifferentKeysTakeOverOnce(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
 	args := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
@@ -47,7 +47,7 @@ func TestReplicasWithDifferentKeysDoNotFight(t *testing.T) {
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
-	stranger, err := in.AddReplica(t.Context(), installation.ReplicaOptions{Args: append(args, "--digest-key-secret=another-key")})
+	other, err := in.AddReplica(t.Context(), installation.ReplicaOptions{Args: append(args, "--digest-key-secret=another-key")})
 	require.NoError(t, err)
 
 	mark, err := cp.Audit().Mark()
@@ -59,7 +59,7 @@ func TestReplicasWithDifferentKeysDoNotFight(t *testing.T) {
 	require.NoError(t, in.RemoveReplica(t.Context(), first))
 	s.AwaitEvent(w, "RecordAdopted", "digest")
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "the replica with the other key goes on from what it found")
+	s.AwaitChanges(w, 1, "the replica with the other key continues from the stored state")
 	s.Settled()
 	s.RequireChanges(w, 1, "another key restarts nothing by itself")
 
@@ -67,10 +67,10 @@ func TestReplicasWithDifferentKeysDoNotFight(t *testing.T) {
 	require.NoError(t, err)
 	writes := requests.By(in.Identity().User).In(s.Namespace).Writes()
 	assert.Less(t, len(writes), 10, "each key takes over once: %v", writes.Count())
-	assert.NotZero(t, stranger.PID())
+	assert.NotZero(t, other.PID())
 }
 
-// A list a becomes a,b in direct mode, where nobody stamps at admission: b is unknown, not created.
+// A list a becomes a,b in direct mode, where nothing is stamped at admission: b is unknown, not created.
 func TestExtendedListAdoptsInDirectMode(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})

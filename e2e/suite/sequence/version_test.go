@@ -66,7 +66,7 @@ func TestReplicasOfTwoVersions(t *testing.T) {
 	for round, asked := range []*installation.Replica{newer, oldest, newer, oldest} {
 		ask(s, asked, workloads[0])
 		for _, w := range workloads {
-			require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT that knows nothing of the marks")
+			require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT without our annotations")
 			merge(s, w, fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}}}`, round))
 		}
 		quiet("one version keeps what the other one has stamped")
@@ -132,9 +132,9 @@ func build(t *testing.T, source, version string) string {
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
-	told, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
-	require.NoError(t, err, string(told))
-	require.Contains(t, string(told), version)
+	printed, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
+	require.NoError(t, err, string(printed))
+	require.Contains(t, string(printed), version)
 	return program
 }
 

@@ -28,7 +28,7 @@ func TestWriteThatWouldFitWithoutOurAnnotations(t *testing.T) {
 		return o.GetAnnotations()["deployment.kubernetes.io/revision"] == "3"
 	})
 	heard.Take()
-	// What is left has room for none of our annotations, so that the loop puts none back, either.
+	// None of our annotations fits into what is left, so the loop restores none, either.
 	merge(user, w, `{"metadata":{"annotations":{"filler":"`+strings.Repeat("x", limit-200)+`"}}}`)
 	stored := s.Get(w)
 	assert.LessOrEqual(t, size(stored), limit)
