@@ -21,7 +21,7 @@ import (
 
 // SAP's reconciler goes over all workloads of a config object and stops at the first conflict. Those behind it wait for
 // the next try, and each try writes those before it again.
-func TestContendedWorkloadHoldsUpNobody(t *testing.T) {
+func TestContendedWorkloadDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -37,14 +37,14 @@ func TestContendedWorkloadHoldsUpNobody(t *testing.T) {
 	stop := contend(s, contended)
 	s.SetConfigMap("app", "key", "2")
 	for _, w := range others {
-		s.AwaitChanges(w, 1, "somebody writes another workload all the time; that must not hold this one up")
+		s.AwaitChanges(w, 1, "constant writes of another workload must not delay this one")
 	}
 	stop()
 	s.AwaitChanges(contended, 1, "its reload stays due until it succeeds")
 	s.Settled()
 	s.AssertChanges(contended, 1, "the tries are one restart in the end")
 	for _, w := range others {
-		s.AssertChanges(w, 1, "retries for another workload restart nobody")
+		s.AssertChanges(w, 1, "retries for another workload restart nothing")
 	}
 	requests, err := s.Installation.ControlPlane().Audit().Since(s.Patiently(), mark)
 	require.NoError(t, err)
@@ -66,8 +66,8 @@ func TestContendedWorkloadHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// contend gives a workload a new generation as fast as it can, until the returned function is called. Where everybody
-// writes, it loses a race now and then itself.
+// contend gives a workload a new generation as fast as it can, until the returned function is called. It loses
+// a race now and then itself.
 func contend(s *fixture.Fixture, of observe.Workload) (stop func()) {
 	s.Helper()
 	object := s.Manifest(of.Kind, of.Name, fixture.Uses{})

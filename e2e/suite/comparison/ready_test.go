@@ -27,11 +27,11 @@ const serviceName = "pod-reloader.pod-reloader.svc"
 
 // SAP's readiness is a bare ping: a replica without a certificate, or one that cannot know any hash, counts as an
 // endpoint, and with failurePolicy Fail that blocks every write.
-func TestReadinessTellsWhatIsMissing(t *testing.T) {
+func TestReadinessReportsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	cp := shared.ControlPlane()
 	outsider := filepath.Join(t.TempDir(), "outsider")
-	require.NoError(t, cp.WriteKubeconfig(outsider, controlplane.Identity{User: "nobody-in-particular"}))
+	require.NoError(t, cp.WriteKubeconfig(outsider, controlplane.Identity{User: "without-rights"}))
 	insider := filepath.Join(t.TempDir(), "insider")
 	require.NoError(t, cp.WriteKubeconfig(insider, shared.Identity()))
 
@@ -122,8 +122,8 @@ func get(c *assert.CollectT, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// SAP's chart has one replica and failurePolicy Fail: while it restarts, nobody can write a workload. Ours has two and
-// Ignore: one of them away costs nothing, and both away cost no write.
+// SAP's chart has one replica and failurePolicy Fail: while it restarts, every write of a workload fails. Ours has two
+// and Ignore: without one of them nothing changes, and without both every write passes.
 func TestOneReplicaDownWebhookStillAnswers(t *testing.T) {
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -142,21 +142,21 @@ func TestOneReplicaDownWebhookStillAnswers(t *testing.T) {
 	}
 
 	require.NoError(t, shared.StopAll(s.Patiently()))
-	w := s.Deployment("nobody-there", fixture.Uses{ConfigMaps: []string{"app"}})
+	w := s.Deployment("without-webhook", fixture.Uses{ConfigMaps: []string{"app"}})
 	assert.Empty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "no webhook stamps it, and it was created all the same")
 	policies(t, s)
 	require.NoError(t, shared.StartAll(s.Patiently()))
 	s.AwaitKnown(w)
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "what the webhook missed is looked after")
+	s.AwaitChanges(w, 1, "what the webhook missed is reloaded")
 }
 
-// policies tells that every webhook of the installation lets writes pass when it is away.
+// policies asserts that every webhook of the installation lets writes pass while no replica answers.
 func policies(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
 	configuration := &admissionv1.MutatingWebhookConfiguration{}
 	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: shared.WebhookConfiguration()}, configuration))
 	for _, webhook := range configuration.Webhooks {
-		assert.Equal(t, admissionv1.Ignore, *webhook.FailurePolicy, "%s: nobody's write depends on us", webhook.Name)
+		assert.Equal(t, admissionv1.Ignore, *webhook.FailurePolicy, "%s: no write depends on us", webhook.Name)
 	}
 }

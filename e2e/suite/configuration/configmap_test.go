@@ -21,7 +21,7 @@ const inConfigMap = "configmap:pod-reloader/settings"
 var settings = observe.Workload{Kind: "ConfigMap", Namespace: "pod-reloader", Name: "settings"}
 
 // write puts a configuration into the ConfigMap.
-func (r *road) write(text string) {
+func (r *fleetFixture) write(text string) {
 	r.Helper()
 	require.NoError(r, r.Update(r.Context(), settingsWith(map[string]string{"config.yaml": text})))
 }
@@ -30,13 +30,13 @@ func settingsWith(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: settings.Name}, Data: data}
 }
 
-// A kind of workload comes, is broken, mended and goes while two replicas run, and nobody restarts them.
+// A kind of workload is added, made invalid, corrected and removed while two replicas run on without a restart.
 func TestConfigMap(t *testing.T) {
 	t.Parallel()
-	r := newRoad(t, "--config="+inConfigMap)
+	r := newFleetFixture(t, "--config="+inConfigMap)
 	r.ConfigMap("app", fixture.Data{"key": "1"})
 
-	// There is none at the start: it is told, and the built-in kinds are looked after.
+	// There is no configuration at the start: this is reported, and the built-in kinds are reloaded.
 	r.AwaitEvent(settings, "ConfigurationUnreadable", "there is no ConfigMap pod-reloader/settings")
 	r.valid(0)
 	builtin := r.Deployment("builtin", fixture.Uses{ConfigMaps: []string{"app"}})
@@ -47,7 +47,7 @@ func TestConfigMap(t *testing.T) {
 	r.AwaitEvent(settings, "ConfigurationApplied", "nothing changes")
 	r.valid(1)
 
-	// A fleet is nothing to anybody, until the configuration says what it is.
+	// A fleet is ignored until the configuration has its kind.
 	early := r.fleet("early")
 	r.Settled()
 	assert.Empty(t, r.get("early").GetAnnotations()[fixture.ConfigRecord])
@@ -86,14 +86,14 @@ func TestConfigMap(t *testing.T) {
 	event := r.AwaitEvent(settings, "ConfigurationRejected", invalid0, invalid1, "the last valid configuration stays in force")
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
 	r.valid(0)
-	r.change("3", 2, "the kind is looked after as before", early, late, builtin)
+	r.change("3", 2, "the kind is reloaded as before", early, late, builtin)
 	r.write(withFleet)
 	r.valid(1)
 	require.NoError(t, r.Delete(t.Context(), settingsWith(nil)))
 	r.valid(0)
 	r.change("4", 3, "a deleted configuration stays in force", early, late, builtin)
 
-	// A kind that goes is left as it is; when it comes back, what has changed meanwhile is made up for.
+	// A kind that is removed is left as it is; when it is added again, what has changed meanwhile is reloaded.
 	require.NoError(t, r.Create(t.Context(), settingsWith(map[string]string{"config.yaml": header})))
 	r.serving(1, `"removed":["`+fleetText+`"]`)
 	r.fleet("unknown")

@@ -36,7 +36,7 @@ func (m mount) write(t *testing.T, version, text string) {
 func TestFile(t *testing.T) {
 	t.Parallel()
 	files := mount{t.TempDir()}
-	r := newRoad(t, "--config="+files.path())
+	r := newFleetFixture(t, "--config="+files.path())
 	r.ConfigMap("app", fixture.Data{"key": "1"})
 	leader, err := r.Installation.Leader(t.Context())
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestFile(t *testing.T) {
 	files.write(t, "v3", header+"workloadKind: []\n")
 	r.AwaitEvent(pod, "ConfigurationRejected", "workloadKind: Forbidden: this field is unknown")
 	r.valid(0)
-	r.change("3", 2, "the kind is looked after as before", w)
+	r.change("3", 2, "the kind is reloaded as before", w)
 
 	files.write(t, "v4", header)
 	r.serving(1, `"removed":["`+fleetText+`"]`)

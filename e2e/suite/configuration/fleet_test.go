@@ -17,7 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// fleet is a kind of workload that nobody compiled in.
+// fleet is a kind of workload that is not compiled in.
 var fleet = fixture.Fleet{Group: "road.example.com", Template: "spec.template"}
 
 const (
@@ -30,19 +30,19 @@ const (
 	invalid1 = "workloadKinds[0].path"
 )
 
-// road is a scene with fleets on an installation of its own.
-type road struct {
+// fleetFixture is a fixture with fleets on an installation of its own.
+type fleetFixture struct {
 	*fixture.Fixture
 	pids map[string]int
 }
 
-// newRoad installs pod-reloader where fleets are served, sent to the webhook, and may be looked after.
-func newRoad(t *testing.T, args ...string) *road {
+// newFleetFixture installs pod-reloader where fleets are served, sent to the webhook, and may be reloaded.
+func newFleetFixture(t *testing.T, args ...string) *fleetFixture {
 	t.Helper()
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	in := installation.New(t, cp, installation.Options{Args: append([]string{"--refractory=0s", "--settle=200ms"}, args...)})
 	fleet.Define(t, in)
-	r := &road{pids: map[string]int{}, Fixture: fleet.Fixture(t, in)}
+	r := &fleetFixture{pids: map[string]int{}, Fixture: fleet.Fixture(t, in)}
 	fleet.Route(r.Fixture)
 	for _, replica := range in.Replicas() {
 		r.pids[replica.Name()] = replica.PID()
@@ -51,20 +51,20 @@ func newRoad(t *testing.T, args ...string) *road {
 }
 
 // fleet creates one that reads the ConfigMap app.
-func (r *road) fleet(name string) observe.Workload {
+func (r *fleetFixture) fleet(name string) observe.Workload {
 	r.Helper()
 	r.CreatePromptly(r.manifest(name))
 	return observe.Workload{Kind: "Fleet", Namespace: r.Namespace, Name: name}
 }
 
-func (r *road) manifest(name string) *unstructured.Unstructured {
+func (r *fleetFixture) manifest(name string) *unstructured.Unstructured {
 	r.Helper()
 	object := r.Manifest("Deployment", name, fixture.Uses{ConfigMaps: []string{"app"}})
 	object.SetGroupVersionKind(fleet.Kind())
 	return object
 }
 
-func (r *road) get(name string) *unstructured.Unstructured {
+func (r *fleetFixture) get(name string) *unstructured.Unstructured {
 	r.Helper()
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(fleet.Kind())
@@ -72,8 +72,8 @@ func (r *road) get(name string) *unstructured.Unstructured {
 	return object
 }
 
-// serving awaits that every replica has applied a configuration, told by its log, for the n-th time.
-func (r *road) serving(n int, text string) {
+// serving awaits that every replica has applied a configuration for the n-th time, by its log.
+func (r *fleetFixture) serving(n int, text string) {
 	r.Helper()
 	for _, replica := range r.Installation.Replicas() {
 		r.Await(replica.Name()+" to apply the configuration", func() error {
@@ -88,7 +88,7 @@ func (r *road) serving(n int, text string) {
 				}
 			}
 			if count < n {
-				return fmt.Errorf("it has told %s %d times, not %d", text, count, n)
+				return fmt.Errorf("it has logged %s %d times, not %d", text, count, n)
 			}
 			return nil
 		})
@@ -96,7 +96,7 @@ func (r *road) serving(n int, text string) {
 }
 
 // valid awaits the metric of both replicas.
-func (r *road) valid(want float64) {
+func (r *fleetFixture) valid(want float64) {
 	r.Helper()
 	for _, replica := range r.Installation.Replicas() {
 		r.Await("the metric of "+replica.Name(), func() error {
@@ -113,7 +113,7 @@ func (r *road) valid(want float64) {
 }
 
 // change changes what the fleets read, and requires the n-th restart of each and no more.
-func (r *road) change(value string, n int, why string, of ...observe.Workload) {
+func (r *fleetFixture) change(value string, n int, why string, of ...observe.Workload) {
 	r.Helper()
 	r.SetConfigMap("app", "key", value)
 	for _, w := range of {
@@ -125,8 +125,8 @@ func (r *road) change(value string, n int, why string, of ...observe.Workload) {
 	}
 }
 
-// explained requires that why tells the last reload, as who runs it in the pod.
-func (r *road) explained(name, config string) {
+// explained requires that why, run in the pod, reports the last reload.
+func (r *fleetFixture) explained(name, config string) {
 	r.Helper()
 	in := r.Installation
 	text, err := in.WhyAs(r.Context(), in.Identity(), "fleet/"+name, "-n", r.Namespace, "--config="+config)
@@ -138,7 +138,7 @@ func (r *road) explained(name, config string) {
 }
 
 // undisturbed requires that the replicas are the processes that they were, and were denied nothing.
-func (r *road) undisturbed() {
+func (r *fleetFixture) undisturbed() {
 	r.Helper()
 	for _, replica := range r.Installation.Replicas() {
 		assert.Equal(r, r.pids[replica.Name()], replica.PID(), "%s was not restarted", replica.Name())
@@ -149,7 +149,7 @@ func (r *road) undisturbed() {
 }
 
 // denied are the requests of the installation that its rights were not enough for, so far.
-func (r *road) denied() controlplane.Requests {
+func (r *fleetFixture) denied() controlplane.Requests {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), fixture.Patience)
 	defer cancel()
@@ -159,7 +159,7 @@ func (r *road) denied() controlplane.Requests {
 }
 
 // logged wants a line in the log of a replica that has all the texts.
-func (r *road) logged(replica *installation.Replica, texts ...string) error {
+func (r *fleetFixture) logged(replica *installation.Replica, texts ...string) error {
 	log, err := replica.Log()
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (r *road) logged(replica *installation.Replica, texts ...string) error {
 }
 
 // rejections is how many Events reject the configuration. A process counts what it repeats on the first one.
-func (r *road) rejections() int {
+func (r *fleetFixture) rejections() int {
 	r.Helper()
 	count := 0
 	for _, event := range r.Events(settings) {

@@ -29,8 +29,8 @@ func documented(t *testing.T, name string) string {
 	return text
 }
 
-// A tenant's installation starts without the right to its configuration: that is told, and does no harm. With the rights
-// as documented, it follows the configuration, tells of it and is denied nothing more.
+// A tenant's installation starts without the right to its configuration: this is reported, and does no harm. With the
+// documented rights, it follows the configuration, reports it and is denied nothing more.
 func TestRightsOfATenant(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
@@ -43,11 +43,11 @@ func TestRightsOfATenant(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "what is built in is looked after")
-	r := &road{Fixture: s, pids: map[string]int{}}
+	s.AwaitChanges(w, 1, "the built-in kinds are reloaded")
+	r := &fleetFixture{Fixture: s, pids: map[string]int{}}
 	for _, replica := range in.Replicas() {
 		r.pids[replica.Name()] = replica.PID()
-		s.Await(replica.Name()+" to tell of the missing right", func() error {
+		s.Await(replica.Name()+" to report the missing right", func() error {
 			return r.logged(replica, "ConfigurationUnreadable", "cannot be read, grant get, list and watch of it")
 		})
 	}
@@ -66,10 +66,9 @@ func TestRightsOfATenant(t *testing.T) {
 	require.Len(t, r.denied(), len(before), "the documented rights are enough")
 }
 
-// A replica that takes over tells what is wrong with the configuration that it finds.
-func TestNewLeaderTells(t *testing.T) {
+func TestNewLeaderReportsTheInvalidConfiguration(t *testing.T) {
 	t.Parallel()
-	r := newRoad(t, "--config="+inConfigMap, "--shutdown-grace-period=200ms")
+	r := newFleetFixture(t, "--config="+inConfigMap, "--shutdown-grace-period=200ms")
 	require.NoError(t, r.Create(t.Context(), settingsWith(map[string]string{"config.yaml": invalid})))
 	r.AwaitEvent(settings, "ConfigurationRejected", invalid0)
 	leader, err := r.Installation.Leader(t.Context())
@@ -77,5 +76,5 @@ func TestNewLeaderTells(t *testing.T) {
 	r.Settled()
 	require.Equal(t, 1, r.rejections(), "the standby says nothing")
 	require.NoError(t, r.Installation.RemoveReplica(r.Patiently(), leader))
-	r.Await("the new leader to tell", func() error { return atLeast(r.rejections(), 2) })
+	r.Await("the report of the new leader", func() error { return atLeast(r.rejections(), 2) })
 }

@@ -1,4 +1,4 @@
-// Package docs checks that the documentation tells the truth: its tests run every command of README.md and docs/ on a real
+// Package docs checks the documentation: its tests run every command of README.md and docs/ on a real
 // control plane, compile and run every Go example, let the API server judge every manifest, follow every link, and look
 // for every flag, metric, Event and warning of the program in the pages that must name it.
 //

@@ -19,7 +19,7 @@ var (
 	testRun = regexp.MustCompile("`go test (\\./\\S+) -run (\\S+)`")
 )
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinkTargetsExist(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {
 		for _, match := range link.FindAllStringSubmatch(p.prose, -1) {

@@ -144,8 +144,8 @@ func TestEveryEventIsDocumentedAndNoOther(t *testing.T) {
 	}
 }
 
-// eventReasons are the reasons that the loop and the configuration give Events: constants called reason… or Event…, fields called reason, and what is
-// handed to those who tell.
+// eventReasons are the reasons that the loop and the configuration give Events: constants called reason… or Event…, fields
+// called reason, and the argument of the functions that send Events.
 func eventReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	reasons := map[string]bool{}
@@ -181,7 +181,7 @@ func eventReasons(t *testing.T) map[string]bool {
 	return reasons
 }
 
-// What the webhook says to whoever writes begins with the name of the program.
+// A warning of the webhook begins with the name of the program.
 func TestEveryWarningIsDocumented(t *testing.T) {
 	t.Parallel()
 	text := strings.Join(strings.Fields(readPage(t, operations).prose), " ")

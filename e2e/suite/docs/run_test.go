@@ -41,7 +41,7 @@ var notRunHere = map[string]string{
 	"docs/operations.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                           "needs a kubelet",
 }
 
-// patience bounds one block; compiling one with a Go program, whose packages nobody may have compiled yet; lastWords the
+// patience bounds one block; compiling one with a Go program, whose packages may not be compiled yet; lastWords the
 // wait for output after a block has ended.
 const (
 	patience  = 5 * time.Minute
@@ -59,7 +59,7 @@ const configuration = "docs/configuration.md"
 const customResources = "docs/custom-resources.md"
 
 // Each page is one story from its first block to its last, in a namespace of its own.
-func TestEveryBlockOfThePagesIsTrue(t *testing.T) {
+func TestEveryBlockOfThePagesWorks(t *testing.T) {
 	for _, p := range pages(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(p.name), ".md"), func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func compare(all []expectation, got result) error {
 // fileName is the first line of a block that shows a file.
 var fileName = regexp.MustCompile(`^# ([\w./-]+\.yaml)\n`)
 
-// judge stores a block that shows a file, and asks who reads it whether it is right.
+// judge stores a block that shows a file, and checks it with the program that reads it.
 func (r *reader) judge(t *testing.T, where, text string) {
 	t.Helper()
 	name := "unnamed.yaml"

@@ -48,8 +48,8 @@ func await[T any](t *testing.T, want T, answer func() T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, want, answer()) }, patience, 10*time.Millisecond)
 }
 
-// awaitEvents waits until OnObject was told some events and no others, in whatever order. It is told of an object after
-// that is in the store.
+// awaitEvents waits until OnObject was called with some events and no others, in any order. It is called after the object
+// is in the store.
 func awaitEvents(t *testing.T, want []string, seen func() []string, why string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.ElementsMatch(c, want, seen(), why) }, patience, 10*time.Millisecond)
@@ -208,7 +208,7 @@ func names(bulk *watch.Bulk) func() []string {
 	}
 }
 
-// events is what OnObject was told: "+a", "~a", "-a".
+// events are the calls of OnObject: "+a", "~a", "-a".
 type events struct {
 	mu  sync.Mutex
 	all []string
