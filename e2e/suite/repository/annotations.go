@@ -38,7 +38,7 @@ func parseAnnotations(text string) ([]annotation, error) {
 			parsed = append(parsed, annotation{})
 		case len(parsed) == 0 && s.text == "version = 1":
 		case len(parsed) == 0:
-			return nil, fmt.Errorf("REUSE.toml:%d: %q stands before the first [[annotations]]", s.line, s.text)
+			return nil, fmt.Errorf("REUSE.toml:%d: %q is before the first [[annotations]]", s.line, s.text)
 		default:
 			if err := parsed[len(parsed)-1].set(s.text); err != nil {
 				return nil, fmt.Errorf("REUSE.toml:%d: %w", s.line, err)

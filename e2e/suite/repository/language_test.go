@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,28 @@ import (
 
 // vague are words that hide the subject of a sentence, or that have a standard term: report for tells and told, failure for
 // trouble, valid for honest.
-var vague = regexp.MustCompile(`(?i)\b(somebody|nobody|anybody|everybody|whoever|strangers?|honest|tells|told|troubles?|complains?)\b`)
+var vague = regexp.MustCompile(
+	`(?i)\b(somebody|nobody|anybody|everybody|whoever|strangers?|honest|tells|told|troubles?|troubled|complains?|complaints?)\b`)
+
+// camelCase finds where a word of an identifier ends and the next one begins.
+var camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// unchecked are files and directories of tests whose words are still to be revised. Remove an entry with its last vague word.
+var unchecked = []string{
+	"e2e/kit/controlplane/boot.go",
+	"e2e/kit/controlplane/components.go",
+	"e2e/kit/controlplane/options.go",
+	"e2e/simulate/",
+	"e2e/suite/edge/rights_test.go",
+	"e2e/suite/install/",
+	"e2e/suite/kind/",
+	"e2e/suite/repository/admission_test.go",
+	"e2e/suite/repository/chart_test.go",
+	"e2e/suite/repository/language_test.go", // it has the list
+	"e2e/suite/repository/manifests_test.go",
+	"pkg/configstate/",
+	"pkg/plan/",
+}
 
 func TestDocumentsUsePlainWords(t *testing.T) {
 	t.Parallel()
@@ -38,27 +60,76 @@ func TestProgramUsesPlainWords(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, file := range trackedFiles(t) {
-		program := strings.HasPrefix(file, "pkg/") || strings.HasPrefix(file, "webhook/") || file == "main.go"
-		if !program || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		checked++
-		files := token.NewFileSet()
-		parsed, err := parser.ParseFile(files, file, read(t, file), parser.ParseComments|parser.SkipObjectResolution)
-		require.NoError(t, err)
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
-				assertPlain(t, text.Value, "%s", files.Position(text.Pos()))
-			}
-			return true
-		})
-		for _, group := range parsed.Comments {
-			for _, comment := range group.List {
-				assertPlain(t, comment.Text, "%s", files.Position(comment.Pos()))
-			}
+		if filepath.Ext(file) == ".go" && !ofTests(file) {
+			checked++
+			assertPlainFile(t, file)
 		}
 	}
 	require.Greater(t, checked, 100)
+}
+
+func TestTestsUsePlainWords(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, file := range trackedFiles(t) {
+		excluded := slices.ContainsFunc(unchecked, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
+		if filepath.Ext(file) == ".go" && ofTests(file) && !excluded {
+			checked++
+			assertPlainFile(t, file)
+		}
+	}
+	require.Greater(t, checked, 300)
+}
+
+func TestUncheckedFilesExist(t *testing.T) {
+	t.Parallel()
+	files := trackedFiles(t)
+	for _, prefix := range unchecked {
+		exists := slices.ContainsFunc(files, func(file string) bool { return strings.HasPrefix(file, prefix) })
+		assert.True(t, exists, "remove %s from the list", prefix)
+	}
+}
+
+func TestVagueWordsAreFoundInIdentifiers(t *testing.T) {
+	t.Parallel()
+	for name, word := range map[string]string{
+		"TestListIsTold": "Told", "TestDelaysNobody": "Nobody", "troubleOf": "trouble", "told": "told",
+		"NoBody": "", "UpdateWithoutOldAnnotations": "", "toldest": "",
+	} {
+		assert.Equal(t, word, vague.FindString(words(name)), name)
+	}
+}
+
+// ofTests reports whether a Go file is a test or belongs to the end-to-end tests.
+func ofTests(file string) bool {
+	return strings.HasPrefix(file, "e2e/") || strings.HasSuffix(file, "_test.go")
+}
+
+// words is an identifier with a space between its words.
+func words(identifier string) string { return camelCase.ReplaceAllString(identifier, "$1 $2") }
+
+// assertPlainFile checks the names, strings and comments of a Go file.
+func assertPlainFile(t *testing.T, file string) {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, read(t, file), parser.ParseComments|parser.SkipObjectResolution)
+	require.NoError(t, err)
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if n.Kind == token.STRING {
+				assertPlain(t, n.Value, "%s", files.Position(n.Pos()))
+			}
+		case *ast.Ident:
+			assertPlain(t, words(n.Name), "%s", files.Position(n.Pos()))
+		}
+		return true
+	})
+	for _, group := range parsed.Comments {
+		for _, comment := range group.List {
+			assertPlain(t, comment.Text, "%s", files.Position(comment.Pos()))
+		}
+	}
 }
 
 func assertPlain(t *testing.T, text, where string, arguments ...any) {

@@ -22,7 +22,7 @@ func licensesOf(expression string) []string {
 	return strings.Fields(operator.ReplaceAllString(expression, " "))
 }
 
-// checkReuse says what breaks the REUSE specification among the files of a tree: files for which nothing tells
+// checkReuse says what breaks the REUSE specification among the files of a tree: files without a stated
 // copyright and license, licenses without their text, texts without use, and globs that match nothing.
 func checkReuse(tree fs.FS, files []string) ([]string, error) {
 	text, err := fs.ReadFile(tree, "REUSE.toml")

@@ -99,11 +99,11 @@ func TestReuseRefusesWhatItCannotRead(t *testing.T) {
 		"UnknownKey":  {"a typo would leave files uncovered", "[[annotations]]\npaths = \"**\"\n", `REUSE.toml:2: unknown key "paths"`},
 		"NotAString":  {"values are strings", "[[annotations]]\npath = **\n", "REUSE.toml:2: ** is not a quoted string"},
 		"OpenList":    {"half a file was written", "[[annotations]]\npath = [\n\"a\",\n", "REUSE.toml:2: the list is not closed"},
-		"NoTable":     {"keys belong to a table", "path = \"**\"\n", `stands before the first [[annotations]]`},
+		"NoTable":     {"keys belong to a table", "path = \"**\"\n", `is before the first [[annotations]]`},
 		"NoKeyValue":  {"nothing is skipped", "[[annotations]]\nrubbish\n", `"rubbish" is not KEY = VALUE`},
 		"OtherTables": {"nothing is skipped", "[[annotations]]\n[other]\n", `"[other]" is not KEY = VALUE`},
 		"FutureVersion": {
-			"another version may mean something else", "version = 2\n", `REUSE.toml:1: "version = 2" stands before`,
+			"another version may mean something else", "version = 2\n", `REUSE.toml:1: "version = 2" is before`,
 		},
 	}
 	for name, test := range tests {
