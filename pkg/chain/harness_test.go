@@ -123,7 +123,7 @@ func (w *world) Live(ctx context.Context, namespace string, refs []reference.Ref
 	return w.Current(ctx, namespace, refs)
 }
 
-// set gives a config object a content, and tells of it.
+// set gives a config object a content, and reports it.
 func (w *world) set(ref reference.Ref, content string) {
 	w.mu.Lock()
 	w.contents[ref] = content

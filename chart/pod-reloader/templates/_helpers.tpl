@@ -115,6 +115,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   resources: [{{ .resource }}]
   verbs: [get, list, watch, patch]
 {{- end }}
+{{- range .Values.referents }}
+# To follow what it refers to{{ if .publish }}; patch: to publish its checksum{{ end }}.
+- apiGroups: [{{ .gvr.group }}]
+  resources: [{{ .gvr.resource }}]
+  verbs: [get, list, watch{{ if .publish }}, patch{{ end }}]
+{{- end }}
 {{- end }}
 
 {{/* The prefix of the annotations, with the slash that the flag may leave out. */}}

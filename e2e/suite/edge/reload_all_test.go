@@ -28,7 +28,7 @@ func reloadsAll(s *fixture.Fixture) {
 	s.RequireChanges(plain, 3, "once each, and not for the PUT: the webhook is also asked about workloads that have no annotation")
 	for _, w := range []observe.Workload{off, typed} {
 		s.RequireChanges(w, 0, "it has an auto annotation of its own")
-		unmarked(s, w, "nothing is tracked")
+		unmanaged(s, w, "nothing is tracked")
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 )
 
 const (
@@ -181,10 +183,15 @@ func (v values) sorted(rows []string) []string {
 func TestChartRendersTheWholeConfiguration(t *testing.T) {
 	t.Parallel()
 	rendered := template(t, tool(t, "helm", "helm"), "workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A",
-		"workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as")
+		"workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as",
+		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs", "referents[0].publish=true")
 	text, _ := field(t, rendered["ConfigMap pod-reloader/pod-reloader"], "data", "config.yaml").(string)
+	_, err := configuration.Parse([]byte(text))
+	require.NoError(t, err, text)
 	var fields map[string]any
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &fields))
+	rules := fmt.Sprint(field(t, rendered["ClusterRole /pod-reloader"], "rules"))
+	assert.Contains(t, rules, "map[apiGroups:[b.io] resources:[bs] verbs:[get list watch patch]]")
 	for _, match := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)`(?:, `([A-Za-z]+)`)? \\|").FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		for _, name := range match[1:] {
 			if name != "" {

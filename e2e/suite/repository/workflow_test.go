@@ -44,7 +44,7 @@ func TestWorkflowsRunTargetsThatExist(t *testing.T) {
 	}
 }
 
-// A tag of an action can be moved by whoever owns it, a commit cannot.
+// The owner of an action can move a tag, but not a commit.
 func TestActionsArePinned(t *testing.T) {
 	t.Parallel()
 	checked := 0
