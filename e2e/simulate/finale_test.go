@@ -54,7 +54,7 @@ func TestSceneBeginsWhenEarlierFaultsHaveEnded(t *testing.T) {
 		{Do: "webhook-away", Wait: history.Duration(time.Second), With: map[string]string{"for": "45s"}},
 		{Do: "restart", On: "deployments/shop/web", Wait: history.Duration(5 * time.Second)},
 	}
-	filler := make([]history.Step, 10)
+	filler := make([]history.Step, 20)
 	for _, kind := range sceneKinds() {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
