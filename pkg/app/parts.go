@@ -33,12 +33,9 @@ const electionRetry = time.Second
 
 // reader knows the annotations, in all dialects.
 func (b *builder) reader() stamp.Reader {
-	keys := b.options.Selection.Keys
-	dialects := b.options.Selection.Dialects()
-	dialects[0] = annotation.SAP{Keys: keys, Resource: b.chain.Check}
+	selection := b.options.Selection
 	return stamp.Reader{
-		Keys: keys, Dialects: dialects, Objects: b.objectsOf,
-		Strategy: b.options.ReloadStrategy,
+		Keys: selection.Keys, Dialects: selection.Dialects(b.chain.Check), Objects: b.objectsOf, Strategy: b.options.ReloadStrategy,
 	}
 }
 

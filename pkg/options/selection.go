@@ -93,9 +93,10 @@ func (f *Flags) ignoredKinds(p *problems) []string {
 	return kinds
 }
 
-// Dialects are the annotations that are read.
-func (s Selection) Dialects() []annotation.Dialect {
-	dialects := []annotation.Dialect{annotation.SAP{Keys: s.Keys, WithoutSecrets: s.WithoutSecrets}}
+// Dialects are the annotations that are read. resource says why the objects of a custom resource cannot be tracked; nil where it
+// is not known.
+func (s Selection) Dialects(resource func(reference.Kind) error) []annotation.Dialect {
+	dialects := []annotation.Dialect{annotation.SAP{Keys: s.Keys, Resource: resource, WithoutSecrets: s.WithoutSecrets}}
 	if !s.WithoutStakater {
 		dialects = append(dialects, s.Stakater)
 	}
