@@ -98,22 +98,28 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 	s := f.stakater
 	s.Patterns = &pattern.Cache{}
 	s.Selector = p.selector("resource-label-selector", standardSelector(f.resourceLabels))
-	s.Without = nil
+	s.Without = f.without(p)
+	return s
+}
+
+// without returns the kinds of config objects that are not handled.
+func (f *Flags) without(p *problems) []reference.Kind {
+	var kinds []reference.Kind
 	for _, resource := range f.withoutResources {
 		switch strings.ToLower(strings.TrimSpace(resource)) {
 		case "configmaps":
-			s.Without = append(s.Without, reference.ConfigMap)
+			kinds = append(kinds, reference.ConfigMap)
 		case "secrets":
-			s.Without = append(s.Without, reference.Secret)
+			kinds = append(kinds, reference.Secret)
 		case "":
 		default:
 			p.add("resources-to-ignore", fmt.Errorf("%s: want configmaps or secrets", reference.Quote(resource)))
 		}
 	}
-	if !f.secrets && !slices.Contains(s.Without, reference.Secret) {
-		s.Without = append(s.Without, reference.Secret)
+	if !f.secrets && !slices.Contains(kinds, reference.Secret) {
+		kinds = append(kinds, reference.Secret)
 	}
-	return s
+	return kinds
 }
 
 // completeStrategy returns the strategy. "default" is a value of Reloader's chart; it is the default of Reloader, not ours.
