@@ -49,7 +49,9 @@ func (b *builder) buildWebhook() error {
 		}))
 		return nil
 	}
-	b.certificate = newCertificate(o.Webhook.Directory, b.log.WithName("certificate"))
+	if b.certificate, err = b.buildCertificate(); err != nil {
+		return err
+	}
 	server, err := newAdmission(o.Webhook, b.certificate, b.drain, further...)
 	if err != nil {
 		return err
@@ -63,10 +65,10 @@ func (b *builder) buildWebhook() error {
 type admission struct {
 	crwebhook.Server
 	address     string
-	certificate *certificate
+	certificate servingCertificate
 }
 
-func newAdmission(o options.Webhook, c *certificate, handler http.Handler, further ...func(*tls.Config)) (*admission, error) {
+func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler, further ...func(*tls.Config)) (*admission, error) {
 	host, port, err := net.SplitHostPort(o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("address of the webhook: %w", err)

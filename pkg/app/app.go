@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -54,13 +55,16 @@ type builder struct {
 	kinds    *refresh.Kinds
 	watches  *watchhealth.Monitor
 
+	// secretsClient is for all that reads Secrets: its connections keep none of what went through them.
+	secretsClient *http.Client
+
 	keys       *keyring.Keyring
 	store      *configstate.Store
 	chain      *chain.Chain
 	patterns   *pattern.Index[reload.Key]
 	namespaces namespaces
 	// certificate is nil without a webhook of our own.
-	certificate *certificate
+	certificate servingCertificate
 	drain       *drain
 	// serving are the servers and what they depend on, conditions those of their readiness.
 	serving    []starter

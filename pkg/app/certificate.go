@@ -11,7 +11,37 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+
+	"github.com/pod-reloader/pod-reloader/pkg/certs"
+	"github.com/pod-reloader/pod-reloader/pkg/certs/rotate"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
+
+// servingCertificate is what the webhook serves with.
+type servingCertificate interface {
+	starter
+	// Get is for tls.Config.
+	Get(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Valid says why TLS clients cannot trust us now, or nil.
+	Valid() error
+	// NotAfter returns the end of the certificate's validity; zero if there is none.
+	NotAfter() time.Time
+}
+
+// buildCertificate makes what keeps the certificate of the webhook.
+func (b *builder) buildCertificate() (servingCertificate, error) {
+	o := b.options
+	if o.Webhook.Certificate.Mode == options.CertificateFiles {
+		return newCertificate(o.Webhook.Directory, b.log.WithName("certificate")), nil
+	}
+	c := o.Webhook.Certificate
+	return rotate.New(rotate.Options{
+		Config: b.config, HTTPClient: b.secretsClient,
+		Namespace: o.Namespace, Secret: c.Secret, WebhookConfiguration: c.WebhookConfiguration,
+		Policy:  certs.Policy{Names: c.DNSNames, Lifetime: c.Lifetime, CALifetime: c.CALifetime},
+		Metrics: b.registry, Random: b.host.Random, Log: b.log.WithName("certificate"),
+	})
+}
 
 // certificatePoll is how often the certificate's files are looked for while there is none.
 const certificatePoll = 2 * time.Second

@@ -19,7 +19,7 @@ type observed struct {
 	// waiting counts the live reads that wait for others to end.
 	waiting func() int
 	// certificate is nil without a webhook.
-	certificate *certificate
+	certificate servingCertificate
 }
 
 // register adds the program's own metrics to a registry.

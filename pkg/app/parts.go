@@ -54,11 +54,11 @@ func (b *builder) unwatched() []reference.Kind {
 
 // buildState makes what knows the digest keys and the configuration.
 func (b *builder) buildState() (err error) {
-	// One client for all that reads Secrets: its connections keep none of what went through them.
 	client, err := configstate.NewHTTPClient(b.config)
 	if err != nil {
 		return fmt.Errorf("make a client for configuration: %w", err)
 	}
+	b.secretsClient = client
 	if b.keys, err = keyring.New(keyring.Options{
 		Config: b.config, HTTPClient: client,
 		Namespace: b.options.Namespace, Name: b.options.DigestKeySecret,

@@ -27,7 +27,6 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Installation:        f.installationName(&p, env),
 		DigestKeySecret:     f.digestKeySecret,
 		Servers:             f.servers(&p, env),
-		Webhook:             f.completeWebhook(&p),
 		Selection:           f.selection(&p, env),
 		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p, env),
@@ -36,6 +35,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		PlainSecrets:        f.plainSecrets(&p),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
+	o.Webhook = f.completeWebhook(&p, o.Installation, o.Namespace)
 	if err := reference.ValidName(f.digestKeySecret); err != nil {
 		p.add("digest-key-secret", err)
 	}
@@ -100,7 +100,7 @@ func (f *Flags) servers(p *problems, env Environment) Servers {
 	return s
 }
 
-func (f *Flags) completeWebhook(p *problems) Webhook {
+func (f *Flags) completeWebhook(p *problems, installation, namespace string) Webhook {
 	w := Webhook{
 		Enabled:   f.webhook,
 		Address:   p.address("webhook-bind-address", f.webhookAddress),
@@ -111,6 +111,7 @@ func (f *Flags) completeWebhook(p *problems) Webhook {
 	if w.ClientCA == "" && len(w.ClientNames) > 0 {
 		p.add("webhook-client-names", errors.New("needs --webhook-client-ca, which verifies the certificates that have the names"))
 	}
+	w.Certificate = f.certificate.complete(p, installation, namespace)
 	if w.Directory == "" {
 		w.Directory = defaultDirectory()
 	}

@@ -29,6 +29,7 @@ type Flags struct {
 	webhookAddress, webhookDirectory, minTLS   string
 	webhookClientCA                            string
 	webhookClientNames                         []string
+	certificate                                certificateFlags
 	electionNamespace                          string
 	annotationPrefix                           string
 	objectSelector                             string
@@ -110,6 +111,7 @@ func (f *Flags) addWebhook(set *pflag.FlagSet) {
 	set.StringVar(&f.webhookDirectory, "webhook-tls-directory", "", "`directory` with tls.crt and tls.key, read again when they change (default: k8s-webhook-server/serving-certs in the directory for temporary files)")
 	set.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "`path` of the CA certificates for callers of the webhook, read again when it changes: calls without a client certificate signed by one are refused (default: no certificate is needed)")
 	set.StringSliceVar(&f.webhookClientNames, "webhook-client-names", nil, "only client certificates with these common `names`, comma-separated or repeated; needs --webhook-client-ca")
+	f.certificate.add(set)
 	set.StringVar(&f.minTLS, "tls-min-version", "1.3", "oldest TLS version of the webhook and of secure metrics: `1.2|1.3`")
 	set.BoolVar(&f.http2, "enable-http2", true, "HTTP/2 for the webhook and secure metrics; false: HTTP/1.1 only")
 	set.DurationVar(&f.grace, "shutdown-grace-period", 10*time.Second, "how long admission is served after SIGTERM, while the endpoint drains")

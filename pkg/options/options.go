@@ -64,8 +64,9 @@ type Webhook struct {
 	// Enabled is false in direct mode: then the loop writes the marks itself.
 	Enabled bool
 	Address string
-	// Directory holds tls.crt and tls.key.
-	Directory string
+	// Directory holds tls.crt and tls.key, where the Certificate is in files.
+	Directory   string
+	Certificate Certificate
 	// MinTLSVersion is one of the constants of crypto/tls.
 	MinTLSVersion uint16
 	HTTP2         bool
@@ -73,6 +74,28 @@ type Webhook struct {
 	ClientCA string
 	// ClientNames are the common names that callers may have; empty: any that ClientCA has signed.
 	ClientNames []string
+}
+
+// CertificateMode says who makes the certificate of the webhook.
+type CertificateMode string
+
+// The modes.
+const (
+	// CertificateFiles reads the certificate from files, which another program makes, like cert-manager.
+	CertificateFiles CertificateMode = "files"
+	// CertificateSelfManaged makes it, and sets the caBundle.
+	CertificateSelfManaged CertificateMode = "self-managed"
+)
+
+// Certificate says where the certificate of the webhook comes from. All but Mode is for CertificateSelfManaged.
+type Certificate struct {
+	Mode CertificateMode
+	// Secret is the name of the Secret with the certificates, WebhookConfiguration that of the MutatingWebhookConfiguration.
+	Secret, WebhookConfiguration string
+	// DNSNames are those that the API server may ask for.
+	DNSNames []string
+	// Lifetime is that of the certificate, CALifetime that of its CA.
+	Lifetime, CALifetime time.Duration
 }
 
 // Election says whether replicas elect a leader for the loop.

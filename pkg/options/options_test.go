@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, options.Servers{MetricsAddress: ":8080", ProbeAddress: ":8081", PprofAddress: "0"}, o.Servers)
 	assert.Equal(t, options.Webhook{
 		Enabled: true, Address: ":9443", MinTLSVersion: tls.VersionTLS13, HTTP2: true,
-		Directory: o.Webhook.Directory,
+		Directory: o.Webhook.Directory, Certificate: o.Webhook.Certificate,
 	}, o.Webhook)
 	assert.True(t, strings.HasSuffix(o.Webhook.Directory, "/k8s-webhook-server/serving-certs"), "where controller-runtime looks, too")
 	assert.Equal(t, options.Election{Namespace: "tools"}, o.Election)

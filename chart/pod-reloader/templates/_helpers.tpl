@@ -7,8 +7,16 @@
 {{- .Values.serviceAccount.name | default (include "pod-reloader.name" .) -}}
 {{- end }}
 
-{{- define "pod-reloader.tlsSecretName" -}}
+{{/* Not empty where pod-reloader makes the certificate itself. */}}
+{{- define "pod-reloader.selfManaged" -}}
+{{- if and .Values.webhook.enabled (eq .Values.webhook.certificates.mode "self-managed") }}true{{ end -}}
+{{- end }}
+
+{{/* The Secret with the certificate that the pods mount; empty where they mount none. */}}
+{{- define "pod-reloader.tlsSecret" -}}
+{{- if and .Values.webhook.enabled (not (include "pod-reloader.selfManaged" .)) -}}
 {{- .Values.webhook.certificates.existingSecret | default (printf "%s-tls" (include "pod-reloader.name" .)) -}}
+{{- end -}}
 {{- end }}
 
 {{/* The reference of the image: a digest takes precedence over the tag. */}}

@@ -37,6 +37,9 @@ var notRunHere = map[string]string{
 	"docs/runbook.md: kubectl patch application pod-reloader -n argocd --type merge -p '{\"spec\":{\"syncPolicy\":{\"automated\":null}}}'":          "needs Argo CD",
 	"docs/runbook.md: kubectl patch kustomization pod-reloader -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'":                      "needs Flux",
 
+	"docs/certificates.md: kubectl patch secret pod-reloader-certificates -n pod-reloader --type json -p '[{\"op\":\"remove\",\"path\":\"/data/ca.key\"}]'": "needs self-managed certificates",
+	"docs/certificates.md: kubectl scale deployment pod-reloader -n pod-reloader --replicas 0":                                                              "needs self-managed certificates",
+
 	"docs/operations.md: kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop": "needs a kubelet",
 	"docs/operations.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                           "needs a kubelet",
 }

@@ -32,22 +32,25 @@ var valueFiles = map[string]struct {
 	"default-values.yaml": {
 		has: []string{
 			"Deployment pod-reloader/pod-reloader", "ClusterRole /pod-reloader", "PodDisruptionBudget pod-reloader/pod-reloader",
-			"Certificate pod-reloader/pod-reloader-ca",
+			"ClusterRole /pod-reloader-certificates",
 		},
-		lacks: []string{"ServiceMonitor pod-reloader/pod-reloader", "ConfigMap pod-reloader/pod-reloader-dashboard"},
+		lacks: []string{
+			"ServiceMonitor pod-reloader/pod-reloader", "ConfigMap pod-reloader/pod-reloader-dashboard", "Certificate pod-reloader/pod-reloader-webhook",
+		},
 	},
 	"hardened-values.yaml": {
 		has: []string{
 			"ServiceMonitor pod-reloader/reload", "PrometheusRule pod-reloader/reload", "ConfigMap monitoring/reload-dashboard",
 			"ConfigMap /pod-reloader-extra", "ConfigMap /reload-text", "Certificate pod-reloader/reload-webhook",
 		},
-		lacks: []string{"Certificate pod-reloader/reload-ca", "Issuer pod-reloader/reload-ca", "Issuer pod-reloader/reload-selfsigned"},
+		lacks: []string{"ClusterRole /reload-certificates", "Certificate pod-reloader/reload-ca", "Issuer pod-reloader/reload-ca", "Issuer pod-reloader/reload-selfsigned"},
 		check: checkHardened,
 	},
 	"tenant-values.yaml": {
 		has: []string{"Role my-app/pod-reloader-workloads", "Role my-other-app/pod-reloader-workloads", "PrometheusRule pod-reloader/pod-reloader"},
 		lacks: []string{
 			"ClusterRole /pod-reloader", "ClusterRoleBinding /pod-reloader", "MutatingWebhookConfiguration /pod-reloader",
+			"ClusterRole /pod-reloader-certificates",
 			"Certificate pod-reloader/pod-reloader-webhook", "Service pod-reloader/pod-reloader",
 		},
 		check: func(t *testing.T, rendered objects) {

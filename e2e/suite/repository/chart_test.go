@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,20 +117,15 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"serviceAccount.create=false"},
 			want:   "name an existing account in serviceAccount.name",
 		},
-		"TwoCertificates": {
-			reason: "cert-manager would overwrite the given one",
-			values: []string{"webhook.certificates.existingSecret=tls"},
-			want:   "set certManager.enabled=false",
-		},
-		"EncodedBundle": {
-			reason: "it is encoded by the chart",
-			values: []string{"certManager.enabled=false", "webhook.certificates.caBundle=LS0tLS1CRUdJTg=="},
-			want:   "webhook.certificates.caBundle has no PEM block",
-		},
-		"IssuerWithoutCertManager": {
+		"IssuerInAnotherMode": {
 			reason: "nothing would ask the issuer",
-			values: []string{"certManager.enabled=false", "webhook.certificates.issuerRef.name=ca"},
-			want:   "webhook.certificates.issuerRef needs certManager.enabled=true",
+			values: []string{"webhook.certificates.issuerRef.name=ca"},
+			want:   "webhook.certificates.mode is self-managed: set mode=cert-manager",
+		},
+		"GivenSecretWithCertManager": {
+			reason: "cert-manager would overwrite it",
+			values: []string{"webhook.certificates.mode=cert-manager", "webhook.certificates.existingSecret=tls"},
+			want:   "webhook.certificates.mode is cert-manager: set mode=given",
 		},
 		"IssuerWithoutName": {
 			reason: "cert-manager would report it late",
@@ -171,6 +167,36 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"objectSelector.matchExpressions[0].key=a", "objectSelector.matchExpressions[0].operator=in"},
 			want:   "at '/objectSelector/matchExpressions/0/operator': value must be one of",
 		},
+		"UnknownCertificateMode": {
+			reason: "there would be no certificate",
+			values: []string{"webhook.certificates.mode=acme"},
+			want:   "at '/webhook/certificates/mode': value must be one of",
+		},
+		"CertManagerOfBefore": {
+			reason: "it would have no effect",
+			values: []string{"certManager.enabled=true"},
+			want:   "certManager.enabled was replaced: set webhook.certificates.mode",
+		},
+		"GivenWithoutCA": {
+			reason: "the API server would trust no replica, and the installation would be in direct mode without a word",
+			values: []string{"webhook.certificates.mode=given"},
+			want:   "webhook.certificates.mode=given needs webhook.certificates.caBundle",
+		},
+		"GivenCAInBase64": {
+			reason: "it would be encoded twice",
+			values: []string{"webhook.certificates.mode=given", "webhook.certificates.caBundle=LS0tLS1CRUdJTi"},
+			want:   "webhook.certificates.caBundle has no PEM block",
+		},
+		"GivenSecretInAnotherMode": {
+			reason: "it would not be used",
+			values: []string{"webhook.certificates.existingSecret=mine"},
+			want:   "webhook.certificates.mode is self-managed: set mode=given",
+		},
+		"CertificateModeAsAFlag": {
+			reason: "volumes and rights follow the value",
+			values: []string{"args={--certificate-mode=files}"},
+			want:   "args has --certificate-mode; set the value webhook.certificates.mode",
+		},
 		"KindWithoutVersion": {
 			reason: "rights need the group, rules both",
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
@@ -192,12 +218,15 @@ func TestChartNamesMissingPrograms(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")
 	cluster := []string{"--api-versions", "apps/v1/Deployment"}
-	_, err := run(t.Context(), helm, append(templateArgs(t, nil), cluster...)...)
+	certManager := "webhook.certificates.mode=cert-manager"
+	_, err := run(t.Context(), helm, append(templateArgs(t, []string{certManager}), cluster...)...)
 	require.ErrorContains(t, err, "the cluster has no cert-manager (cert-manager.io/v1)")
-	_, err = run(t.Context(), helm, append(templateArgs(t, []string{"webhook.enabled=false"}), cluster...)...)
-	require.NoError(t, err, "nothing needs it")
+	for _, values := range [][]string{nil, {certManager, "webhook.enabled=false"}} {
+		_, err = run(t.Context(), helm, append(templateArgs(t, values), cluster...)...)
+		require.NoError(t, err, "nothing needs it with %v", values)
+	}
 	cluster = append(cluster, "--api-versions", "cert-manager.io/v1,cert-manager.io/v1/Certificate")
-	_, err = run(t.Context(), helm, append(templateArgs(t, nil), cluster...)...)
+	_, err = run(t.Context(), helm, append(templateArgs(t, []string{certManager}), cluster...)...)
 	require.NoError(t, err)
 	for key, kind := range map[string]string{"serviceMonitor": "ServiceMonitor", "podMonitor": "PodMonitor", "prometheusRule": "PrometheusRule"} {
 		args := append(templateArgs(t, []string{"metrics." + key + ".enabled=true"}), cluster...)
@@ -271,4 +300,24 @@ func TestChartFollowsWhatIsIgnored(t *testing.T) {
 	assert.NotContains(t, webhooks, "jobs]")
 	assert.Contains(t, webhooks, "operator:NotIn values:[kube-system dev test]")
 	assert.NotContains(t, fmt.Sprint(rendered["ClusterRole /pod-reloader"]), "jobs]")
+}
+
+// A certificate of the user is mounted, its CA is in the webhook configuration, and no right to certificates is granted.
+func TestChartTakesAGivenCertificate(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	ca := "-----BEGIN CERTIFICATE-----"
+	given := "webhook.certificates.mode=given"
+	rendered := template(t, helm, given, "webhook.certificates.existingSecret=mine", "webhook.certificates.caBundle="+ca)
+	assert.Contains(t, fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
+		"caBundle:"+base64.StdEncoding.EncodeToString([]byte(ca)))
+	deployment := fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"])
+	assert.Contains(t, deployment, "secret:map[secretName:mine]")
+	assert.Contains(t, deployment, "--webhook-tls-directory=/etc/pod-reloader/tls")
+	assert.NotContains(t, rendered, "ClusterRole /pod-reloader-certificates")
+	assert.NotContains(t, fmt.Sprint(rendered["Role pod-reloader/pod-reloader"]), "pod-reloader-certificates")
+
+	rendered = template(t, helm, given, "webhook.annotations.inject=yes")
+	assert.NotContains(t, fmt.Sprint(rendered["MutatingWebhookConfiguration /pod-reloader"]), "caBundle", "another tool sets it")
+	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "secret:map[secretName:pod-reloader-tls]")
 }

@@ -21,6 +21,13 @@ import (
 // objects are what a rendering consists of, by "Kind namespace/name".
 type objects map[string]map[string]any
 
+// withCertManager, as a component of a variant, means that selfManaged is not added. The manifests have cert-manager by default,
+// the chart has not.
+const (
+	withCertManager = "cert-manager"
+	selfManaged     = "self-managed-certificates"
+)
+
 // variants are the ways of installing that manifests/ and the chart both know.
 var variants = map[string]struct {
 	reason     string
@@ -34,6 +41,16 @@ var variants = map[string]struct {
 		reason:     "rights in one namespace only",
 		components: []string{"namespaced"},
 		values:     []string{"namespaces={my-app}"},
+	},
+	"CertManager": {
+		reason:     "the manifests' own default",
+		components: []string{withCertManager},
+		values:     []string{"webhook.certificates.mode=cert-manager"},
+	},
+	"CertManagerNamespaced": {
+		reason:     "rights to a webhook configuration are for self-managed certificates only",
+		components: []string{withCertManager, "namespaced"},
+		values:     []string{"webhook.certificates.mode=cert-manager", "namespaces={my-app}"},
 	},
 	"WithoutWebhook": {
 		reason:     "direct mode: neither webhook nor certificate",
@@ -197,6 +214,7 @@ func TestManifestsGiveAReasonForEachRule(t *testing.T) {
 	files := []string{
 		"base/clusterrole.yaml", "base/role.yaml",
 		"components/namespaced/role.yaml", "components/secure-metrics/clusterrole.yaml",
+		"components/self-managed-certificates/clusterrole.yaml",
 	}
 	for _, file := range files {
 		rules := 0
@@ -232,6 +250,12 @@ func tool(t *testing.T, name, program string) string {
 func kustomize(t *testing.T, kubectl string, components ...string) objects {
 	t.Helper()
 	directory := filepath.Join(root(t), "manifests")
+	switch {
+	case slices.Contains(components, withCertManager):
+		components = slices.DeleteFunc(slices.Clone(components), func(c string) bool { return c == withCertManager })
+	case !slices.Contains(components, "without-webhook"):
+		components = append(slices.Clone(components), selfManaged)
+	}
 	if len(components) > 0 {
 		paths := make([]string, 0, len(components))
 		for _, component := range components {

@@ -1,0 +1,153 @@
+package rotate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/certs"
+)
+
+const (
+	// requestTimeout bounds one request: a connection can be dead without an error.
+	requestTimeout = 10 * time.Second
+	// fieldManager owns the caBundle, so that server-side apply by others leaves it as it is.
+	fieldManager = "pod-reloader"
+)
+
+// object is one named object, by the requests that RBAC can restrict to its name; creation is the exception.
+type object struct {
+	rest                      rest.Interface
+	resource, namespace, name string
+}
+
+// api reads and writes the Secret and the webhook configuration, with a scheme for these two alone: that of client-go keeps all
+// types in memory.
+type api struct {
+	secret, registration object
+}
+
+func newAPI(o Options, client *http.Client) (api, error) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
+	scheme.AddKnownTypes(admissionv1.SchemeGroupVersion,
+		&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfigurationList{})
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(scheme, admissionv1.SchemeGroupVersion)
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	core, err := restClient(o.Config, client, codecs, "/api", corev1.SchemeGroupVersion)
+	if err != nil {
+		return api{}, err
+	}
+	admission, err := restClient(o.Config, client, codecs, "/apis", admissionv1.SchemeGroupVersion)
+	if err != nil {
+		return api{}, err
+	}
+	return api{
+		secret:       object{core, "secrets", o.Namespace, o.Secret},
+		registration: object{admission, "mutatingwebhookconfigurations", "", o.WebhookConfiguration},
+	}, nil
+}
+
+func restClient(
+	to *rest.Config, client *http.Client, codecs runtime.NegotiatedSerializer, path string, version schema.GroupVersion,
+) (rest.Interface, error) {
+	config := rest.CopyConfig(to)
+	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, path, codecs
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	if config.QPS == 0 {
+		config.QPS = -1 // 0 would be 5 requests a second
+	}
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	r, err := rest.RESTClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the webhook's certificates: %w", err)
+	}
+	return r, nil
+}
+
+func (o object) request(r *rest.Request) *rest.Request {
+	if o.namespace != "" {
+		r = r.Namespace(o.namespace)
+	}
+	return r.Resource(o.resource)
+}
+
+func (o object) get(ctx context.Context, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return o.request(o.rest.Get()).Name(o.name).Do(ctx).Into(into)
+}
+
+func (o object) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return o.selected(options).Do(ctx).Get()
+}
+
+func (o object) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return o.selected(options).Watch(ctx)
+}
+
+// selected is a request for a list of this one object, as the RBAC rule with its name permits it.
+func (o object) selected(options metav1.ListOptions) *rest.Request {
+	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.name).String()
+	return o.request(o.rest.Get()).VersionedParams(&options, metav1.ParameterCodec)
+}
+
+// save writes the content of the Secret. A Secret that was read is only updated if it is still the same.
+func (a api) save(ctx context.Context, secret *corev1.Secret, data certs.Data) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if secret == nil {
+		created := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: a.secret.namespace, Name: a.secret.name,
+				Labels: map[string]string{"app.kubernetes.io/managed-by": "pod-reloader"},
+			},
+			Type: corev1.SecretTypeOpaque, Data: data,
+		}
+		return a.secret.request(a.secret.rest.Post()).Body(created).Do(ctx).Error()
+	}
+	updated := secret.DeepCopy()
+	updated.Data = data
+	return a.secret.request(a.secret.rest.Put()).Name(a.secret.name).Body(updated).Do(ctx).Error()
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// trust sets the caBundle of all webhooks, and nothing else, if the configuration is still the same.
+func (a api) trust(ctx context.Context, registration *admissionv1.MutatingWebhookConfiguration, bundle []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	// A resource version that is not the present one is a conflict.
+	patch := []operation{{"replace", "/metadata/resourceVersion", registration.ResourceVersion}}
+	for i := range registration.Webhooks {
+		patch = append(patch, operation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), bundle})
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	return a.registration.request(a.registration.rest.Patch(types.JSONPatchType)).Name(a.registration.name).
+		Param("fieldManager", fieldManager).Body(text).Do(ctx).Error()
+}

@@ -1,0 +1,73 @@
+package options
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+const (
+	// shortestLifetime is that of a certificate which is renewed every 40 seconds. Steps of a rotation take some seconds.
+	shortestLifetime = time.Minute
+	// caLifetimes is how many lifetimes of a certificate the lifetime of a CA has at least: a CA is renewed when a third of its
+	// lifetime is left, and the certificates that it has signed end before it.
+	caLifetimes = 3
+)
+
+// certificateFlags are those about the certificate of the webhook.
+type certificateFlags struct {
+	mode, secret, webhookConfiguration string
+	names                              []string
+	lifetime, caLifetime               time.Duration
+}
+
+func (f *certificateFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.mode, "certificate-mode", string(CertificateFiles),
+		"where the webhook's certificate comes from: `files|self-managed`; self-managed: made and renewed by this program, which also sets the caBundle")
+	set.StringVar(&f.secret, "certificate-secret", "",
+		"`name` of the Secret with the self-managed certificates, created when missing (default: --installation-name with -certificates)")
+	set.StringVar(&f.webhookConfiguration, "webhook-configuration", "",
+		"`name` of the MutatingWebhookConfiguration whose caBundle is set with self-managed certificates (default: --installation-name)")
+	set.StringSliceVar(&f.names, "certificate-dns-names", nil,
+		"`names` in the self-managed certificate (default: those of a Service with the name of --installation-name)")
+	set.DurationVar(&f.lifetime, "certificate-lifetime", 90*24*time.Hour, "lifetime of the self-managed certificate; it is renewed when a third is left")
+	set.DurationVar(&f.caLifetime, "certificate-ca-lifetime", 5*365*24*time.Hour, "lifetime of the self-managed CA; it is renewed when a third is left")
+}
+
+func (f *certificateFlags) complete(p *problems, installation, namespace string) Certificate {
+	p.oneOf("certificate-mode", f.mode, string(CertificateFiles), string(CertificateSelfManaged))
+	c := Certificate{
+		Mode:                 CertificateMode(f.mode),
+		Secret:               cmp.Or(f.secret, installation+"-certificates"),
+		WebhookConfiguration: cmp.Or(f.webhookConfiguration, installation),
+		DNSNames:             f.names,
+		Lifetime:             f.lifetime, CALifetime: f.caLifetime,
+	}
+	if f.secret != "" {
+		p.add("certificate-secret", reference.ValidName(f.secret))
+	}
+	if f.webhookConfiguration != "" {
+		p.add("webhook-configuration", reference.ValidName(f.webhookConfiguration))
+	}
+	if len(c.DNSNames) == 0 {
+		service := installation + "." + namespace + ".svc"
+		c.DNSNames = []string{service, service + ".cluster.local"}
+	}
+	for _, name := range f.names {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			p.add("certificate-dns-names", fmt.Errorf("%s is not a DNS name", reference.Quote(name)))
+		}
+	}
+	if c.Lifetime < shortestLifetime {
+		p.add("certificate-lifetime", fmt.Errorf("%s: at least %s", c.Lifetime, shortestLifetime))
+	}
+	if c.CALifetime < caLifetimes*c.Lifetime {
+		p.add("certificate-ca-lifetime", fmt.Errorf("%s: at least %d times --certificate-lifetime, which is %s", c.CALifetime, caLifetimes, c.Lifetime))
+	}
+	return c
+}
