@@ -292,7 +292,7 @@ func (v view) wantedBundle() []byte {
 
 // wait is the time until something is due.
 func (v view) wait() time.Duration {
-	wait := longestWait
+	wait := min(longestWait, v.overlap()/2)
 	until := func(t time.Time) {
 		// What is due and not done waits for something else.
 		if d := t.Sub(v.Now); d > 0 {

@@ -42,7 +42,8 @@ const (
 	longestOverlap     = 24 * time.Hour
 )
 
-// Decide looks again after these times at the latest and at the earliest. The latest is for a watch that delivers nothing.
+// Decide looks again after these times at the latest and at the earliest. The latest is for a watch that delivers nothing, so it
+// is shorter than the overlap.
 const (
 	longestWait  = time.Hour
 	shortestWait = 100 * time.Millisecond
