@@ -1,9 +1,11 @@
 package edge_test
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +38,8 @@ func targets(s *fixture.Fixture) {
 	argo.SetGroupVersionKind(rolloutKind)
 	for _, object := range []client.Object{
 		paused, argo, manyAnnotations(s), foreignJob(s), secret("pod-reloader", "others", corev1.SecretTypeOpaque), secret(s.Namespace, "others", corev1.SecretTypeOpaque),
+		secret("pod-reloader", certificates, corev1.SecretTypeOpaque), secret(s.Namespace, certificates, corev1.SecretTypeOpaque),
+		foreignWebhooks("others"),
 	} {
 		require.NoError(s, s.Create(s.Context(), object))
 	}
@@ -70,7 +74,7 @@ func secret(namespace, name string, kind corev1.SecretType) *corev1.Secret {
 func attempts(s *fixture.Fixture) map[string]attempt {
 	s.Helper()
 	all := map[string]attempt{}
-	for _, some := range []map[string]attempt{attemptsOnTemplates(s), attemptsOnWorkloads(s), attemptsOnJobsAndSecrets(s)} {
+	for _, some := range []map[string]attempt{attemptsOnTemplates(s), attemptsOnWorkloads(s), attemptsOnJobsAndSecrets(s), attemptsOnCertificates(s)} {
 		for name, one := range some {
 			all[name] = one
 		}
@@ -79,10 +83,11 @@ func attempts(s *fixture.Fixture) map[string]attempt {
 }
 
 const (
-	createsNothing = "pod-reloader creates and deletes no pods and no workloads"
+	createsNothing = "pod-reloader creates and deletes no pods, no workloads and no webhook configurations"
 	ownOnly        = "pod-reloader changes its own annotations only, not "
 	noContainers   = "pod-reloader changes nothing of containers"
 	ownPauses      = "pod-reloader ends no pause of a Deployment but its own"
+	ownBundle      = "pod-reloader changes nothing of webhook configurations but the caBundle of its own"
 	ownSecrets     = "pod-reloader creates Opaque Secrets in its own namespace"
 	pausedAt       = "deployment.reloader.stakater.com/paused-at"
 )
@@ -176,6 +181,47 @@ func attemptsOnJobsAndSecrets(s *fixture.Fixture) map[string]attempt {
 	}
 }
 
+// attemptsOnCertificates are about what self-managed certificates need, and the rest of those objects.
+func attemptsOnCertificates(s *fixture.Fixture) map[string]attempt {
+	own := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pod-reloader"}}
+	of := func(patch, refused string) attempt { return attempt{operating(s, own, patch), refused} }
+	data := `[{"op":"add","path":"/data","value":{"tls.crt":"Yg=="}}]`
+	bundle := `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"Y2E="}]`
+	return map[string]attempt{
+		"Certificates":                   {operating(s, secret("pod-reloader", certificates, ""), data), ""},
+		"CertificatesInAnotherNamespace": {operating(s, secret(s.Namespace, certificates, ""), data), ownSecrets},
+		"CABundle":                       of(bundle, ""),
+		"CABundleOfAnother":              {operating(s, foreignWebhooks("others"), bundle), ownBundle},
+		"WebhookRules":                   of(`[{"op":"replace","path":"/webhooks/0/rules","value":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]}]`, ownBundle),
+		"WebhookAddress":                 of(`[{"op":"replace","path":"/webhooks/0/clientConfig","value":{"url":"https://example.com/"}}]`, ownBundle),
+		"WebhookConditions":              of(`[{"op":"remove","path":"/webhooks/0/matchConditions"}]`, ownBundle),
+		"WebhookFailurePolicy":           of(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`, ownBundle),
+		"WebhookAnnotation":              of(`[{"op":"add","path":"/metadata/annotations","value":{"cert-manager.io/inject-ca-from":"a/b"}}]`, ownBundle),
+		"WebhookRemoved":                 of(`[{"op":"replace","path":"/webhooks","value":[]}]`, ownBundle),
+		"WebhookAdded":                   of(`[{"op":"add","path":"/webhooks/-","value":`+oneWebhook+`}]`, ownBundle),
+		"NewWebhookConfiguration":        {creating(s, foreignWebhooks("new")), createsNothing},
+		"DeletedWebhookConfiguration":    {deleting(s, own), createsNothing},
+		"WebhookOwner":                   of(`[{"op":"add","path":"/metadata/ownerReferences","value":[{"apiVersion":"v1","kind":"Namespace","name":"a","uid":"b"}]}]`, ownBundle),
+	}
+}
+
+// certificates is the Secret of self-managed certificates.
+const certificates = "pod-reloader-certificates"
+
+// oneWebhook is a webhook that no API server calls.
+const oneWebhook = `{"name":"a.example.com","clientConfig":{"url":"https://example.com/"},"sideEffects":"None","admissionReviewVersions":["v1"]}`
+
+func foreignWebhooks(name string) *unstructured.Unstructured {
+	var webhook map[string]any
+	if err := json.Unmarshal([]byte(oneWebhook), &webhook); err != nil {
+		panic(err)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+		"metadata": map[string]any{"name": name}, "webhooks": []any{webhook},
+	}}
+}
+
 func pod(s *fixture.Fixture) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "pod"},
@@ -203,6 +249,13 @@ func patching(s *fixture.Fixture, kind, name, patch string) func(client.Client) 
 func merging(s *fixture.Fixture, object client.Object, patch string) func(client.Client) error {
 	return func(c client.Client) error {
 		return c.Patch(s.Context(), copied(object), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+	}
+}
+
+// operating patches by operations.
+func operating(s *fixture.Fixture, object client.Object, operations string) func(client.Client) error {
+	return func(c client.Client) error {
+		return c.Patch(s.Context(), copied(object), client.RawPatch(types.JSONPatchType, []byte(operations)), client.DryRunAll)
 	}
 }
 

@@ -65,8 +65,9 @@ func selfManaged(t *testing.T, w *world) string {
 		return map[string]any{"target": map[string]any{"kind": kind, "name": name}, "patch": operations}
 	}
 	kustomization, err := yaml.Marshal(map[string]any{
-		"resources":  []string{manifests},
-		"components": []string{filepath.Join(manifests, "components", "self-managed-certificates")},
+		"resources": []string{manifests},
+		// The guard must let each write of a rotation pass.
+		"components": []string{filepath.Join(manifests, "components", "self-managed-certificates"), filepath.Join(manifests, "components", "guard")},
 		"patches": []map[string]any{
 			patch("MutatingWebhookConfiguration", ours.Name, `[
 				{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"},

@@ -157,6 +157,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			manifests := kustomize(t, kubectl, variant.components...)
+			dropEmptyVolumes(t, manifests)
 			chart := template(t, helm, variant.values...)
 			delete(manifests, "Namespace /pod-reloader")
 			for key, want := range manifests {
@@ -198,7 +199,7 @@ func TestManifestsKeepTheirPromises(t *testing.T) {
 			rendered := kustomize(t, kubectl, variant.components...)
 			text, err := yaml.Marshal(rendered)
 			require.NoError(t, err)
-			assert.NotContains(t, string(text), "caBundle", "applying the manifests again must not empty it")
+			assert.NotContains(t, string(text), "caBundle:", "applying the manifests again must not empty it")
 			for key, object := range rendered {
 				for _, rule := range list(object["rules"]) {
 					assert.NotContains(t, fmt.Sprint(rule), "*", "%s grants more than is named", key)
@@ -266,6 +267,18 @@ func kustomize(t *testing.T, kubectl string, components ...string) objects {
 	out, err := run(t.Context(), kubectl, "kustomize", directory)
 	require.NoError(t, err)
 	return parse(t, out)
+}
+
+// dropEmptyVolumes removes the lists that a patch has emptied, which mean the same as none.
+func dropEmptyVolumes(t *testing.T, rendered objects) {
+	t.Helper()
+	deployment := rendered["Deployment pod-reloader/pod-reloader"]
+	pod, _ := field(t, deployment, "spec", "template", "spec").(map[string]any)
+	for key, parent := range map[string]map[string]any{"volumes": pod, "volumeMounts": container(t, deployment)} {
+		if items, found := parent[key]; found && len(list(items)) == 0 {
+			delete(parent, key)
+		}
+	}
 }
 
 func template(t *testing.T, helm string, values ...string) objects {

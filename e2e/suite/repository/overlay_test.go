@@ -31,7 +31,7 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 	t.Parallel()
 	kubectl := tool(t, kubernetesTool(), "kubectl")
 	for name, identity := range identities {
-		for _, components := range [][]string{nil, {"namespaced"}, {"namespaced", "without-webhook"}, {"recreate-jobs", "secure-metrics"}, {"guard", "network-policy"}} {
+		for _, components := range [][]string{nil, {"namespaced"}, {"namespaced", "without-webhook"}, {"recreate-jobs", "secure-metrics"}, {"guard", "network-policy"}, {"self-managed-certificates", "guard"}} {
 			t.Run(fmt.Sprint(name, components), func(t *testing.T) {
 				t.Parallel()
 				inner := kustomization(t, map[string]any{
@@ -60,7 +60,7 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 func TestChartRenamesTheWholeInstallation(t *testing.T) {
 	t.Parallel()
 	for name, identity := range identities {
-		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}, {"guard.enabled=true", "networkPolicy.enabled=true"}} {
+		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}, {"guard.enabled=true", "networkPolicy.enabled=true"}, {"webhook.certificates.mode=cert-manager"}} {
 			t.Run(fmt.Sprint(name, values), func(t *testing.T) {
 				t.Parallel()
 				args := templateArgs(t, append(slices.Clone(values), "fullnameOverride="+identity.name))
@@ -97,6 +97,9 @@ func assertOneInstallation(t *testing.T, rendered objects, name, namespace strin
 		switch object["kind"] {
 		case "ValidatingAdmissionPolicy":
 			assert.Contains(t, fmt.Sprint(field(t, object, "spec", "matchConditions")), `"system:serviceaccount:`+namespace+":"+name+`:"`)
+			validations := fmt.Sprint(field(t, object, "spec", "validations"))
+			assert.Contains(t, validations, `request.name == "`+name+`"`, key)
+			assert.Contains(t, validations, `request.name == "`+name+`-certificates"`, key)
 		case "NetworkPolicy":
 			assert.Equal(t, namespace, field(t, object, "metadata", "namespace"), key)
 		}
@@ -115,6 +118,10 @@ func assertCertificate(t *testing.T, rendered objects, webhook map[string]any, n
 	own := namespace + "/" + name
 	assert.Contains(t, fmt.Sprint(list(webhook["webhooks"])), fmt.Sprintf("service:map[name:%s namespace:%s path:/mutate port:443]", name, namespace))
 	assert.Contains(t, rendered, "Service "+own)
+	if slices.Contains(arguments(t, rendered["Deployment "+own]), any("--certificate-mode=self-managed")) {
+		assertSelfManaged(t, rendered, webhook, name, namespace)
+		return
+	}
 	injected, _ := field(t, webhook, "metadata", "annotations", "cert-manager.io/inject-ca-from").(string)
 	leaf := rendered["Certificate "+injected]
 	require.NotNil(t, leaf, "no Certificate %s", injected)
@@ -127,6 +134,26 @@ func assertCertificate(t *testing.T, rendered objects, webhook map[string]any, n
 	require.NotNil(t, ca)
 	assert.Equal(t, field(t, issuer, "spec", "ca", "secretName"), field(t, ca, "spec", "secretName"))
 	assert.Contains(t, rendered, fmt.Sprintf("Issuer %s/%v", namespace, field(t, ca, "spec", "issuerRef", "name")))
+}
+
+// assertSelfManaged checks that the rights are to the webhook configuration and the Secret that the program takes by its
+// installation's name, and that no other program is expected to make a certificate.
+func assertSelfManaged(t *testing.T, rendered objects, webhook map[string]any, name, namespace string) {
+	t.Helper()
+	metadata, _ := webhook["metadata"].(map[string]any)
+	assert.NotContains(t, fmt.Sprint(metadata["annotations"]), "inject-ca-from")
+	own := namespace + "/" + name
+	assert.Contains(t, fmt.Sprint(list(rendered["Role "+own]["rules"])), "resourceNames:["+name+"-certificates] resources:[secrets]")
+	var granted string
+	for key, object := range rendered {
+		assert.NotContains(t, key, "Certificate ")
+		if object["kind"] == "ClusterRole" && strings.HasSuffix(key, "-certificates") {
+			granted = fmt.Sprint(list(object["rules"]))
+		}
+	}
+	assert.Contains(t, granted, "resourceNames:["+name+"] resources:[mutatingwebhookconfigurations]")
+	spec, _ := field(t, rendered["Deployment "+own], "spec", "template", "spec").(map[string]any)
+	assert.Empty(t, spec["volumes"], "the pods would wait for a Secret that no program makes")
 }
 
 // container is the one of a Deployment.
