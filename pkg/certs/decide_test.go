@@ -270,7 +270,7 @@ func TestWithoutWebhookConfigurationNothingIsWaitedFor(t *testing.T) {
 	c.without = true
 	delete(c.data, "ca.key")
 	steps, _ := c.take()
-	assert.Equal(t, []certs.Step{certs.Prepare, certs.Promote}, steps, "nobody trusts any CA")
+	assert.Equal(t, []certs.Step{certs.Prepare, certs.Promote}, steps, "no API server trusts any CA")
 }
 
 func TestBundleIsCorrected(t *testing.T) {
@@ -348,7 +348,7 @@ func TestServe(t *testing.T) {
 		"not trusted yet":   {mine, stored, [][]byte{other.bundle}, start, mine, "calls would fail"},
 		"none is trusted":   {mine, stored, [][]byte{nil}, start, stored, "it will be"},
 		"one of two trusts": {mine, stored, [][]byte{ours.bundle, other.bundle}, start, stored, "neither is better"},
-		"no configuration":  {mine, stored, nil, start, stored, "nobody calls"},
+		"no configuration":  {mine, stored, nil, start, stored, "no call is made"},
 		"present expired":   {mine, stored, [][]byte{other.bundle}, later, stored, "neither is better"},
 	}
 	for name, tt := range tests {
