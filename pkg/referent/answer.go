@@ -104,32 +104,19 @@ func (g *Graph) Path(from, to Key) []Key {
 }
 
 // Below returns the nodes below the given ones, these included, sorted: what a workload depends on.
-func (g *Graph) Below(roots ...Key) []Key {
-	seen := map[*node]struct{}{}
-	var keys []Key
-	var stack []*node
-	for _, root := range roots {
-		stack = append(stack, g.nodes[root])
-	}
-	for len(stack) > 0 {
-		n := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if _, ok := seen[n]; ok || n == nil {
-			continue
-		}
-		seen[n] = struct{}{}
-		keys = append(keys, n.key)
-		stack = append(stack, n.kids()...)
-	}
-	return sorted(keys)
-}
+func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).kids) }
 
 // Above returns the nodes above the given ones, these included, sorted: those whose workloads a change concerns.
 func (g *Graph) Above(keys ...Key) []Key {
+	return g.reach(keys, func(n *node) []*node { return n.parents(g) })
+}
+
+// reach returns the nodes that the given ones lead to, these included, sorted. Each is visited once, so that a cycle ends.
+func (g *Graph) reach(from []Key, next func(*node) []*node) []Key {
 	seen := map[*node]struct{}{}
-	var all []Key
+	var keys []Key
 	var stack []*node
-	for _, key := range keys {
+	for _, key := range from {
 		stack = append(stack, g.nodes[key])
 	}
 	for len(stack) > 0 {
@@ -139,10 +126,10 @@ func (g *Graph) Above(keys ...Key) []Key {
 			continue
 		}
 		seen[n] = struct{}{}
-		all = append(all, n.key)
-		stack = append(stack, n.parents(g)...)
+		keys = append(keys, n.key)
+		stack = append(stack, next(n)...)
 	}
-	return sorted(all)
+	return sorted(keys)
 }
 
 // Held counts the culprits of holds for each Reason: nodes that are held because of another one do not count.
