@@ -45,30 +45,11 @@ func definitions() string {
 	for _, kind := range []string{"KafkaService", "KafkaProtocolFilter", "KafkaProxyIngress", "VirtualKafkaCluster", "KafkaProxy"} {
 		all = append(all, definition(kind))
 	}
-	return strings.Join(all, "\n---\n")
+	return strings.Join(all, "")
 }
 
 func definition(kind string) string {
-	return strings.NewReplacer("KIND", kind, "PLURAL", plurals[kind], "SINGULAR", strings.ToLower(kind), "GROUP", group).Replace(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: PLURAL.GROUP}
-spec:
-  group: GROUP
-  scope: Namespaced
-  names: {kind: KIND, plural: PLURAL, singular: SINGULAR}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`)
+	return controlplane.CustomResource{Group: group, Kind: kind, Plural: plurals[kind], Versions: []string{"v1alpha1"}}.Definition()
 }
 
 const rights = `

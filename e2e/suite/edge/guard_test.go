@@ -29,27 +29,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// rolloutDefinition is the kind of Argo Rollouts, without its schema.
-const rolloutDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: rollouts.argoproj.io}
-spec:
-  group: argoproj.io
-  scope: Namespaced
-  names: {kind: Rollout, listKind: RolloutList, plural: rollouts, singular: rollout}
-  versions:
-    - name: v1alpha1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
+// rolloutResource is that of Argo Rollouts, without its schema.
+var rolloutResource = controlplane.CustomResource{Group: "argoproj.io", Kind: "Rollout", Plural: "rollouts", Versions: []string{"v1alpha1"}}
 
 var rolloutKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
 
 func defineRollouts(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	require.NoError(t, cp.Apply(t.Context(), rolloutDefinition))
+	require.NoError(t, cp.Apply(t.Context(), rolloutResource.Definition()))
 	_, err := cp.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=2m", "crd/rollouts.argoproj.io")
 	require.NoError(t, err)
 }

@@ -212,19 +212,8 @@ func TestAResourceThatIsInstalledLater(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.ErrorContains(t, err, "could not find the requested resource")
 
-	apply(t, `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.watch.example.com}
-spec:
-  group: watch.example.com
-  scope: Cluster
-  names: {plural: gadgets, singular: gadget, kind: Gadget, listKind: GadgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, "apiVersion: watch.example.com/v1\nkind: Gadget\nmetadata: {name: big}\nspec: {size: 3.0, weight: 1.5}\n")
+	definition := controlplane.CustomResource{Group: gvr.Group, Kind: "Gadget", Plural: gvr.Resource, ClusterScoped: true}.Definition()
+	apply(t, definition, "apiVersion: watch.example.com/v1\nkind: Gadget\nmetadata: {name: big}\nspec: {size: 3.0, weight: 1.5}\n")
 	_, err = bulk.WaitForSync(t.Context())
 	require.NoError(t, err)
 	await(t, 1, func() int { return len(bulk.Store().Get("3")) })

@@ -10,25 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
-// definition is that of the custom resource of the model; it keeps every field.
-const definition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: rollouts.argoproj.io}
-spec:
-  group: argoproj.io
-  scope: Namespaced
-  names: {kind: Rollout, listKind: RolloutList, plural: rollouts, singular: rollout}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`
+// definition is that of the custom resource of the model.
+var definition = controlplane.CustomResource{
+	Group: "argoproj.io", Kind: "Rollout", Plural: "rollouts", Versions: []string{"v1alpha1"},
+}.Definition()
 
 const rollouts = "/apis/argoproj.io/v1alpha1/namespaces/NS/rollouts"
 
