@@ -3,6 +3,7 @@ package chain_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -302,5 +303,30 @@ func TestAnAnnotationThatAnotherWriterRemovesIsRestored(t *testing.T) {
 		assert.EqualValues(t, 1, writes.Load(), "not in a hot loop")
 		w.pass(10 * time.Second)
 		assert.EqualValues(t, 2, writes.Load())
+	})
+}
+
+// One write after the other, but not one for each debounce.
+func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var writes, inFlight atomic.Int32
+		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			assert.EqualValues(t, 1, inFlight.Add(1), "one at a time")
+			defer inFlight.Add(-1)
+			<-time.After(time.Millisecond)
+			writes.Add(1)
+			return true, &unstructured.Unstructured{}, nil
+		})
+		const many = 1_000
+		for n := range many {
+			w.put(proxies, fmt.Sprint("p", n), map[string]any{})
+		}
+		w.Configure(proxyToSecret())
+		w.pass(time.Second)
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		w.pass(5 * time.Second)
+		assert.EqualValues(t, many, writes.Load())
 	})
 }

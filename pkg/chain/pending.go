@@ -23,8 +23,9 @@ type pending struct {
 	batches, retries []batch
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
-	// published are writes that have ended, unpublished those to be repeated.
-	published, unpublished []referent.Key
+	// published are namespaces whose writes have ended, unpublished are writes to be repeated.
+	published   []string
+	unpublished []referent.Key
 }
 
 // configKey names a config object.

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,6 +36,10 @@ type publications struct {
 	busy bool
 }
 
+// maxWrites is how many writes of a namespace follow each other before the graph is asked again: each of them waits for the
+// others, and may be of an earlier state by then.
+const maxWrites = 100
+
 // lead takes in whether this process leads, and which writes have ended.
 func (c *Chain) lead(p pending) {
 	if p.leads != nil {
@@ -43,8 +48,8 @@ func (c *Chain) lead(p pending) {
 	if c.owned.leads != nil && c.owned.leads.Err() != nil {
 		c.owned.leads = nil
 	}
-	for _, key := range p.published {
-		c.publicationsOf(key.Namespace).busy = false
+	for _, namespace := range p.published {
+		c.publicationsOf(namespace).busy = false
 	}
 }
 
@@ -68,8 +73,8 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 			}
 		}
 	}
-	for _, at := range c.owned.publications {
-		c.next(at)
+	for namespace, at := range c.owned.publications {
+		c.next(namespace, at)
 	}
 }
 
@@ -107,27 +112,36 @@ func (c *Chain) due(key referent.Key) {
 	}
 }
 
-// next begins one write of a namespace, if one is due and none is under way.
-func (c *Chain) next(at *publications) {
-	for !at.busy && len(at.due) > 0 {
-		key := first(at.due)
-		delete(at.due, key)
-		write, ok := c.publication(key)
-		if !ok {
-			continue
+// next begins writes of a namespace, if some are due and none is under way.
+func (c *Chain) next(namespace string, at *publications) {
+	if at.busy {
+		return
+	}
+	var writes []publication
+	for _, key := range slices.SortedFunc(maps.Keys(at.due), referent.Key.Compare) {
+		if len(writes) == maxWrites {
+			break
 		}
-		at.busy = true
-		ctx := c.owned.leads
-		c.owned.running.Go(func() { c.write(ctx, write) })
+		delete(at.due, key)
+		if write, ok := c.publication(key); ok {
+			writes = append(writes, write)
+		}
 	}
-}
-
-func first(keys map[referent.Key]struct{}) referent.Key {
-	sorted := make([]referent.Key, 0, len(keys))
-	for key := range keys {
-		sorted = append(sorted, key)
+	if len(writes) == 0 {
+		return
 	}
-	return slices.MinFunc(sorted, referent.Key.Compare)
+	at.busy = true
+	// It ends with the leadership, and with the configuration, which waits for it.
+	ctx, cancel := context.WithCancel(c.owned.leads)
+	detach := context.AfterFunc(c.owned.watching, cancel)
+	c.owned.running.Go(func() {
+		defer cancel()
+		defer detach()
+		defer c.gather(func(p *pending) { p.published = append(p.published, namespace) })
+		for _, write := range writes {
+			c.write(ctx, write)
+		}
+	})
 }
 
 // publication is one write.
@@ -171,10 +185,9 @@ func (c *Chain) stored(key referent.Key) *unstructured.Unstructured {
 }
 
 func (c *Chain) write(ctx context.Context, p publication) {
-	defer c.gather(func(pending *pending) { pending.published = append(pending.published, p.key) })
 	release, err := c.writes.Acquire(ctx, p.key.Namespace, 1)
 	if err != nil {
-		return // this process leads no more
+		return // this process leads no more, or has another configuration
 	}
 	defer release()
 	writing, cancel := context.WithTimeout(ctx, writeLimit)
