@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -223,7 +224,7 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 // reconfigure replaces the graph and its watches, unless the resources are the same.
 func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) {
 	same := len(definitions) == len(c.owned.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.owned.definitions))
-	schema, faults := referent.Compile(nil, definitions, c.options.Annotation)
+	schema, faults := referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
 	if len(faults) > 0 {
 		c.options.Log.Error(faults.ToAggregate(), "The resources of the configuration are not valid; the previous ones remain in force")
 		return

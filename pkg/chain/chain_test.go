@@ -90,6 +90,17 @@ func TestHolds(t *testing.T) {
 	})
 }
 
+func TestAHoldNamesThePlaceInTheConfiguration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.put(proxies, "p", map[string]any{"service": "no name"})
+		w.pass(time.Second)
+		assert.Equal(t, `invalid: referents[1].refs[0]: "no name" names no object`, w.hold())
+	})
+}
+
 func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
