@@ -68,6 +68,8 @@ type Chain struct {
 	began      time.Time
 	schema     *referent.Schema
 	graph      *referent.Graph
+	// evaluations counts evaluated nodes, since the start.
+	evaluations int
 	// held is since when nodes are held.
 	held map[referent.Key]time.Time
 	// tracked has the latest changes of what workloads track.
@@ -202,7 +204,9 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 	for _, change := range p.changes {
 		change.apply(c.graph)
 	}
-	changes := c.graph.Evaluate().Changes
+	done := c.graph.Evaluate()
+	c.evaluations += done.Evaluated
+	changes := done.Changes
 	unread := c.graph.Unread()
 	c.answers.Unlock()
 	c.remember(changes)

@@ -10,6 +10,7 @@ import (
 type collector struct {
 	chain       *Chain
 	held, nodes *prometheus.Desc
+	evaluations *prometheus.Desc
 }
 
 var _ prometheus.Collector = collector{}
@@ -20,13 +21,16 @@ func (c *Chain) Register(registry prometheus.Registerer) error {
 		chain: c,
 		held:  prometheus.NewDesc("pod_reloader_referent_held", "Objects because of which the state of custom resources is held, by reason.", []string{"reason"}, nil),
 		nodes: prometheus.NewDesc("pod_reloader_referents", "Objects in the graph of custom resources.", nil, nil),
+		evaluations: prometheus.NewDesc("pod_reloader_referent_evaluations_total",
+			"Evaluations of objects in the graph of custom resources: of those that have changed, and of those above them.", nil, nil),
 	})
 }
 
-// Describe describes both metrics.
+// Describe describes the metrics.
 func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- c.held
 	descriptions <- c.nodes
+	descriptions <- c.evaluations
 }
 
 // Collect counts. Without a graph there is nothing to count.
@@ -41,4 +45,5 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held[reason]), string(reason))
 	}
 	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.chain.graph.Len()))
+	metrics <- prometheus.MustNewConstMetric(c.evaluations, prometheus.CounterValue, float64(c.chain.evaluations))
 }
