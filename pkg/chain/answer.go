@@ -13,14 +13,9 @@ import (
 )
 
 // State returns the state of a custom resource that a workload of a namespace tracks. While it is held, or missing, the state
-// has a Hold and no Entries.
+// has a Hold and no Entries. The handlers are called when it changes.
 func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
-	c.answers.RLock()
-	state, key, unseen := c.stateLocked(namespace, ref)
-	c.answers.RUnlock()
-	if state.Hold == nil {
-		state.Steps = c.steps(key, state)
-	}
+	state, key, unseen := c.state(namespace, ref)
 	if unseen {
 		c.remember([]referent.Change{{Key: key, Held: true}})
 		c.reportLate([]referent.Key{key})
@@ -29,6 +24,17 @@ func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
 		c.ask(key, namespace)
 	}
 	return state
+}
+
+// state is State for a question of which nothing is kept: anyone can ask the webhook about any name.
+func (c *Chain) state(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
+	c.answers.RLock()
+	state, key, unseen = c.stateLocked(namespace, ref)
+	c.answers.RUnlock()
+	if state.Hold == nil {
+		state.Steps = c.steps(key)
+	}
+	return state, key, unseen
 }
 
 // stateLocked returns the node that was asked for, too, and whether it is held and in no graph. The key is empty where the
@@ -111,6 +117,7 @@ func (c *Chain) remember(changes []referent.Change) {
 	if c.held == nil {
 		return // the configuration has changed meanwhile
 	}
+	c.forget()
 	for _, change := range changes {
 		if _, was := c.held[change.Key]; !change.Held {
 			delete(c.held, change.Key)
@@ -118,6 +125,23 @@ func (c *Chain) remember(changes []referent.Change) {
 		} else if !was {
 			c.held[change.Key] = c.options.Now()
 		}
+	}
+}
+
+// spare is how many objects that are in no graph are remembered, beside as many as there are in it.
+const spare = 1_000
+
+// forget drops what is remembered of objects that are in no graph, when they are most of it: they were deleted, or never there.
+func (c *Chain) forget() {
+	if c.graph == nil {
+		return
+	}
+	most := 2*c.graph.Len() + spare
+	if len(c.held) >= most {
+		maps.DeleteFunc(c.held, func(key referent.Key, _ time.Time) bool { return !c.graph.Has(key) })
+	}
+	if len(c.tracked) >= most {
+		maps.DeleteFunc(c.tracked, func(key referent.Key, _ steps) bool { return !c.graph.Has(key) })
 	}
 }
 

@@ -72,7 +72,7 @@ type Chain struct {
 	evaluations int
 	// held is since when nodes are held.
 	held map[referent.Key]time.Time
-	// tracked has the latest changes of what workloads track.
+	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
 	// asked has the namespaces in which workloads track a cluster-scoped object.
 	asked map[referent.Key]map[string]struct{}

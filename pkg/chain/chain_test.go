@@ -49,6 +49,20 @@ func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
 	})
 }
 
+// A request of the loop goes to the webhook of any replica, which may not have been asked about the resource before.
+func TestACauseIsKnownToWhoeverWasNotAskedBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leader, other := newWorld(t), newWorld(t)
+		leader.graph()
+		other.graph()
+		first := leader.entry()
+		other.set(tls, "2")
+		other.pass(time.Second)
+		assert.Equal(t, "secret/tls", other.State("ns", proxy).Because(first.Short()))
+	})
+}
+
 func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -339,5 +353,42 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 		go func() { assert.NoError(t, w.Lead(t.Context())) }()
 		w.pass(5 * time.Second)
 		assert.EqualValues(t, many, writes.Load())
+	})
+}
+
+// Whoever can name objects, or make and delete them, must not fill the memory.
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		first, before := w.entry(), w.Remembered()
+		refs := make([]reference.Ref, 1_000)
+		for n := range refs {
+			refs[n] = reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("asked-", n)}
+		}
+		_, err := chain.Live(t.Context(), w, w.Chain, "ns", refs)
+		require.NoError(t, err)
+		assert.Equal(t, before, w.Remembered(), "nothing of questions at admission")
+
+		for n := range 10_000 {
+			state := w.State("ns", reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("tracked-", n)})
+			require.NotNil(t, state.Hold)
+		}
+		for n := range 5_000 {
+			ref := reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("made-", n)}
+			w.put(proxies, ref.Name, map[string]any{})
+			if n%40 == 39 {
+				w.pass(time.Second)
+			}
+			w.State("ns", ref)
+			require.NoError(t, w.client.Resource(proxies).Namespace("ns").Delete(t.Context(), ref.Name, metav1.DeleteOptions{}))
+		}
+		w.pass(time.Second)
+		assert.Less(t, w.Remembered(), 3_000)
+		assert.Empty(t, w.hold())
+		w.set(tls, "2")
+		w.pass(time.Second)
+		assert.Equal(t, "secret/tls", w.State("ns", proxy).Because(first.Short()), "what is in the graph is remembered")
 	})
 }

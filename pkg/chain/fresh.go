@@ -37,7 +37,7 @@ func (c *Chain) live(ctx context.Context, from reader, namespace string, refs []
 		c.hurry(ctx)
 	}
 	for _, ref := range refs {
-		states[ref] = c.State(namespace, ref)
+		states[ref], _, _ = c.state(namespace, ref)
 	}
 	f, ok := c.fresh(from, namespace, refs)
 	if !ok {

@@ -10,45 +10,39 @@ import (
 // maxSteps is how many changes of a custom resource are kept, so that a reload can name what has led to it.
 const maxSteps = 8
 
-// steps are the latest changes of a custom resource that a workload tracks. The list is never changed in place.
+// steps are the latest changes of a custom resource. The list is never changed in place.
 type steps struct {
 	entry string
 	list  []digest.Step
 }
 
-// steps returns those of a node, and begins to keep them.
-func (c *Chain) steps(key referent.Key, state digest.State) []digest.Step {
+// steps returns those of a node.
+func (c *Chain) steps(key referent.Key) []digest.Step {
 	c.answers.RLock()
-	kept, ok := c.tracked[key]
-	c.answers.RUnlock()
-	if ok {
-		return kept.list
-	}
-	c.answers.Lock()
-	defer c.answers.Unlock()
-	if _, ok := c.tracked[key]; !ok && c.tracked != nil {
-		c.tracked[key] = steps{entry: c.entryOf(state)}
-	}
-	return nil
+	defer c.answers.RUnlock()
+	return c.tracked[key].list
 }
 
-// step adds a change of a node, if a workload tracks it.
+// step adds a change of a custom resource. Which ones workloads track is not known: a replica that is asked for the first time
+// must know what has led to the present state.
 func (c *Chain) step(change referent.Change) {
-	before, ok := c.tracked[change.Key]
-	if !ok {
-		return
-	}
 	state, hold := c.graph.State(change.Key)
-	now := c.entryOf(state)
-	if hold != nil || now == before.entry {
+	if _, config := change.Key.Ref(); config || hold != nil {
 		return
 	}
-	one := digest.Step{From: before.entry}
-	for _, cause := range change.Causes {
-		one.Causes = append(one.Causes, cause.String())
+	before, known := c.tracked[change.Key]
+	now := c.entryOf(state)
+	switch {
+	case !known:
+		c.tracked[change.Key] = steps{entry: now}
+	case now != before.entry:
+		one := digest.Step{From: before.entry}
+		for _, cause := range change.Causes {
+			one.Causes = append(one.Causes, cause.String())
+		}
+		list := before.list[max(0, len(before.list)+1-maxSteps):]
+		c.tracked[change.Key] = steps{entry: now, list: append(slices.Clone(list), one)}
 	}
-	list := before.list[max(0, len(before.list)+1-maxSteps):]
-	c.tracked[change.Key] = steps{entry: now, list: append(slices.Clone(list), one)}
 }
 
 // entryOf returns the Entry under the newest key, as a Record keeps it.

@@ -156,5 +156,11 @@ func (g *Graph) excused(n *node) bool {
 	return n.hold.Reason == Missing && len(n.above) > 0
 }
 
+// Has reports whether the graph has a node.
+func (g *Graph) Has(key Key) bool {
+	_, ok := g.nodes[key]
+	return ok
+}
+
 // Len is the number of nodes.
 func (g *Graph) Len() int { return len(g.nodes) }
