@@ -2,14 +2,9 @@ package install_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/certmanager"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
@@ -38,9 +34,6 @@ const (
 
 // ours is the name of the Deployment, of the webhook's Service and of more, as in the manifests.
 var ours = client.ObjectKey{Namespace: "pod-reloader", Name: "pod-reloader"}
-
-// certManagerModule is what e2e/tools/cert-manager builds.
-const certManagerModule = "github.com/cert-manager/cert-manager"
 
 // world is a cluster with cert-manager, as somebody has it who comes to install pod-reloader.
 type world struct {
@@ -85,50 +78,10 @@ func furnish(ctx context.Context, cp *controlplane.ControlPlane, n *network) (*w
 	}
 	n.connect(cp.Client(), k.reach)
 	w := &world{ControlPlane: cp, network: n, kubelet: k, manifests: filepath.Join(root, "manifests")}
-	if err := w.defineCertificates(ctx, filepath.Join(root, "e2e", "tools", "cert-manager")); err != nil {
+	if err := certmanager.Define(ctx, cp); err != nil {
 		return nil, err
 	}
-	return w, w.runCertManager(ctx)
-}
-
-// defineCertificates applies the definitions that come with the pinned cert-manager.
-func (w *world) defineCertificates(ctx context.Context, tool string) error {
-	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", certManagerModule)
-	command.Dir = tool
-	command.Env = append(os.Environ(), "GOWORK=off")
-	output, err := command.Output()
-	if err != nil {
-		return fmt.Errorf("find the module of cert-manager: %w: %s", err, output)
-	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal(output, &module); err != nil {
-		return fmt.Errorf("find the module of cert-manager: %w", err)
-	}
-	crds := filepath.Join(module.Dir, "deploy", "crds")
-	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-f", crds); err != nil {
-		return err
-	}
-	_, err = w.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
-	return err
-}
-
-func (w *world) runCertManager(ctx context.Context) error {
-	dir, err := toolchain.Builder{}.Build(ctx, "cert-manager")
-	if err != nil {
-		return err
-	}
-	port, err := w.FreePort()
-	if err != nil {
-		return err
-	}
-	health := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	_, err = w.StartProcess(ctx, controlplane.Program{
-		Name: "cert-manager", Path: filepath.Join(dir, "cert-manager"),
-		Args:  []string{"--kubeconfig=" + w.AdminKubeconfig(), "--health-probe-bind-address=" + health},
-		Env:   []string{controlplane.WithoutMutationDetector},
-		Ready: controlplane.URLReady("http://" + health + "/readyz"),
-	})
-	return err
+	return w, certmanager.Run(ctx, cp)
 }
 
 // install is the documented installation: it returns what kubectl says, when the pods run and the webhook stamps.
