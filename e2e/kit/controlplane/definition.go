@@ -34,7 +34,9 @@ func (r CustomResource) Definition() string {
 	).Replace(`---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: PLURAL.GROUP}
+metadata:
+  name: PLURAL.GROUP
+  annotations: {api-approved.kubernetes.io: "unapproved, for tests"} # without it, groups of Kubernetes are refused
 spec:
   group: GROUP
   scope: SCOPE

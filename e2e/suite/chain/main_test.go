@@ -2,12 +2,21 @@ package chain_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/certmanager"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // shared is the installation of the tests. The refractory gate is off, so that a reload too many shows.
@@ -21,35 +30,62 @@ func TestMain(m *testing.M) {
 		}},
 		func(i *installation.Installation) {
 			shared = i
-			if err := i.ControlPlane().Apply(context.Background(), definitions(), rights, settings()); err != nil {
+			if err := furnish(context.Background(), i.ControlPlane()); err != nil {
 				panic(err)
 			}
 		}))
 }
 
-// plurals are the resources that are installed at the start, by kind.
-var plurals = map[string]string{
-	"KafkaService":         "kafkaservices",
-	"KafkaProtocolFilter":  "kafkaprotocolfilters",
-	"KafkaProxyIngress":    "kafkaproxyingresses",
-	"VirtualKafkaCluster":  "virtualkafkaclusters",
-	"KafkaProxy":           "kafkaproxies",
-	"SchemaRegistryClient": "schemaregistryclients", // by a test
+const (
+	group    = "kroxylicious.io"
+	example  = "chain.example.com"
+	gateways = "gateway.networking.k8s.io"
+)
+
+// furnish installs the custom resources, the rights to them, and the configuration.
+func furnish(ctx context.Context, cp *controlplane.ControlPlane) error {
+	text, err := settings()
+	if err != nil {
+		return err
+	}
+	if err := certmanager.Define(ctx, cp); err != nil {
+		return err
+	}
+	return cp.Apply(ctx, definitions(), rights, text)
 }
 
-const group = "kroxylicious.io"
+// resources are the custom resources of the tests, by kind.
+var resources = map[string]controlplane.CustomResource{
+	"KafkaService":         {Group: group, Plural: "kafkaservices", Versions: []string{"v1alpha1"}},
+	"KafkaProtocolFilter":  {Group: group, Plural: "kafkaprotocolfilters", Versions: []string{"v1alpha1"}},
+	"KafkaProxyIngress":    {Group: group, Plural: "kafkaproxyingresses", Versions: []string{"v1alpha1"}},
+	"VirtualKafkaCluster":  {Group: group, Plural: "virtualkafkaclusters", Versions: []string{"v1alpha1"}},
+	"KafkaProxy":           {Group: group, Plural: "kafkaproxies", Versions: []string{"v1alpha1"}},
+	"SchemaRegistryClient": {Group: group, Plural: "schemaregistryclients", Versions: []string{"v1alpha1"}}, // a test installs it
+	"Part":                 {Group: example, Plural: "parts"},
+	"Gadget":               {Group: example, Plural: "gadgets", Versions: []string{"v1beta1", "v1"}},
+	"LegacyLeaf":           {Group: example, Plural: "legacyleaves"},
+	"LegacyRoot":           {Group: example, Plural: "legacyroots"},
+	"Operated":             {Group: example, Plural: "operateds"},
+	"Gateway":              {Group: gateways, Plural: "gateways"},
+	"HTTPRoute":            {Group: gateways, Plural: "httproutes"},
+}
 
 // definitions are those of all kinds but the one that a test installs.
 func definitions() string {
-	var all []string
-	for _, kind := range []string{"KafkaService", "KafkaProtocolFilter", "KafkaProxyIngress", "VirtualKafkaCluster", "KafkaProxy"} {
-		all = append(all, definition(kind))
+	var all strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(resources)) {
+		if kind != "SchemaRegistryClient" {
+			all.WriteString(definition(kind))
+		}
 	}
-	return strings.Join(all, "")
+	return all.String()
 }
 
 func definition(kind string) string {
-	return controlplane.CustomResource{Group: group, Kind: kind, Plural: plurals[kind], Versions: []string{"v1alpha1"}}.Definition()
+	resource := resources[kind]
+	resource.Kind = kind
+	return resource.Definition()
 }
 
 const rights = `
@@ -57,7 +93,9 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: pod-reloader-referents}
 rules:
-- {apiGroups: [kroxylicious.io], resources: ["*"], verbs: [get, list, watch, patch]}
+- {apiGroups: [kroxylicious.io, chain.example.com], resources: ["*"], verbs: [get, list, watch, patch]}
+- {apiGroups: [cert-manager.io], resources: [certificates], verbs: [get, list, watch]}
+- {apiGroups: [gateway.networking.k8s.io], resources: [gateways, httproutes], verbs: [get, list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -101,7 +139,74 @@ referents:
   referrers: [{from: virtualclusters, name: spec.proxyRef.name}]
 `
 
-func settings() string {
+// further are resources of tests: parts refer to each other in any way; gadgets are read in an older version than they are
+// stored in; the checksums of legacy ones are those of Kroxylicious; operated ones have that of another controller.
+const further = `- id: parts
+  gvr: {group: chain.example.com, version: v1, resource: parts}
+  refs:
+  - {to: parts, name: "spec.parts[*].name", namespace: "spec.parts[*].namespace", namespaces: [elsewhere]}
+  - {to: parts, name: "spec.optional[*].name", optional: true}
+  - {to: secrets, name: "spec.secrets[*].name"}
+- id: gadgets
+  gvr: {group: chain.example.com, version: v1beta1, resource: gadgets}
+  publish: true
+  refs: [{to: secrets, name: spec.secretName}]
+- id: legacyleaves
+  gvr: {group: chain.example.com, version: v1, resource: legacyleaves}
+  algorithm: crc32
+  publish: true
+  annotation: kroxylicious.io/referent-checksum
+  refs:
+  - {to: secrets, name: "spec.secrets[*].name"}
+- id: legacyroots
+  gvr: {group: chain.example.com, version: v1, resource: legacyroots}
+  algorithm: crc32
+  publish: true
+  annotation: kroxylicious.io/referent-checksum
+  refs: [{to: legacyleaves, name: "spec.leaves[*].name"}]
+- id: operateds
+  gvr: {group: chain.example.com, version: v1, resource: operateds}
+  self: none
+  checksum: published
+  annotation: operator.example.com/checksum
+`
+
+// settings are the resources of the suite and the examples of the documentation, in one configuration.
+func settings() (string, error) {
+	all := configuration + further
+	for _, name := range []string{"certificates.yaml", "gateways.yaml"} {
+		items, err := documented(name)
+		if err != nil {
+			return "", err
+		}
+		all += items
+	}
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: pod-reloader, name: settings}\ndata:\n  config.yaml: |\n    " +
-		strings.ReplaceAll(strings.TrimSpace(configuration), "\n", "\n    ") + "\n"
+		strings.ReplaceAll(strings.TrimSpace(all), "\n", "\n    ") + "\n", nil
+}
+
+// documented returns the items of referents in a block of docs/custom-resources.md that shows a file.
+func documented(name string) (string, error) {
+	root, err := toolchain.Root()
+	if err != nil {
+		return "", err
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "custom-resources.md"))
+	if err != nil {
+		return "", err
+	}
+	_, block, found := strings.Cut(string(page), "```yaml\n# "+name+"\n")
+	if !found {
+		return "", fmt.Errorf("docs/custom-resources.md shows no file %s", name)
+	}
+	block, _, _ = strings.Cut(block, "```\n")
+	object := corev1.ConfigMap{}
+	if err := yaml.Unmarshal([]byte(block), &object); err != nil {
+		return "", fmt.Errorf("%s of docs/custom-resources.md: %w", name, err)
+	}
+	_, items, found := strings.Cut(object.Data["config.yaml"], "\nreferents:\n")
+	if !found {
+		return "", fmt.Errorf("%s of docs/custom-resources.md has no referents", name)
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(items, "  "), "\n  ", "\n"), nil
 }

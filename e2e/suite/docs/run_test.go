@@ -77,6 +77,7 @@ func TestEveryBlockOfThePagesWorks(t *testing.T) {
 				cp = controlplane.New(t, controlplane.Options{})
 				installation.New(t, cp, installation.Options{Args: []string{"--config=configmap:pod-reloader/pod-reloader"}})
 				define(t, cp, "kroxylicious.yaml")
+				define(t, cp, "cert-manager.yaml")
 			}
 			r := newReader(t, cp)
 			for _, b := range p.blocks {

@@ -1,0 +1,202 @@
+package chain_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+const theParts = "parts.chain.example.com/"
+
+// Not parallel: the metrics are those of the whole process.
+func TestAChangeOfALeafEvaluatesItsAncestorsOnly(t *testing.T) {
+	s := newScene(t, shared)
+	const wide, leaves = 7, 10
+	for i := range wide {
+		for j := range wide {
+			var names []string
+			for k := range leaves - 1 {
+				name := fmt.Sprintf("leaf-%d-%d-%d", i, j, k)
+				s.make("Part", name, `{size: 1}`)
+				names = append(names, name)
+			}
+			s.make("Part", fmt.Sprintf("branch-%d-%d", i, j), list(names))
+		}
+		var names []string
+		for j := range wide {
+			names = append(names, fmt.Sprintf("branch-%d-%d", i, j))
+		}
+		s.make("Part", fmt.Sprintf("limb-%d", i), list(names))
+	}
+	var names []string
+	for i := range wide {
+		names = append(names, fmt.Sprintf("limb-%d", i))
+	}
+	s.make("Part", "trunk", list(names))
+	w := s.tracks("web", theParts+"trunk")
+
+	before, err := shared.Metrics(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, before.Sum("pod_reloader_referents"), 2*498.0, "by both replicas")
+	s.edit("Part", "leaf-3-4-5", `{"size":2}`)
+	s.rolls(w, "a leaf four levels below")
+	s.AwaitEvent(w, "Reloaded", theParts+"trunk modified", theParts+"leaf-3-4-5")
+	s.Merge(s.custom("Part", "leaf-1-1-1"), "leaf-1-1-1", `{"metadata":{"labels":{"a":"b"}}}`)
+	s.Await("both replicas to have evaluated the leaf, its branch, its limb and the trunk", func() error {
+		after, err := shared.Metrics(t.Context())
+		if err != nil {
+			return err
+		}
+		if n := after.Since(before).Sum("pod_reloader_referent_evaluations_total"); n != 2*4 {
+			return fmt.Errorf("%v evaluations", n)
+		}
+		return nil
+	})
+}
+
+func list(names []string) string {
+	return "{parts: [{name: " + strings.Join(names, "}, {name: ") + "}]}"
+}
+
+func TestACycleIsReportedAndHoldsNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, shared)
+	s.make("Part", "a", `{parts: [{name: b}]}`)
+	s.make("Part", "b", `{parts: [{name: c}]}`)
+	s.make("Part", "c", `{size: 1}`)
+	s.make("Part", "other", `{size: 1}`)
+	web, other := s.tracks("web", theParts+"a"), s.tracks("other", theParts+"other")
+
+	s.edit("Part", "c", `{"parts":[{"name":"b"}]}`)
+	const way = theParts + "b → " + theParts + "c → " + theParts + "b"
+	s.AwaitEvent(web, "ReferentHeld", theParts+"a", "cycle", way)
+	why, err := shared.Why(t.Context(), "deployment/web", "-n", s.Namespace, fromSettings)
+	require.NoError(t, err)
+	assert.Contains(t, why, way)
+	for _, format := range []string{"text", "dot", "mermaid"} {
+		graph, err := shared.Graph(t.Context(), fromSettings, "-n", s.Namespace, "-o", format, theParts+"a")
+		require.NoError(t, err)
+		assert.Contains(t, graph, way, format)
+	}
+	s.edit("Part", "other", `{"size":2}`)
+	s.rolls(other, "another graph of the namespace")
+	s.stays(web, "it is held")
+
+	s.edit("Part", "c", `{"parts":null,"size":1}`)
+	s.stays(web, "what it was before the cycle")
+	s.edit("Part", "c", `{"size":2}`)
+	s.rolls(web, "the cycle is gone")
+
+	s.make("Part", "self", `{parts: [{name: self}]}`)
+	w := s.tracksHeld("self", theParts+"self")
+	s.AwaitEvent(w, "ReferentHeld", "cycle: "+theParts+"self → "+theParts+"self")
+}
+
+func TestAnObjectThatMovesRestartsBothParents(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, shared)
+	s.Secret("tls", fixture.Data{"tls.crt": "1"})
+	s.make("Part", "leaf", `{secrets: [{name: tls}]}`)
+	s.make("Part", "left", `{parts: [{name: leaf}]}`)
+	s.make("Part", "right", `{size: 1}`)
+	left, right := s.tracks("left", theParts+"left"), s.tracks("right", theParts+"right")
+
+	s.edit("Part", "right", `{"parts":[{"name":"leaf"}]}`)
+	s.rolls(right, "the leaf came")
+	s.edit("Part", "left", `{"parts":[]}`)
+	s.rolls(left, "the leaf went")
+	s.SetSecret("tls", "tls.crt", "2")
+	s.rolls(right, "what moved counts where it is now")
+	s.stays(left, "and not where it was")
+	s.edit("Part", "left", `{"size":2}`)
+	s.rolls(left, "it still works")
+}
+
+// A leaf that is deleted and created again and again counts once, if it differs in the end.
+func TestALeafThatIsReplacedInABurst(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, shared)
+	s.Secret("tls", fixture.Data{"tls.crt": "0"})
+	s.make("Part", "leaf", `{size: 0}`)
+	s.make("Part", "root", `{parts: [{name: leaf}], secrets: [{name: tls}]}`)
+	w := s.tracks("web", theParts+"root")
+	replace := func(n int) {
+		s.remove(&corev1.Secret{}, "tls")
+		s.remove(s.custom("Part", "leaf"), "leaf")
+		s.Secret("tls", fixture.Data{"tls.crt": fmt.Sprint(n)})
+		s.make("Part", "leaf", fmt.Sprintf("{size: %d}", n))
+	}
+	for range 20 {
+		replace(0)
+	}
+	s.stays(w, "the same in the end")
+	for n := range 20 {
+		replace(n)
+	}
+	s.Await("the last content to be counted", func() error {
+		why, err := shared.Why(t.Context(), "deployment/web", "-n", s.Namespace, fromSettings)
+		if err != nil || !strings.Contains(why, "nothing is due") {
+			return fmt.Errorf("%w: %s", err, why)
+		}
+		return nil
+	})
+	s.Settled()
+	now := len(s.Watcher.Changes(w))
+	assert.GreaterOrEqual(t, now, 1)
+	assert.LessOrEqual(t, now, 3, "the settle time has passed between some of them at most")
+	s.rolled[w] = now
+	s.edit("Part", "leaf", `{"size":100}`)
+	s.rolls(w, "it still works")
+}
+
+// Deletion with a finalizer takes as long as the finalizer is there: until then the object is there, and its operator has not
+// looked.
+func TestAnObjectThatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, shared)
+	s.make("Part", "leaf", `{size: 1}`)
+	s.make("Part", "root", `{optional: [{name: leaf}]}`)
+	s.Merge(s.custom("Part", "leaf"), "leaf", `{"metadata":{"finalizers":["example.com/stuck"]}}`)
+	w := s.tracks("web", theParts+"root")
+	s.remove(s.custom("Part", "leaf"), "leaf")
+	s.stays(w, "it is still there")
+	s.edit("Part", "root", `{"size":2}`)
+	s.rolls(w, "it holds nothing")
+	s.Merge(s.custom("Part", "leaf"), "leaf", `{"metadata":{"finalizers":null}}`)
+	s.rolls(w, "now it is gone")
+}
+
+func TestReferencesThatCannotBeFollowed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, shared)
+	s.make("Part", "other", `{size: 1}`)
+	other := s.tracks("other", theParts+"other")
+	held := map[string]observe.Workload{}
+	for spec, want := range map[string]string{
+		`{parts: [{name: a, namespace: kube-system}]}`:                         `referents[6].refs[0].namespaces does not allow the reference to parts.chain.example.com/a in namespace kube-system`,
+		`{parts: [{name: ../../../../api/v1/namespaces/kube-system/secrets}]}`: `referents[6].refs[0]: "../../..`,
+		`{parts: [{name: "A B\n\u0007→"}]}`:                                    `names no object`,
+		`{parts: [{name: {x: 1}}]}`:                                            `referents[6].refs[0]: "map[x:1]" names no object`,
+		`{parts: [{name: a, namespace: [b]}]}`:                                 `"a" in namespace "[b]" names no object`,
+		`{parts: [{name: ` + strings.Repeat("a", 254) + `}]}`:                  `aaa… names no object`,
+		`{parts: [{name: ` + strings.Repeat("a.", 126) + `a}]}`:                `a.a.a is missing`,
+	} {
+		name := fmt.Sprintf("root-%d", len(held))
+		s.make("Part", name, spec)
+		held[want] = s.tracksHeld(name, theParts+name)
+	}
+	for want, w := range held {
+		s.AwaitEvent(w, "ReferentHeld", want)
+	}
+	s.edit("Part", "other", `{"size":2}`)
+	s.rolls(other, "another graph of the namespace")
+	s.edit("Part", "root-0", `{"parts":null}`)
+	s.AwaitAdopted(observe.Workload{Kind: "Deployment", Namespace: s.Namespace, Name: "root-0"}, theParts+"root-0")
+}
