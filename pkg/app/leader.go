@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// standbyAfter is when a replica that does not lead looks who does. A lease without a holder is taken within 15 s.
-const standbyAfter = 20 * time.Second
+// standbySlack is how long after the duration of a lease a replica that does not lead looks who does: by then, a lease without a
+// holder has been taken.
+const standbySlack = 5 * time.Second
 
 // elected returns what reports whether this replica leads.
 func elected(mgr manager.Manager) func() bool {
@@ -28,9 +29,11 @@ func elected(mgr manager.Manager) func() bool {
 	}
 }
 
-// leadership reports who leads: by its name, the lease shows which replicas elect a leader among themselves.
+// leadership reports who leads, or after a time who else does: by its name, the lease shows which replicas elect a leader among
+// themselves.
 type leadership struct {
 	lease   types.NamespacedName
+	after   time.Duration
 	elected <-chan struct{}
 	reader  client.Reader
 	log     logr.Logger
@@ -43,7 +46,7 @@ func (leadership) NeedLeaderElection() bool { return false }
 
 // Start reports until this replica leads or the context ends.
 func (l leadership) Start(ctx context.Context) error {
-	standby := time.NewTimer(standbyAfter)
+	standby := time.NewTimer(l.after)
 	defer standby.Stop()
 	for {
 		select {
@@ -85,6 +88,7 @@ func (b *builder) buildLeadership(mgr manager.Manager) error {
 	}
 	return mgr.Add(leadership{
 		lease:   types.NamespacedName{Namespace: b.options.Election.Namespace, Name: b.options.Installation},
+		after:   b.options.Election.LeaseDuration + standbySlack,
 		elected: mgr.Elected(),
 		reader:  mgr.GetAPIReader(),
 		log:     b.log.WithName("leader"),

@@ -48,7 +48,7 @@ func TestLogSaysWhoLeads(t *testing.T) {
 				elected := make(chan struct{})
 				time.AfterFunc(c.after, func() { close(elected) })
 				l := leadership{
-					lease: types.NamespacedName{Namespace: "home", Name: "reloader"}, elected: elected, reader: leaseReader{err: c.err},
+					lease: types.NamespacedName{Namespace: "home", Name: "reloader"}, after: 20 * time.Second, elected: elected, reader: leaseReader{err: c.err},
 					log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}),
 				}
 				require.NoError(t, l.Start(t.Context()))
@@ -65,6 +65,6 @@ func TestLeadershipEndsWithTheProgram(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, leadership{}.Start(ctx))
+	require.NoError(t, leadership{after: time.Hour}.Start(ctx))
 	assert.False(t, leadership{}.NeedLeaderElection(), "a standby reports, too")
 }

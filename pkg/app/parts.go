@@ -27,10 +27,6 @@ import (
 // loopStop is how long a reload that is under way may take when the program stops; then the lease is given away.
 const loopStop = 10 * time.Second
 
-// electionRetry is how often a standby asks for the lease: client-go adds up to 120 %, so that a lease that is given away is taken
-// within 3 seconds. The leader renews it as often.
-const electionRetry = time.Second
-
 // reader knows the annotations, in all dialects.
 func (b *builder) reader() stamp.Reader {
 	selection := b.options.Selection
@@ -98,7 +94,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop, retry, severalInOneProcess := loopStop, electionRetry, true
+	stop, severalInOneProcess := loopStop, true
 	mgr, err := manager.New(b.config, manager.Options{
 		Scheme:                        scheme,
 		Cache:                         cacheOptions(o.Selection),
@@ -110,7 +106,9 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		LeaderElectionID:              o.Installation,
 		LeaderElectionNamespace:       o.Election.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		RetryPeriod:                   &retry,
+		LeaseDuration:                 &o.Election.LeaseDuration,
+		RenewDeadline:                 &o.Election.RenewDeadline,
+		RetryPeriod:                   &o.Election.RetryPeriod,
 		GracefulShutdownTimeout:       &stop,
 		Logger:                        b.log,
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,9 @@ func newRoot(p Process) *cobra.Command {
 			o, invalid := flags.Complete(options.OSEnvironment())
 			if err := errors.Join(parsed, invalid); err != nil {
 				return usageError{err}
+			}
+			if o.MemoryLimit > 0 {
+				debug.SetMemoryLimit(o.MemoryLimit)
 			}
 			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, o.Logging.Logger(cmd.ErrOrStderr()))
 		},

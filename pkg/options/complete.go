@@ -33,18 +33,14 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		ReloadStrategy:      f.completeStrategy(&p),
 		Alerts:              f.alerts(&p, env),
 		PlainSecrets:        f.plainSecrets(&p),
+		MemoryLimit:         memoryLimit(&p, env),
 		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
 	}
 	o.Webhook = f.completeWebhook(&p, o.Installation, o.Namespace)
 	if err := reference.ValidName(f.digestKeySecret); err != nil {
 		p.add("digest-key-secret", err)
 	}
-	o.Election = Election{Enabled: f.elect || f.enableHA, Namespace: f.electionNamespace}
-	if o.Election.Namespace == "" {
-		o.Election.Namespace = o.Namespace
-	} else {
-		p.namespace("leader-election-namespace", o.Election.Namespace)
-	}
+	o.Election = f.election.complete(&p, o.Namespace)
 	o.Logging = f.logging(&p)
 	return o, errors.Join(p...)
 }

@@ -40,6 +40,7 @@ func Variables() []Variable {
 	return []Variable{
 		{"POD_NAMESPACE", "namespace of this installation; else " + reloaderNamespace},
 		{"POD_NAME, POD_UID", "the pod that the program runs in"},
+		{podMemoryLimit, "memory limit of the container in bytes: the Go runtime gets 90 % of it, unless GOMEMLIMIT is set"},
 		{kubernetesNamespace, "the only namespace to handle, unless --namespaces is set"},
 		{reloaderDeployment, "name of this installation's Deployment, unless --installation-name is set"},
 		{metricsCountByNamespace, "enabled: count reloads by namespace, too"},

@@ -30,7 +30,7 @@ type Flags struct {
 	webhookClientCA                            string
 	webhookClientNames                         []string
 	certificate                                certificateFlags
-	electionNamespace                          string
+	election                                   electionFlags
 	annotationPrefix                           string
 	objectSelector                             string
 	missingRequired, hash, configuration       string
@@ -41,7 +41,7 @@ type Flags struct {
 	argoRollouts, stakaterAnnotations          bool
 	metricsSecure, pprof, webhook, http2       bool
 	secrets                                    bool
-	elect, enableHA, syncAfterRestart          bool
+	syncAfterRestart                           bool
 	rerunFinishedJobs                          bool
 	settle, settleMax, refractory, grace       time.Duration
 	workers                                    int
@@ -126,9 +126,7 @@ func (f *Flags) addProcess(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: $KUBECONFIG, the service account in a cluster, or ~/.kube/config)")
 	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, or the service account's)")
 	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: what $POD_NAME begins with, or pod-reloader)")
-	set.BoolVar(&f.elect, "leader-elect", false, "elect a leader for the loop; needed with more than one replica")
-	set.BoolVar(&f.enableHA, "enable-ha", false, "the same as --leader-elect, by the name that Reloader has for it")
-	set.StringVar(&f.electionNamespace, "leader-election-namespace", "", "`namespace` of the lease (default: --namespace)")
+	f.election.add(set)
 }
 
 func (f *Flags) addServers(set *pflag.FlagSet) {

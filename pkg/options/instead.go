@@ -9,8 +9,8 @@ func instead(flag string) string {
 		return "write --workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template"
 	case "leader-election-id":
 		return "write --installation-name, which is also the name of the lease"
-	case "leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period", "leader-election-release-on-cancel":
-		return "the lease lasts 15 s and is given away when the program stops; remove the flag"
+	case "leader-election-release-on-cancel":
+		return "the lease is always given away when the program stops; remove the flag"
 	case "metrics-addr":
 		return "write --metrics-bind-address"
 	case "health-addr":

@@ -39,6 +39,8 @@ type Options struct {
 	PlainSecrets bool
 	// Alerts says where an alert about each reload goes, or about each change with Reload.NotifyOnly; nil where none is wanted.
 	Alerts *alert.Config
+	// MemoryLimit is where the garbage collector begins to work harder, in bytes; 0 leaves it to the Go runtime, which reads GOMEMLIMIT.
+	MemoryLimit int64
 	// ShutdownGracePeriod is how long admission is served after SIGTERM, while the endpoint drains.
 	ShutdownGracePeriod time.Duration
 	Logging             Logging
@@ -102,6 +104,9 @@ type Certificate struct {
 type Election struct {
 	Enabled   bool
 	Namespace string
+	// LeaseDuration is how long a lease is valid after its last renewal, RenewDeadline how long a leader that cannot renew it
+	// goes on, RetryPeriod how often the leader renews it and the others look.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
 // Selection says which workloads are looked after, and by which annotations.

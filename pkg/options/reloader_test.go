@@ -2,6 +2,7 @@ package options_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,7 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 	assert.Equal(t, "reloader-reloader", o.Installation)
 	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")
 	assert.Equal(t, ":6061", o.Servers.PprofAddress)
-	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools"}, o.Election)
+	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
 	assert.True(t, o.Reload.CountByNamespace)
 	assert.Equal(t, annotation.Annotations, o.ReloadStrategy)
 	s := o.Selection
@@ -104,14 +105,14 @@ func TestKubernetesNamespaceIsTheOnlyOne(t *testing.T) {
 func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"--is-openshift=true":                 "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template",
-		"--leader-election-id=x":              "--installation-name",
-		"--leader-election-lease-duration=1m": "remove the flag",
-		"--metrics-addr=:9090":                "--metrics-bind-address",
-		"--health-addr=:9091":                 "--health-probe-bind-address",
-		"--alert-sink=slack":                  "ALERT_SINK",
-		"--alert-proxy=http://proxy":          "ALERT_WEBHOOK_PROXY",
-		"--alert-structured=true":             "remove the flag",
+		"--is-openshift=true":                      "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template",
+		"--leader-election-id=x":                   "--installation-name",
+		"--leader-election-release-on-cancel=true": "remove the flag",
+		"--metrics-addr=:9090":                     "--metrics-bind-address",
+		"--health-addr=:9091":                      "--health-probe-bind-address",
+		"--alert-sink=slack":                       "ALERT_SINK",
+		"--alert-proxy=http://proxy":               "ALERT_WEBHOOK_PROXY",
+		"--alert-structured=true":                  "remove the flag",
 	}
 	for arg, want := range tests {
 		t.Run(arg, func(t *testing.T) {
