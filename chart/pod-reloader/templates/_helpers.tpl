@@ -19,6 +19,11 @@
 {{- end -}}
 {{- end }}
 
+{{/* The ConfigMap with the CA certificates for callers of the webhook; empty where they need no certificate. */}}
+{{- define "pod-reloader.clientCA" -}}
+{{- if .Values.webhook.enabled }}{{ .Values.webhook.clientCA.configMap }}{{ end -}}
+{{- end }}
+
 {{/* The reference of the image: a digest takes precedence over the tag. */}}
 {{- define "pod-reloader.image" -}}
 {{- with .Values.global.imageRegistry | default .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}

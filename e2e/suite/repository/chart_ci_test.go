@@ -41,7 +41,7 @@ var valueFiles = map[string]struct {
 	"hardened-values.yaml": {
 		has: []string{
 			"ServiceMonitor pod-reloader/reload", "PrometheusRule pod-reloader/reload", "ConfigMap monitoring/reload-dashboard",
-			"ConfigMap /pod-reloader-extra", "ConfigMap /reload-text", "Certificate pod-reloader/reload-webhook",
+			"FlowSchema /reload", "FlowSchema /reload-leader-election", "ConfigMap /pod-reloader-extra", "ConfigMap /reload-text", "Certificate pod-reloader/reload-webhook",
 		},
 		lacks: []string{"ClusterRole /reload-certificates", "Certificate pod-reloader/reload-ca", "Issuer pod-reloader/reload-ca", "Issuer pod-reloader/reload-selfsigned"},
 		check: checkHardened,
@@ -80,6 +80,7 @@ func checkHardened(t *testing.T, rendered objects) {
 		"--config=configmap:pod-reloader/reload", "--log-format=text", "--log-level=debug", "--settle=2s",
 	})
 	assert.Equal(t, 1, strings.Count(fmt.Sprint(pod["env"]), "GOMEMLIMIT"), "the given one")
+	assert.Contains(t, fmt.Sprint(pod["env"]), "map[containerName:manager resource:limits.memory]")
 	assert.Contains(t, fmt.Sprint(pod["ports"]), "containerPort:10250 name:webhook")
 	assert.Contains(t, fmt.Sprint(pod["volumeMounts"]), "/extra")
 	spec := fmt.Sprint(field(t, deployment, "spec", "template", "spec"))

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
 func TestChartRefusesWhatCannotWork(t *testing.T) {
@@ -197,6 +199,56 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"args={--certificate-mode=files}"},
 			want:   "args has --certificate-mode; set the value webhook.certificates.mode",
 		},
+		"TenantWithoutNamespaces": {
+			reason: "there would be no right to any workload",
+			values: []string{"rbac.scope=namespaces", "webhook.enabled=false"},
+			want:   "rbac.scope=namespaces needs namespaces, those to handle: to handle that of the release, set namespaces={pod-reloader}",
+		},
+		"TenantWithWebhook": {
+			reason: "a tenant may not create a webhook configuration, and learns it after half of the installation",
+			values: []string{"rbac.scope=namespaces", "namespaces={a}"},
+			want:   "rbac.scope=namespaces creates nothing for the whole cluster: set webhook.enabled=false, or have an administrator",
+		},
+		"TenantWithClusterWideObjects": {
+			reason: "all of them at once, not one after the other",
+			values: []string{"rbac.scope=namespaces", "namespaces={a}", "metrics.secure=true", "guard.enabled=true", "flowSchema.enabled=true"},
+			want:   "set flowSchema.enabled=false and guard.enabled=false and metrics.secure=false and webhook.enabled=false",
+		},
+		"UnknownScope": {
+			reason: "rights would be wider than meant",
+			values: []string{"rbac.scope=namespace"},
+			want:   "at '/rbac/scope': value must be one of 'cluster', 'namespaces'",
+		},
+		"LeaseAsLongAsTheDeadline": {
+			reason: "two leaders would overlap; the pods would not start",
+			values: []string{"leaderElection.leaseDuration=10s"},
+			want:   "leaderElection.leaseDuration is 10s, and a leader would go on for renewDeadline=10s while another one begins",
+		},
+		"DeadlineWithoutRetry": {
+			reason: "the pods would not start",
+			values: []string{"leaderElection.leaseDuration=15s", "leaderElection.retryPeriod=9s"},
+			want:   "leaderElection.renewDeadline is 10s, and must be more than 1.2 times retryPeriod, which is 9s",
+		},
+		"LeaseInMinutes": {
+			reason: "the chart compares seconds",
+			values: []string{"leaderElection.leaseDuration=1m"},
+			want:   "at '/leaderElection/leaseDuration': '1m' does not match pattern",
+		},
+		"ClientNamesWithoutCA": {
+			reason: "the program would not start",
+			values: []string{"webhook.clientCA.names={kube-apiserver}"},
+			want:   "webhook.clientCA.names needs webhook.clientCA.configMap",
+		},
+		"NamespaceTwice": {
+			reason: "its Role would be rendered twice",
+			values: []string{"namespaces={a,a}"},
+			want:   "at '/namespaces': items at 0 and 1 are equal",
+		},
+		"NamespaceThatCannotExist": {
+			reason: "the API server would report the Role, after half of the installation",
+			values: []string{"namespaces={My_App}"},
+			want:   "at '/namespaces/0': 'My_App' does not match pattern",
+		},
 		"KindWithoutVersion": {
 			reason: "rights need the group, rules both",
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
@@ -320,4 +372,52 @@ func TestChartTakesAGivenCertificate(t *testing.T) {
 	rendered = template(t, helm, given, "webhook.annotations.inject=yes")
 	assert.NotContains(t, fmt.Sprint(rendered["MutatingWebhookConfiguration /pod-reloader"]), "caBundle", "another tool sets it")
 	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "secret:map[secretName:pod-reloader-tls]")
+}
+
+// A tenant's installation has no object outside of the namespaces that are listed and the release's own, whatever else is set that
+// a tenant can have.
+func TestChartOfATenantStaysInItsNamespaces(t *testing.T) {
+	t.Parallel()
+	out, err := run(t.Context(), tool(t, "helm", "helm"), templateArgs(t, []string{
+		"rbac.scope=namespaces", "namespaces={my-app,other}", "webhook.enabled=false", "networkPolicy.enabled=true",
+		"metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true",
+		"reloader.isArgoRollouts=true", "reloader.enableCSIIntegration=true", "reloader.runCronJobs=true", "reloader.recreateJobs=true",
+		"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as",
+		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs",
+	})...)
+	require.NoError(t, err)
+	rendered := parse(t, out)
+	for key, object := range rendered {
+		metadata, _ := object["metadata"].(map[string]any)
+		assert.Contains(t, []any{"pod-reloader", "my-app", "other"}, metadata["namespace"], key)
+	}
+	for _, namespace := range []string{"my-app", "other"} {
+		assert.Contains(t, rendered, "Role "+namespace+"/pod-reloader-workloads")
+		assert.Contains(t, rendered, "RoleBinding "+namespace+"/pod-reloader-workloads")
+	}
+	assert.Contains(t, arguments(t, rendered["Deployment pod-reloader/pod-reloader"]), any("--namespaces=my-app,other"))
+}
+
+// The flags of the program accept what the chart accepts.
+func TestChartPassesLeaderElectionAndClientNames(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "leaderElection.leaseDuration=60s", "leaderElection.renewDeadline=40s",
+		"leaderElection.retryPeriod=5s", "webhook.clientCA.configMap=callers", "webhook.clientCA.names={kube-apiserver,second}",
+		"lifecycle.preStop.sleep.seconds=5")
+	deployment := rendered["Deployment pod-reloader/pod-reloader"]
+	var args []string
+	for _, arg := range arguments(t, deployment) {
+		args = append(args, fmt.Sprint(arg))
+	}
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse(args))
+	o, err := flags.Complete(options.Environment{Getenv: func(key string) string { return map[string]string{"POD_NAMESPACE": "a"}[key] }})
+	require.NoError(t, err)
+	assert.Equal(t, options.Election{
+		Enabled: true, Namespace: "a", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second,
+	}, o.Election)
+	assert.Equal(t, []string{"kube-apiserver", "second"}, o.Webhook.ClientNames)
+	assert.Equal(t, "/etc/pod-reloader/client-ca/ca.crt", o.Webhook.ClientCA)
+	assert.Contains(t, fmt.Sprint(field(t, deployment, "spec", "template", "spec", "volumes")), "configMap:map[name:callers]")
+	assert.Equal(t, map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": float64(5)}}}, container(t, deployment)["lifecycle"])
 }

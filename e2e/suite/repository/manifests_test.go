@@ -117,6 +117,16 @@ var variants = map[string]struct {
 		components: []string{"guard"},
 		values:     []string{"guard.enabled=true"},
 	},
+	"ClientCA": {
+		reason:     "a flag and a volume",
+		components: []string{"client-ca"},
+		values:     []string{"webhook.clientCA.configMap=pod-reloader-client-ca"},
+	},
+	"FlowSchema": {
+		reason:     "an overloaded API server serves it before other accounts",
+		components: []string{"flow-schema"},
+		values:     []string{"flowSchema.enabled=true"},
+	},
 	"NetworkPolicy": {
 		reason:     "only the ports that are served",
 		components: []string{"network-policy"},
@@ -140,7 +150,7 @@ var variants = map[string]struct {
 	"NamespacedWithoutWebhook": {
 		reason:     "a tenant's installation",
 		components: []string{"namespaced", "without-webhook"},
-		values:     []string{"namespaces={my-app}", "webhook.enabled=false"},
+		values:     []string{"rbac.scope=namespaces", "namespaces={my-app}", "webhook.enabled=false"},
 	},
 	"WithoutWebhookNamespaced": {
 		reason:     "the order of components does not matter",
