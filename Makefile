@@ -147,7 +147,7 @@ fmt: lint-tools ## Format the code
 
 .PHONY: verify-chart
 verify-chart: lint-tools ## Check that chart/ renders the same objects as manifests/
-	go test -count 1 -run 'TestManifests|TestChart' ./e2e/suite/repository
+	go test -count 1 -run 'TestManifests|TestChart|TestAlerts' ./e2e/suite/repository
 
 .PHONY: reuse
 reuse: ## Check that every file has its license
@@ -237,15 +237,15 @@ $(PROGRAM):
 
 .PHONY: tools
 tools: ## Build the control plane of K8S_VERSION and what the suites need beside it
-	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm cert-manager argo-rollouts
+	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm alerts cert-manager argo-rollouts
 
 # What a tool's path is, once it is built.
 GOLANGCI_LINT := bin/golangci-lint/golangci-lint
 KUBECTL := bin/kubernetes-$(K8S_VERSION)/kubectl
 
 .PHONY: lint-tools
-lint-tools: ## Build the linter, kubectl and Helm
-	go run ./e2e/cmd/tools build golangci-lint helm kubernetes-$(K8S_VERSION)
+lint-tools: ## Build the linter, kubectl, Helm and what tests alerting rules
+	go run ./e2e/cmd/tools build golangci-lint helm alerts kubernetes-$(K8S_VERSION)
 
 .PHONY: release-tools
 release-tools: ## Build Helm and crane

@@ -1,0 +1,87 @@
+package repository
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	alertFile  = "chart/pod-reloader/files/alerts.yaml"
+	alertTests = "e2e/suite/repository/testdata/alerts.yaml"
+)
+
+// The engine of Prometheus evaluates each rule on series for which it must fire, and on others for which it must not.
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
+	out, err := run(t.Context(), tool(t, "alerts", "alerts"), filepath.Join(root(t), alertTests))
+	require.NoError(t, err)
+	assert.Regexp(t, `^\d+ expectations are met\n$`, string(out))
+}
+
+// The tests of the rules fail where a rule is wrong.
+func TestTestsOfAlertsNoticeAWrongRule(t *testing.T) {
+	t.Parallel()
+	alerts := tool(t, "alerts", "alerts")
+	rules, tests := read(t, alertFile), read(t, alertTests)
+	for name, change := range map[string]struct{ before, after, want string }{
+		"threshold":  {"pod_reloader_oldest_due_reload_age_seconds > 300", "pod_reloader_oldest_due_reload_age_seconds > 30", "PodReloaderReloadsAreLate"},
+		"metric":     {"pod_reloader_watch_healthy == 0", "pod_reloader_watch_health == 0", "PodReloaderWatchFails"},
+		"annotation": {"{{ $labels.pod }}", "{{ $labels.job }}", "PodReloaderCertificateIsNotTrusted"},
+		"template":   {"{{ $labels.pod }}", "{{ $labels.pod", `annotation "summary": template`},
+		"expression": {"pod_reloader_watch_healthy == 0", "pod_reloader_watch_healthy = 0", "parse error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Contains(t, rules, change.before)
+			directory := t.TempDir()
+			files := map[string]string{
+				"rules.yaml": strings.ReplaceAll(rules, change.before, change.after),
+				"tests.yaml": strings.Replace(tests, "../../../../"+alertFile, "rules.yaml", 1),
+			}
+			for file, text := range files {
+				require.NoError(t, os.WriteFile(filepath.Join(directory, file), []byte(text), 0o600))
+			}
+			_, err := run(t.Context(), alerts, filepath.Join(directory, "tests.yaml"))
+			assert.ErrorContains(t, err, change.want)
+		})
+	}
+}
+
+// No alert is without a test that it fires, and one that it does not.
+func TestEachAlertIsTested(t *testing.T) {
+	t.Parallel()
+	var rules struct {
+		Groups []struct{ Rules []struct{ Alert string } }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, alertFile)), &rules))
+	var tests struct {
+		Tests []struct {
+			Expectations []struct {
+				Alertname string
+				Alerts    []any `json:"exp_alerts"`
+			} `json:"alert_rule_test"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, alertTests)), &tests))
+	fires, silent := map[string]bool{}, map[string]bool{}
+	for _, test := range tests.Tests {
+		for _, e := range test.Expectations {
+			if len(e.Alerts) > 0 {
+				fires[e.Alertname] = true
+			} else {
+				silent[e.Alertname] = true
+			}
+		}
+	}
+	require.Len(t, rules.Groups, 1)
+	for _, rule := range rules.Groups[0].Rules {
+		assert.True(t, fires[rule.Alert], "%s: no test in which it fires", rule.Alert)
+		assert.True(t, silent[rule.Alert], "%s: no test in which it does not", rule.Alert)
+	}
+}
