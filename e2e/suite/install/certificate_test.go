@@ -34,7 +34,7 @@ const serverName = "pod-reloader.pod-reloader.svc"
 
 const (
 	caName     = "pod-reloader-ca"
-	leafName   = "pod-reloader-webhook"
+	leafName   = "pod-reloader"
 	leafSecret = "pod-reloader-tls"
 )
 

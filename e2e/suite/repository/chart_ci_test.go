@@ -35,13 +35,13 @@ var valueFiles = map[string]struct {
 			"ClusterRole /pod-reloader-certificates",
 		},
 		lacks: []string{
-			"ServiceMonitor pod-reloader/pod-reloader", "ConfigMap pod-reloader/pod-reloader-dashboard", "Certificate pod-reloader/pod-reloader-webhook",
+			"ServiceMonitor pod-reloader/pod-reloader", "ConfigMap pod-reloader/pod-reloader-dashboard", "Certificate pod-reloader/pod-reloader",
 		},
 	},
 	"hardened-values.yaml": {
 		has: []string{
 			"ServiceMonitor pod-reloader/reload", "PrometheusRule pod-reloader/reload", "ConfigMap monitoring/reload-dashboard",
-			"FlowSchema /reload", "FlowSchema /reload-leader-election", "ConfigMap /pod-reloader-extra", "ConfigMap /reload-text", "Certificate pod-reloader/reload-webhook",
+			"FlowSchema /reload", "FlowSchema /reload-leader-election", "ConfigMap /pod-reloader-extra", "ConfigMap /reload-text", "Certificate pod-reloader/reload",
 		},
 		lacks: []string{"ClusterRole /reload-certificates", "Certificate pod-reloader/reload-ca", "Issuer pod-reloader/reload-ca", "Issuer pod-reloader/reload-selfsigned"},
 		check: checkHardened,
@@ -51,7 +51,7 @@ var valueFiles = map[string]struct {
 		lacks: []string{
 			"ClusterRole /pod-reloader", "ClusterRoleBinding /pod-reloader", "MutatingWebhookConfiguration /pod-reloader",
 			"ClusterRole /pod-reloader-certificates",
-			"Certificate pod-reloader/pod-reloader-webhook", "Service pod-reloader/pod-reloader",
+			"Certificate pod-reloader/pod-reloader", "Service pod-reloader/pod-reloader",
 		},
 		check: func(t *testing.T, rendered objects) {
 			t.Helper()
@@ -64,7 +64,7 @@ var valueFiles = map[string]struct {
 		has: []string{"PodMonitor pod-reloader/pod-reloader", "MutatingWebhookConfiguration /pod-reloader"},
 		lacks: []string{
 			"ServiceAccount pod-reloader/ours", "ClusterRole /pod-reloader", "Role pod-reloader/pod-reloader", "RoleBinding pod-reloader/pod-reloader",
-			"PodDisruptionBudget pod-reloader/pod-reloader", "Certificate pod-reloader/pod-reloader-webhook",
+			"PodDisruptionBudget pod-reloader/pod-reloader", "Certificate pod-reloader/pod-reloader",
 		},
 		check: checkGiven,
 	},
@@ -100,7 +100,7 @@ func checkHardened(t *testing.T, rendered objects) {
 	rules := fmt.Sprint(rendered["PrometheusRule pod-reloader/reload"])
 	assert.NotContains(t, rules, "PodReloaderEventsArePending")
 	assert.Contains(t, rules, "alert:Mine")
-	issuer := field(t, rendered["Certificate pod-reloader/reload-webhook"], "spec", "issuerRef")
+	issuer := field(t, rendered["Certificate pod-reloader/reload"], "spec", "issuerRef")
 	assert.Equal(t, map[string]any{"name": "platform-ca", "kind": "ClusterIssuer", "group": "cert-manager.io"}, issuer)
 	assert.Equal(t, "prometheus", field(t, rendered["ServiceMonitor pod-reloader/reload"], "metadata", "labels", "release"), "its own label has precedence")
 	for key, object := range rendered {

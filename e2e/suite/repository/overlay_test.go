@@ -16,12 +16,14 @@ import (
 
 // identities are names and namespaces that an overlay gives to the installation.
 var identities = map[string]struct {
-	reason, namespace, prefix string
-	name, inNamespace         string
+	reason, namespace, prefix, suffix string
+	name, inNamespace                 string
 }{
 	"Default":   {reason: "without an overlay", name: "pod-reloader", inNamespace: "pod-reloader"},
 	"Namespace": {reason: "a platform team's own", namespace: "platform", name: "pod-reloader", inNamespace: "platform"},
 	"Prefix":    {reason: "a naming convention", prefix: "team-", name: "team-pod-reloader", inNamespace: "pod-reloader"},
+	"Suffix":    {reason: "a convention for regions", suffix: "-eu", name: "pod-reloader-eu", inNamespace: "pod-reloader"},
+	"All":       {reason: "none of them undoes another", namespace: "platform", prefix: "team-", suffix: "-eu", name: "team-pod-reloader-eu", inNamespace: "platform"},
 	"Both":      {reason: "one must not undo the other", namespace: "platform", prefix: "team-", name: "team-pod-reloader", inNamespace: "platform"},
 }
 
@@ -31,11 +33,11 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 	t.Parallel()
 	kubectl := tool(t, kubernetesTool(), "kubectl")
 	for name, identity := range identities {
-		for _, components := range [][]string{nil, {"namespaced"}, {"namespaced", "without-webhook"}, {"recreate-jobs", "secure-metrics"}, {"guard", "network-policy"}, {"self-managed-certificates", "guard"}} {
+		for _, components := range [][]string{nil, {"namespaced"}, {"namespaced", "without-webhook"}, {"recreate-jobs", "secure-metrics"}, {"guard", "network-policy", "flow-schema"}, {"self-managed-certificates", "guard"}} {
 			t.Run(fmt.Sprint(name, components), func(t *testing.T) {
 				t.Parallel()
 				inner := kustomization(t, map[string]any{
-					"resources": []string{filepath.Join(root(t), "manifests")}, "namespace": identity.namespace, "namePrefix": identity.prefix,
+					"resources": []string{filepath.Join(root(t), "manifests")}, "namespace": identity.namespace, "namePrefix": identity.prefix, "nameSuffix": identity.suffix,
 				})
 				paths := make([]string, 0, len(components))
 				for _, component := range components {
@@ -60,7 +62,7 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 func TestChartRenamesTheWholeInstallation(t *testing.T) {
 	t.Parallel()
 	for name, identity := range identities {
-		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}, {"guard.enabled=true", "networkPolicy.enabled=true"}, {"webhook.certificates.mode=cert-manager"}} {
+		for _, values := range [][]string{nil, {"namespaces={my-app}"}, {"namespaces={my-app}", "webhook.enabled=false"}, {"metrics.secure=true"}, {"guard.enabled=true", "networkPolicy.enabled=true", "flowSchema.enabled=true"}, {"webhook.certificates.mode=cert-manager"}} {
 			t.Run(fmt.Sprint(name, values), func(t *testing.T) {
 				t.Parallel()
 				args := templateArgs(t, append(slices.Clone(values), "fullnameOverride="+identity.name))
@@ -100,6 +102,8 @@ func assertOneInstallation(t *testing.T, rendered objects, name, namespace strin
 			validations := fmt.Sprint(field(t, object, "spec", "validations"))
 			assert.Contains(t, validations, `request.name == "`+name+`"`, key)
 			assert.Contains(t, validations, `request.name == "`+name+`-certificates"`, key)
+		case "FlowSchema":
+			assert.Contains(t, fmt.Sprint(field(t, object, "spec", "rules")), "serviceAccount:map[name:"+name+" namespace:"+namespace+"]", key)
 		case "NetworkPolicy":
 			assert.Equal(t, namespace, field(t, object, "metadata", "namespace"), key)
 		}
@@ -130,10 +134,20 @@ func assertCertificate(t *testing.T, rendered objects, webhook map[string]any, n
 	assert.Contains(t, fmt.Sprint(rendered["Deployment "+own]), fmt.Sprintf("secret:map[secretName:%v]", field(t, leaf, "spec", "secretName")))
 	issuer := rendered[fmt.Sprintf("Issuer %s/%v", namespace, field(t, leaf, "spec", "issuerRef", "name"))]
 	require.NotNil(t, issuer, "the leaf has no issuer")
-	ca := rendered["Certificate "+own+"-ca"]
-	require.NotNil(t, ca)
-	assert.Equal(t, field(t, issuer, "spec", "ca", "secretName"), field(t, ca, "spec", "secretName"))
+	ca := certificateOf(t, rendered, field(t, issuer, "spec", "ca", "secretName"))
 	assert.Contains(t, rendered, fmt.Sprintf("Issuer %s/%v", namespace, field(t, ca, "spec", "issuerRef", "name")))
+}
+
+// certificateOf is the Certificate that is issued into a Secret.
+func certificateOf(t *testing.T, rendered objects, secret any) map[string]any {
+	t.Helper()
+	for _, object := range rendered {
+		if object["kind"] == "Certificate" && field(t, object, "spec", "secretName") == secret {
+			return object
+		}
+	}
+	require.Fail(t, "no Certificate", "%v", secret)
+	return nil
 }
 
 // assertSelfManaged checks that the rights are to the webhook configuration and the Secret that the program takes by its
@@ -147,7 +161,7 @@ func assertSelfManaged(t *testing.T, rendered objects, webhook map[string]any, n
 	var granted string
 	for key, object := range rendered {
 		assert.NotContains(t, key, "Certificate ")
-		if object["kind"] == "ClusterRole" && strings.HasSuffix(key, "-certificates") {
+		if object["kind"] == "ClusterRole" && strings.Contains(key, "-certificates") {
 			granted = fmt.Sprint(list(object["rules"]))
 		}
 	}
