@@ -46,7 +46,7 @@
 {{- $assigned := eq .Values.openshift "enabled" -}}
 {{- if and (eq .Values.openshift "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1") }}{{ $assigned = true }}{{ end -}}
 {{- if $assigned -}}
-{{- omit .Values.podSecurityContext "runAsUser" "runAsGroup" "fsGroup" | toYaml -}}
+{{- omit (.Values.podSecurityContext | default dict) "runAsUser" "runAsGroup" "fsGroup" | toYaml -}}
 {{- else -}}
 {{- toYaml .Values.podSecurityContext -}}
 {{- end -}}

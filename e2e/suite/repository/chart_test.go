@@ -249,6 +249,46 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"namespaces={My_App}"},
 			want:   "at '/namespaces/0': 'My_App' does not match pattern",
 		},
+		"RemovedGroup": {
+			reason: "a template would fail with the words of Go",
+			values: []string{"metrics=null"},
+			want:   "missing property 'metrics'",
+		},
+		"RemovedFailurePolicy": {
+			reason: "the default of the API server is Fail",
+			values: []string{"webhook.failurePolicy=null"},
+			want:   "at '/webhook': missing property 'failurePolicy'",
+		},
+		"NameThatIsNoLabel": {
+			reason: "the API server would report each object",
+			values: []string{"nameOverride=a/b"},
+			want:   "at '/nameOverride': 'a/b' does not match pattern",
+		},
+		"AccountThatCannotExist": {
+			reason: "the pods would not be created",
+			values: []string{"serviceAccount.name=Mine"},
+			want:   "at '/serviceAccount/name': 'Mine' does not match pattern",
+		},
+		"TagInTheRepository": {
+			reason: "the reference would have two tags",
+			values: []string{"image.repository=registry.example.com:5000/pod-reloader:1.2"},
+			want:   "at '/image/repository': 'registry.example.com:5000/pod-reloader:1.2' does not match pattern",
+		},
+		"TagWithSpace": {
+			reason: "the pods would have InvalidImageName",
+			values: []string{"image.tag=1.0 "},
+			want:   "at '/image/tag': '1.0 ' does not match pattern",
+		},
+		"TwoArgumentsInOne": {
+			reason: "the program would not start",
+			values: []string{"args={--settle 2s}"},
+			want:   "at '/args/0': '--settle 2s' does not match pattern",
+		},
+		"NoReplicaCanBeReplaced": {
+			reason: "the API server rejects it, after half of the installation",
+			values: []string{"updateStrategy.rollingUpdate.maxSurge=0"},
+			want:   "no replica could ever be replaced: set one of them to 1",
+		},
 		"KindWithoutVersion": {
 			reason: "rights need the group, rules both",
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
@@ -420,4 +460,26 @@ func TestChartPassesLeaderElectionAndClientNames(t *testing.T) {
 	assert.Equal(t, "/etc/pod-reloader/client-ca/ca.crt", o.Webhook.ClientCA)
 	assert.Contains(t, fmt.Sprint(field(t, deployment, "spec", "template", "spec", "volumes")), "configMap:map[name:callers]")
 	assert.Equal(t, map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": float64(5)}}}, container(t, deployment)["lifecycle"])
+}
+
+// Values that a user may remove by null, such as one whose lines are all comments, have no effect.
+func TestChartAcceptsRemovedDefaults(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for _, value := range []string{
+		"resources", "securityContext", "podSecurityContext", "podSecurityContext=null,openshift=enabled,affinity", "tolerations",
+		"namespaces", "namespacesToIgnore", "namespaceSelector", "objectSelector", "args", "env", "topologySpreadConstraints", "imagePullSecrets",
+		"commonLabels", "image.tag", "image.digest", "nameOverride", "fullnameOverride", "log.level", "workloadKinds", "referents",
+		"reloader.annotations", "webhook.matchConditions", "webhook.annotations", "webhook.certificates.issuerRef", "networkPolicy.enabled=true,networkPolicy.metricsFrom",
+		"metrics.prometheusRule.enabled=true,metrics.prometheusRule.without", "metrics.dashboard.enabled=true,metrics.dashboard.labels",
+		"serviceAccount.annotations", "commonAnnotations", "test.labels", "lifecycle", "updateStrategy.type=Recreate,updateStrategy.rollingUpdate",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t.Context(), helm, templateArgs(t, []string{value + "=null"})...)
+			require.NoError(t, err)
+			rendered := parse(t, out)
+			assert.NotEmpty(t, container(t, rendered["Deployment pod-reloader/pod-reloader"])["image"])
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,6 +123,9 @@ func (v values) describe(t *testing.T, node schema, path []string, defaults map[
 			assert.Contains(t, []string{"enabled", "certManager"}, strings.Join(append(path, name), "."), "values.yaml lacks what the schema has")
 		}
 	}
+	if _, described := node["additionalProperties"]; described {
+		node["required"] = required(defaults, properties)
+	}
 	for name, value := range defaults {
 		at := append(slices.Clone(path), name)
 		key := strings.Join(at, ".")
@@ -145,6 +149,28 @@ func (v values) describe(t *testing.T, node schema, path []string, defaults map[
 		require.NoError(t, err)
 		*rows = append(*rows, fmt.Sprintf("| `%s` | `%s` | %s |\n", key, encoded, strings.ReplaceAll(comment, "|", `\|`)))
 	}
+}
+
+// required are the values that must not be removed by null: with nothing in their place, templates would fail, or the API server
+// would take another default, such as failurePolicy Fail.
+func required(defaults map[string]any, properties schema) []any {
+	names := []any{}
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		switch value := defaults[name].(type) {
+		case bool, float64:
+			names = append(names, name)
+		case string:
+			if value != "" {
+				names = append(names, name)
+			}
+		case map[string]any:
+			child, _ := properties[name].(schema)
+			if child["additionalProperties"] == false && len(value) > 0 {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // whole reports whether a value is described as one, although the schema knows its fields.
