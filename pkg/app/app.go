@@ -18,8 +18,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
-	"github.com/pod-reloader/pod-reloader/pkg/reload"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Run runs the program on a Host until the context ends. The error says what failed, or what stopped by itself.
@@ -61,7 +61,7 @@ type builder struct {
 	keys       *keyring.Keyring
 	store      *configstate.Store
 	chain      *chain.Chain
-	patterns   *pattern.Index[reload.Key]
+	patterns   *pattern.Index[workload.Key]
 	namespaces namespaces
 	// certificate is nil without a webhook of our own.
 	certificate servingCertificate

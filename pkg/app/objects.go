@@ -7,13 +7,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/reload"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // objects answers from the metadata cache what the second dialect asks about the config objects of one namespace.
 type objects struct {
 	store     *configstate.Store
-	patterns  *pattern.Index[reload.Key]
+	patterns  *pattern.Index[workload.Key]
 	dialect   annotation.Stakater
 	namespace string
 }

@@ -83,7 +83,7 @@ func (b *builder) buildState() (err error) {
 	if b.chain, err = b.buildChain(); err != nil {
 		return err
 	}
-	b.patterns = pattern.NewIndex[reload.Key](b.store.Names)
+	b.patterns = pattern.NewIndex[workload.Key](b.store.Names)
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // aging finds workloads that wait in the queue with a low priority for too long. The queue serves higher priorities first
@@ -11,14 +13,14 @@ import (
 // ever. It is safe for concurrent use.
 type aging struct {
 	mu     sync.Mutex
-	queued map[Key]*list.Element
+	queued map[workload.Key]*list.Element
 	// order has the queued workloads as aged.
 	order *list.List
 }
 
 // aged is a workload that waits in the queue since a time, which may be in the future.
 type aged struct {
-	key   Key
+	key   workload.Key
 	since time.Time
 }
 
@@ -30,10 +32,10 @@ const (
 	raisedAtOnce = 100
 )
 
-func newAging() *aging { return &aging{queued: map[Key]*list.Element{}, order: list.New()} }
+func newAging() *aging { return &aging{queued: map[workload.Key]*list.Element{}, order: list.New()} }
 
 // Queued records that workloads wait with a low priority, unless they do already.
-func (a *aging) Queued(since time.Time, keys ...Key) {
+func (a *aging) Queued(since time.Time, keys ...workload.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range keys {
@@ -44,13 +46,13 @@ func (a *aging) Queued(since time.Time, keys ...Key) {
 }
 
 // Taken records that a workload is taken from the queue.
-func (a *aging) Taken(key Key) {
+func (a *aging) Taken(key workload.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(key)
 }
 
-func (a *aging) remove(key Key) {
+func (a *aging) remove(key workload.Key) {
 	element, ok := a.queued[key]
 	if !ok {
 		return
@@ -58,15 +60,15 @@ func (a *aging) remove(key Key) {
 	a.order.Remove(element)
 	delete(a.queued, key)
 	if len(a.queued) == 0 {
-		a.queued = map[Key]*list.Element{} // a map keeps the memory of what is deleted
+		a.queued = map[workload.Key]*list.Element{} // a map keeps the memory of what is deleted
 	}
 }
 
 // Raise returns workloads that have waited for too long, and forgets them.
-func (a *aging) Raise(now time.Time) []Key {
+func (a *aging) Raise(now time.Time) []workload.Key {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var keys []Key
+	var keys []workload.Key
 	for element := a.order.Front(); element != nil && len(keys) < raisedAtOnce; element = element.Next() {
 		if waits := element.Value.(aged); now.Sub(waits.since) >= agesAfter {
 			keys = append(keys, waits.key)

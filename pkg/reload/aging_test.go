@@ -11,33 +11,35 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestWhatWaitsForTooLongIsRaised(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	a, web, pay := newAging(), Key{Name: "web"}, Key{Name: "pay"}
-	a.Queued(now.Add(time.Minute), Key{Name: "retried in a minute"})
+	a, web, pay := newAging(), workload.Key{Name: "web"}, workload.Key{Name: "pay"}
+	a.Queued(now.Add(time.Minute), workload.Key{Name: "retried in a minute"})
 	a.Queued(now, web, pay)
 	a.Queued(now.Add(time.Second), web)
 	assert.Empty(t, a.Raise(now.Add(agesAfter-1)))
 	a.Taken(pay)
-	a.Taken(Key{Name: "never queued"})
-	assert.Equal(t, []Key{web}, a.Raise(now.Add(agesAfter)), "queued again, it has waited all the same")
+	a.Taken(workload.Key{Name: "never queued"})
+	assert.Equal(t, []workload.Key{web}, a.Raise(now.Add(agesAfter)), "queued again, it has waited all the same")
 	assert.Empty(t, a.Raise(now.Add(agesAfter)), "it is raised once")
 	a.Queued(now, pay)
-	assert.Equal(t, []Key{pay}, a.Raise(now.Add(agesAfter)), "it waits again")
+	assert.Equal(t, []workload.Key{pay}, a.Raise(now.Add(agesAfter)), "it waits again")
 }
 
 func TestFewAreRaisedAtOnce(t *testing.T) {
 	t.Parallel()
 	now, a := time.Now(), newAging()
 	for i := range 3 * raisedAtOnce {
-		a.Queued(now, Key{Name: strconv.Itoa(i)})
+		a.Queued(now, workload.Key{Name: strconv.Itoa(i)})
 	}
 	first := a.Raise(now.Add(agesAfter))
 	require.Len(t, first, raisedAtOnce)
-	assert.Equal(t, Key{Name: "0"}, first[0], "the oldest ones")
+	assert.Equal(t, workload.Key{Name: "0"}, first[0], "the oldest ones")
 	assert.Len(t, a.Raise(now.Add(agesAfter)), raisedAtOnce)
 }
 
@@ -47,16 +49,16 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leads := &leadership{}
 		q := newQueue(leads, time.Now)
-		pq := priorityqueue.New[Key]("test")
+		pq := priorityqueue.New[workload.Key]("test")
 		defer pq.ShutDown()
-		var to workqueue.TypedRateLimitingInterface[Key] = pq
+		var to workqueue.TypedRateLimitingInterface[workload.Key] = pq
 		q.to.Store(&to)
 		now := time.Now()
 		leads.Begin(now)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go q.raise(ctx)
-		adopted, busy := Key{Name: "adopted"}, Key{Name: "busy"}
+		adopted, busy := workload.Key{Name: "adopted"}, workload.Key{Name: "busy"}
 		q.add(priorityWorkload, adopted)
 		q.add(priorityConfig, busy)
 		for {
@@ -66,7 +68,7 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 				break
 			}
 			require.Less(t, time.Since(now), time.Minute, "it starves")
-			q.add(priorityConfig, Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
+			q.add(priorityConfig, workload.Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
 			<-time.After(100 * time.Millisecond)
 			pq.Done(key)
 		}

@@ -120,7 +120,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			t.Parallel()
 			view := stampedView(t, ringOf(t, "a"))
 			view.TemplateBudget = tc.budget
-			s := subject{key: Key{Name: "web"}, view: view}
+			s := subject{key: workload.Key{Name: "web"}, view: view}
 			l := newLoop(cluster{}, Options{})
 			for range tc.failed {
 				l.backoff.soon.When(s.key)
@@ -182,7 +182,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{Dependencies: Dependencies{Keys: tc.keys}}, Options{})
-			s := subject{key: Key{Name: "web"}}
+			s := subject{key: workload.Key{Name: "web"}}
 			if tc.adopted {
 				l.state.takeovers.Done(s.key, foreign)
 			}
@@ -199,7 +199,7 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
-	s := subject{key: Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
+	s := subject{key: workload.Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
 	l.state.reports.See(s.key, last.String(), now)
 	wait, gate := l.pacing.gates.wait(l.pacing.input(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")

@@ -39,7 +39,7 @@ func BenchmarkReload(b *testing.B) {
 	b.Run("loop", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: view}
+			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: view}
 			l.reconcile(b.Context(), s)
 			l.tracking.forget(s.key)
 			l.writer.slots.Leave(s.key)

@@ -52,7 +52,7 @@ type workloads struct {
 }
 
 // get returns a workload, or false if there is none.
-func (r workloads) get(ctx context.Context, key Key) (workload.Summary, bool) {
+func (r workloads) get(ctx context.Context, key workload.Key) (workload.Summary, bool) {
 	w := r.tracking.watches.get(key.Kind)
 	if w == nil {
 		return workload.Summary{}, false
@@ -66,7 +66,7 @@ func (r workloads) get(ctx context.Context, key Key) (workload.Summary, bool) {
 
 // getLive reads a workload live, and keeps the index up to date in place of the watch. Where the read fails, what is kept must
 // do.
-func (r workloads) getLive(ctx context.Context, w *watched, key Key) (workload.Summary, bool) {
+func (r workloads) getLive(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
 	u := emptyObject(w.kind)
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
 	switch {

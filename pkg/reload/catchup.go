@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // catchUp has which reloads of the time before this process leads have an Event, and which workloads wait for that. It is
@@ -14,8 +16,8 @@ type catchUp struct {
 	// names are digests of the namespaces and names of the Events that exist.
 	names map[uint64]bool
 	// waiting are the workloads that have reloads from before, in order.
-	waiting []Key
-	waits   map[Key]bool
+	waiting []workload.Key
+	waits   map[workload.Key]bool
 }
 
 // exists reports whether there is an Event, and whether that is known yet.
@@ -26,7 +28,7 @@ func (c *catchUp) exists(namespace, name string) (exists, known bool) {
 }
 
 // await has a workload looked at again when the Events are listed. It returns false if they are.
-func (c *catchUp) await(key Key) bool {
+func (c *catchUp) await(key workload.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listed {
@@ -34,7 +36,7 @@ func (c *catchUp) await(key Key) bool {
 	}
 	if !c.waits[key] {
 		if c.waits == nil {
-			c.waits = map[Key]bool{}
+			c.waits = map[workload.Key]bool{}
 		}
 		c.waits[key] = true
 		c.waiting = append(c.waiting, key)
@@ -43,7 +45,7 @@ func (c *catchUp) await(key Key) bool {
 }
 
 // finish ends the wait.
-func (c *catchUp) finish(names map[uint64]bool) []Key {
+func (c *catchUp) finish(names map[uint64]bool) []workload.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := c.waiting
@@ -60,7 +62,7 @@ func (c *catchUp) forget() {
 
 // run lists the Events of earlier leaders once, and then calls listed with the workloads that have waited for it. Where the list
 // fails each Event is written: that one exists is then known by the API server's refusal.
-func (c *catchUp) run(ctx context.Context, events eventList, listed func(...Key)) error {
+func (c *catchUp) run(ctx context.Context, events eventList, listed func(...workload.Key)) error {
 	names, err := events.reloads(ctx)
 	if err != nil && ctx.Err() == nil {
 		events.log.Info("Cannot list Events; writing those of the last 50 minutes again, without duplicates",

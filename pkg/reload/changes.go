@@ -1,6 +1,10 @@
 package reload
 
-import "time"
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
 
 // changes has the arrivals of config events, by workload.
 type changes struct{ perWorkload[arrivalsEntry] }
@@ -24,7 +28,7 @@ type arrivalsEntry struct {
 
 // Changed records the arrival of a config event, and reports whether the workload waits for its configuration to settle
 // anyway: then it is looked at again when that time is over. An event that was known before its workload may come late.
-func (c *changes) Changed(key Key, at time.Time) (settles bool) {
+func (c *changes) Changed(key workload.Key, at time.Time) (settles bool) {
 	c.with(key, func(e *arrivalsEntry) {
 		settles = at.Before(e.settles)
 		e.first, e.unacted, e.next = earlier(e.first, at), earlier(e.unacted, at), earlier(e.next, at)
@@ -36,7 +40,7 @@ func (c *changes) Changed(key Key, at time.Time) (settles bool) {
 }
 
 // Settles records until when the workload waits for its configuration to settle. The next attempt ends it.
-func (c *changes) Settles(key Key, until time.Time) {
+func (c *changes) Settles(key workload.Key, until time.Time) {
 	c.find(key, func(e *arrivalsEntry) { e.settles = until })
 }
 
@@ -60,19 +64,19 @@ func (c *changes) Lead() {
 
 // Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that
 // come meanwhile.
-func (c *changes) Attempt(key Key) arrivals {
+func (c *changes) Attempt(key workload.Key) arrivals {
 	var a arrivals
 	c.find(key, func(e *arrivalsEntry) { a, e.next, e.settles = e.arrivals, time.Time{}, time.Time{} })
 	return a
 }
 
 // Acted records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
-func (c *changes) Acted(key Key) {
+func (c *changes) Acted(key workload.Key) {
 	c.find(key, func(e *arrivalsEntry) { e.unacted = e.next })
 }
 
 // Settled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
-func (c *changes) Settled(key Key) {
+func (c *changes) Settled(key workload.Key) {
 	c.find(key, func(e *arrivalsEntry) {
 		if e.next.IsZero() {
 			e.arrivals = arrivals{}

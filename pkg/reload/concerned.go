@@ -6,18 +6,19 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Enter replaces what a workload asks for, and returns the names that it did not ask for before. What it selects need not be
 // resolved: it is indexed by all that may be tracked.
-func (x *index) Enter(key Key, intent annotation.Intent) (added []reference.Ref) {
+func (x *index) Enter(key workload.Key, intent annotation.Intent) (added []reference.Ref) {
 	x.patterns.Set(key, key.Namespace, intent.Patterns())
 	return x.Set(key, intent.Candidates())
 }
 
 // Concerned returns the workloads that a config event may concern, each once. Events of what was there before the watch began
 // only teach the index its name: such objects are compared when the loop starts.
-func (x *index) Concerned(e configstate.Event) []Key {
+func (x *index) Concerned(e configstate.Event) []workload.Key {
 	matching := x.patterns.Put
 	if e.Type == configstate.Deleted {
 		matching = x.patterns.Remove
@@ -30,9 +31,9 @@ func (x *index) Concerned(e configstate.Event) []Key {
 	if len(keys) == 0 {
 		return named
 	}
-	both := make(map[Key]bool, len(keys))
+	both := make(map[workload.Key]bool, len(keys))
 	for _, key := range keys {
 		both[key] = true
 	}
-	return append(slices.DeleteFunc(named, func(key Key) bool { return both[key] }), keys...)
+	return append(slices.DeleteFunc(named, func(key workload.Key) bool { return both[key] }), keys...)
 }

@@ -3,6 +3,8 @@ package reload
 import (
 	"maps"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // contests finds the workloads whose Record another writer removes or reverts each time that the loop has written it. The loop then
@@ -33,7 +35,7 @@ const (
 )
 
 // Wait returns how long to wait before the Record of a workload is written again; it is 0 unless the last writes were undone.
-func (c *contests) Wait(key Key, present string, now time.Time) time.Duration {
+func (c *contests) Wait(key workload.Key, present string, now time.Time) time.Duration {
 	var wait time.Duration
 	c.find(key, func(w *recordWrite) {
 		if !w.undoneBy(present, now) || w.undone < tolerated {
@@ -49,7 +51,7 @@ func (c *contests) Wait(key Key, present string, now time.Time) time.Duration {
 }
 
 // Wrote records that the Record of a workload was written, and which one was there before.
-func (c *contests) Wrote(key Key, before string, now time.Time) {
+func (c *contests) Wrote(key workload.Key, before string, now time.Time) {
 	c.with(key, func(w *recordWrite) {
 		next := recordWrite{before: digestOf(before), at: now}
 		if w.undoneBy(before, now) {
@@ -66,7 +68,7 @@ func (c *contests) prune(now time.Time) {
 		return
 	}
 	c.pruned = now
-	maps.DeleteFunc(c.entries, func(_ Key, w *recordWrite) bool { return now.Sub(w.at) >= contestOver })
+	maps.DeleteFunc(c.entries, func(_ workload.Key, w *recordWrite) bool { return now.Sub(w.at) >= contestOver })
 }
 
 // undoneBy reports whether the Record that the write replaced is back.

@@ -9,11 +9,12 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestRecordThatIsRemovedEachTimeIsWrittenEverMoreRarely(t *testing.T) {
 	t.Parallel()
-	c, key := &contests{}, Key{Name: "web"}
+	c, key := &contests{}, workload.Key{Name: "web"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var waits []time.Duration
 	for range 12 {
@@ -48,21 +49,21 @@ func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, key, at := &contests{}, Key{Name: "web"}, now
+			c, key, at := &contests{}, workload.Key{Name: "web"}, now
 			for _, before := range tc.records[:len(tc.records)-1] {
 				c.Wrote(key, before, at)
 				at = at.Add(tc.every)
 			}
 			wait := c.Wait(key, tc.records[len(tc.records)-1], at.Add(-tc.every))
 			assert.Equal(t, tc.want, wait > 0, wait)
-			assert.Zero(t, c.Wait(Key{Name: "other"}, "", at), "each workload for itself")
+			assert.Zero(t, c.Wait(workload.Key{Name: "other"}, "", at), "each workload for itself")
 		})
 	}
 }
 
 func TestContestsAreForgotten(t *testing.T) {
 	t.Parallel()
-	m, key := &state{}, Key{Name: "web"}
+	m, key := &state{}, workload.Key{Name: "web"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for range 5 {
 		m.contests.Wrote(key, "", now)
@@ -71,7 +72,7 @@ func TestContestsAreForgotten(t *testing.T) {
 	m.Forget(key)
 	assert.Zero(t, m.contests.Wait(key, "", now), "a workload that was deleted and created again was not written by others")
 	m.contests.Wrote(key, "", now)
-	m.contests.Wrote(Key{Name: "other"}, "", now.Add(contestOver))
+	m.contests.Wrote(workload.Key{Name: "other"}, "", now.Add(contestOver))
 	assert.Len(t, m.contests.entries, 1, "what is long ago is dropped")
 }
 
@@ -80,7 +81,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out := &sent{}
 	l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
-	s := subject{key: Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{}}}
+	s := subject{key: workload.Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{}}}
 	for range 6 {
 		l.contested(t.Context(), s)
 		l.state.contests.Wrote(s.key, "", now)
@@ -98,7 +99,7 @@ func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 	for name, managed := range map[string]stamp.Managed{
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
 	} {
-		s := subject{key: Key{Name: name}, view: stamp.View{Managed: managed}}
+		s := subject{key: workload.Key{Name: name}, view: stamp.View{Managed: managed}}
 		wait, _ := l.pacing.gates.wait(l.pacing.input(s))
 		assert.Zero(t, wait, name)
 		l.state.writes.Stamped(s.key, 3, now.Add(-time.Second))

@@ -48,7 +48,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{live: nothing{err: tc.err}}, Options{})
-			s := subject{key: Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
+			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
 			result := l.actions.stamp(t.Context(), s, policy.Verdict{})
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})

@@ -1,12 +1,16 @@
 package reload
 
-import "time"
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
 
 // dueReloads has since when the oldest reload of a workload is due that is not done yet.
 type dueReloads struct{ perWorkload[time.Time] }
 
 // Due records that a reload is due since some time.
-func (d *dueReloads) Due(key Key, since time.Time) {
+func (d *dueReloads) Due(key workload.Key, since time.Time) {
 	d.with(key, func(due *time.Time) {
 		if due.IsZero() {
 			*due = since
@@ -40,12 +44,12 @@ type deferral struct {
 
 // Defer records that an attempt failed. The watch event of a write of ours is no reason to try again earlier; a config event
 // is, unless the wait is firm.
-func (d *deferrals) Defer(key Key, wait deferral) {
+func (d *deferrals) Defer(key workload.Key, wait deferral) {
 	d.with(key, func(e *deferral) { *e = wait })
 }
 
 // Wait returns how long to wait before the next attempt at a workload whose last config event came at a time; zero if none did.
-func (d *deferrals) Wait(key Key, lastEvent, now time.Time) time.Duration {
+func (d *deferrals) Wait(key workload.Key, lastEvent, now time.Time) time.Duration {
 	var wait time.Duration
 	d.find(key, func(e *deferral) {
 		if e.firm || !lastEvent.After(e.since) {

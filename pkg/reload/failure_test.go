@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
@@ -69,7 +71,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
 	t.Parallel()
 	b := newBackoff()
-	poisoned, healthy := Key{Name: "poisoned"}, Key{Name: "healthy"}
+	poisoned, healthy := workload.Key{Name: "poisoned"}, workload.Key{Name: "healthy"}
 	for range 20 {
 		b.rarely.When(poisoned)
 		b.soon.When(poisoned)
@@ -84,7 +86,7 @@ func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
 
 func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
 	t.Parallel()
-	b, key := newBackoff(), Key{Name: "web"}
+	b, key := newBackoff(), workload.Key{Name: "web"}
 	for range 20 {
 		b.when(key, failure{soon: true})
 		b.when(key, failure{})
@@ -95,7 +97,7 @@ func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
 		b.when(key, failure{soon: true, conflict: true})
 	}
 	assert.True(t, b.insists(key))
-	assert.False(t, b.insists(Key{Name: "other"}))
+	assert.False(t, b.insists(workload.Key{Name: "other"}))
 	b.forget(key)
 	assert.False(t, b.insists(key), "the next change is asked for with its digest again")
 }

@@ -18,7 +18,7 @@ import (
 
 // subject is one workload under reconciliation.
 type subject struct {
-	key      Key
+	key      workload.Key
 	object   workload.Summary
 	view     stamp.View
 	problems []annotation.Problem
@@ -44,7 +44,7 @@ type gatherer struct {
 }
 
 // subject reads the annotations of a workload.
-func (g gatherer) subject(key Key, o workload.Summary, events arrivals) subject {
+func (g gatherer) subject(key workload.Key, o workload.Summary, events arrivals) subject {
 	view, problems := g.opts.Reader.ReadSummary(o)
 	if o.Kind.CreateOnly {
 		view.Intent = view.Intent.AtOnce()

@@ -8,17 +8,18 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // index has which workloads track a config object, by its name or by a pattern. It is safe for concurrent use.
 type index struct {
 	// patterns is nil where no dialect has any.
-	patterns *pattern.Index[Key]
+	patterns *pattern.Index[workload.Key]
 
 	mu     sync.RWMutex
 	byRef  map[objectKey]trackers
-	byKey  map[Key][]reference.Ref
-	inside map[string]map[Key]struct{}
+	byKey  map[workload.Key][]reference.Ref
+	inside map[string]map[workload.Key]struct{}
 }
 
 // objectKey names a config object: a Ref with its namespace.
@@ -28,12 +29,12 @@ type objectKey struct {
 }
 
 func newIndex() *index {
-	return &index{byRef: map[objectKey]trackers{}, byKey: map[Key][]reference.Ref{}, inside: map[string]map[Key]struct{}{}}
+	return &index{byRef: map[objectKey]trackers{}, byKey: map[workload.Key][]reference.Ref{}, inside: map[string]map[workload.Key]struct{}{}}
 }
 
 // Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
 // them: a list can have tens of thousands of names, and the watches wait meanwhile.
-func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
+func (x *index) Set(key workload.Key, refs []reference.Ref) (added []reference.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known, ok := x.byKey[key]
@@ -56,7 +57,7 @@ func (x *index) Set(key Key, refs []reference.Ref) (added []reference.Ref) {
 }
 
 // Delete forgets a workload.
-func (x *index) Delete(key Key) {
+func (x *index) Delete(key workload.Key) {
 	x.patterns.Delete(key)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,10 +65,10 @@ func (x *index) Delete(key Key) {
 }
 
 // DeleteKind forgets the workloads of a kind and returns them.
-func (x *index) DeleteKind(id string) []Key {
+func (x *index) DeleteKind(id string) []workload.Key {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var keys []Key
+	var keys []workload.Key
 	for key := range x.byKey {
 		if key.Kind == id {
 			keys = append(keys, key)
@@ -80,7 +81,7 @@ func (x *index) DeleteKind(id string) []Key {
 	return keys
 }
 
-func (x *index) drop(key Key) {
+func (x *index) drop(key workload.Key) {
 	for _, ref := range x.byKey[key] {
 		at := objectKey{key.Namespace, ref}
 		if rest := x.byRef[at].without(key); len(rest.keys) > 0 {
@@ -94,7 +95,7 @@ func (x *index) drop(key Key) {
 }
 
 // Trackers returns the workloads that track a config object.
-func (x *index) Trackers(namespace string, ref reference.Ref) []Key {
+func (x *index) Trackers(namespace string, ref reference.Ref) []workload.Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return slices.Clone(x.byRef[objectKey{namespace, ref}].keys)
@@ -116,33 +117,33 @@ func (x *index) Tracked(pick func(objectKey) bool) []objectKey {
 }
 
 // Inside returns the workloads of a namespace, sorted.
-func (x *index) Inside(namespace string) []Key {
+func (x *index) Inside(namespace string) []workload.Key {
 	x.mu.RLock()
 	keys := slices.Collect(maps.Keys(x.inside[namespace]))
 	x.mu.RUnlock()
-	slices.SortFunc(keys, Key.compare)
+	slices.SortFunc(keys, workload.Key.Compare)
 	return keys
 }
 
 // All returns the workloads, sorted: so two processes treat them in the same order.
-func (x *index) All() []Key {
+func (x *index) All() []workload.Key {
 	x.mu.RLock()
 	keys := slices.Collect(maps.Keys(x.byKey))
 	x.mu.RUnlock()
-	slices.SortFunc(keys, Key.compare)
+	slices.SortFunc(keys, workload.Key.Compare)
 	return keys
 }
 
-func add(sets map[string]map[Key]struct{}, at string, key Key) {
+func add(sets map[string]map[workload.Key]struct{}, at string, key workload.Key) {
 	set, ok := sets[at]
 	if !ok {
-		set = map[Key]struct{}{}
+		set = map[workload.Key]struct{}{}
 		sets[at] = set
 	}
 	set[key] = struct{}{}
 }
 
-func remove(sets map[string]map[Key]struct{}, at string, key Key) {
+func remove(sets map[string]map[workload.Key]struct{}, at string, key workload.Key) {
 	delete(sets[at], key)
 	if len(sets[at]) == 0 {
 		delete(sets, at)

@@ -8,30 +8,31 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	db := reference.Ref{Kind: reference.Secret, Name: "db"}
-	cart := Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
-	pay := Key{Kind: "apps/v1/StatefulSet", Namespace: "shop", Name: "pay"}
-	other := Key{Kind: "apps/v1/Deployment", Namespace: "blog", Name: "cart"}
+	cart := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
+	pay := workload.Key{Kind: "apps/v1/StatefulSet", Namespace: "shop", Name: "pay"}
+	other := workload.Key{Kind: "apps/v1/Deployment", Namespace: "blog", Name: "cart"}
 
 	x := newIndex()
 	x.Set(cart, []reference.Ref{app, db})
 	x.Set(pay, []reference.Ref{app})
 	x.Set(other, []reference.Ref{app})
-	assert.ElementsMatch(t, []Key{cart, pay}, x.Trackers("shop", app), "both track it; the one in another namespace does not")
-	assert.Equal(t, []Key{cart}, x.Trackers("shop", db))
-	assert.ElementsMatch(t, []Key{cart, pay}, x.Inside("shop"))
+	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.Trackers("shop", app), "both track it; the one in another namespace does not")
+	assert.Equal(t, []workload.Key{cart}, x.Trackers("shop", db))
+	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.Inside("shop"))
 
 	x.Set(cart, []reference.Ref{db})
-	assert.Equal(t, []Key{pay}, x.Trackers("shop", app), "a Ref that is no longer tracked finds nothing")
+	assert.Equal(t, []workload.Key{pay}, x.Trackers("shop", app), "a Ref that is no longer tracked finds nothing")
 	x.Delete(pay)
 	x.Delete(cart)
 	assert.Empty(t, x.Trackers("shop", app))
-	assert.Equal(t, []Key{other}, x.All(), "the other namespace is left")
+	assert.Equal(t, []workload.Key{other}, x.All(), "the other namespace is left")
 	x.Delete(other)
 	assert.Empty(t, x.byRef, "nothing is left behind")
 	assert.Empty(t, x.inside)
@@ -42,19 +43,19 @@ func TestIndexTakesALongListIn(t *testing.T) {
 	t.Parallel()
 	before, after := longLists()
 	x := newIndex()
-	key := Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
+	key := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
 	assert.Len(t, x.Set(key, before), len(before), "all is new")
 	assert.Equal(t, []reference.Ref{after[0], after[len(after)-1]}, x.Set(key, after), "the first and the last are others")
 	assert.Empty(t, x.Trackers("shop", before[0]))
-	assert.Equal(t, []Key{key}, x.Trackers("shop", before[1]))
+	assert.Equal(t, []workload.Key{key}, x.Trackers("shop", before[1]))
 }
 
 func BenchmarkIndexLongList(b *testing.B) {
 	before, after := longLists()
 	x := newIndex()
 	for b.Loop() {
-		x.Set(Key{}, before)
-		x.Set(Key{}, after)
+		x.Set(workload.Key{}, before)
+		x.Set(workload.Key{}, after)
 	}
 }
 

@@ -262,7 +262,7 @@ func (j *jobScene) leader(t testing.TB) *loop {
 // reconcile lets a leader look at the Job.
 func (j *jobScene) reconcile(t testing.TB, l *loop) reconcile.Result {
 	t.Helper()
-	result, err := l.Reconcile(t.Context(), Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
+	result, err := l.Reconcile(t.Context(), workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
 	require.NoError(t, err)
 	return result
 }

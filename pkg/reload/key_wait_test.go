@@ -41,7 +41,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	}
 	l := leading(t, with, Options{})
 	follow(t, l, refresh.NewKinds(kinds))
-	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	l.tracking.index.Set(key, []reference.Ref{app})
 
 	result, err := l.Reconcile(t.Context(), key)

@@ -119,7 +119,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	registerWrites(deps.Metrics, l.writer.slots)
 	watchOutbox(deps.Metrics, out.Waiting)
 	warmup := true
-	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[Key]{
+	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
 		Reconciler:              l,
 		MaxConcurrentReconciles: opts.Workers + maxWrites,
 		EnableWarmup:            &warmup,
@@ -145,7 +145,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 }
 
 // watch registers the sources of the queue.
-func (l *loop) watch(c controller.TypedController[Key]) error {
+func (l *loop) watch(c controller.TypedController[workload.Key]) error {
 	l.gather.store.OnEvent(l.tracking.configChanged)
 	l.gather.keys.OnChange(l.tracking.queueAll)
 	err := c.Watch(l.queue.source(func(ctx context.Context) {
@@ -158,7 +158,7 @@ func (l *loop) watch(c controller.TypedController[Key]) error {
 }
 
 // queueAgain queues workloads whose reloads may not be reported yet.
-func (l *loop) queueAgain(keys ...Key) { l.queue.add(priorityWorkload, keys...) }
+func (l *loop) queueAgain(keys ...workload.Key) { l.queue.add(priorityWorkload, keys...) }
 
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
 // nothing, since it would never be taken out, however many workloads come and go.

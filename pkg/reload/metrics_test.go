@@ -59,9 +59,9 @@ func TestAgeOfTheOldestDueReload(t *testing.T) {
 		return -1
 	}
 	assert.Zero(t, age(), "nothing is due")
-	due.Due(Key{Name: "web"}, now.Add(-90*time.Second))
+	due.Due(workload.Key{Name: "web"}, now.Add(-90*time.Second))
 	assert.InDelta(t, 90.0, age(), 0.001)
-	due.Forget(Key{Name: "web"})
+	due.Forget(workload.Key{Name: "web"})
 	assert.Zero(t, age())
 }
 

@@ -106,7 +106,7 @@ type Dependencies struct {
 	// Alerts is nil where nothing takes them.
 	Alerts Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
-	Patterns *pattern.Index[Key]
+	Patterns *pattern.Index[workload.Key]
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads

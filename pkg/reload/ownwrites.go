@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // ownWrites has the last writes of this process, by workload.
@@ -19,32 +20,32 @@ type ownWrite struct {
 const behindAtMost = 15 * time.Second
 
 // Wrote records the generation that a write gave the workload.
-func (w *ownWrites) Wrote(key Key, generation int64, at time.Time) {
+func (w *ownWrites) Wrote(key workload.Key, generation int64, at time.Time) {
 	w.with(key, func(e *ownWrite) { e.wrote, e.wroteAt = generation, at })
 }
 
 // Behind reports whether a cached generation is older than the last write, as far as that can be the cache's lag: a workload
 // that was created anew or restored begins with a lower generation, and must not be left alone for ever.
-func (w *ownWrites) Behind(key Key, generation int64, now time.Time) bool {
+func (w *ownWrites) Behind(key workload.Key, generation int64, now time.Time) bool {
 	behind := false
 	w.find(key, func(e *ownWrite) { behind = generation < e.wrote && now.Sub(e.wroteAt) < behindAtMost })
 	return behind
 }
 
 // Stamped records the generation that a reload gave the workload.
-func (w *ownWrites) Stamped(key Key, generation int64, at time.Time) {
+func (w *ownWrites) Stamped(key workload.Key, generation int64, at time.Time) {
 	w.with(key, func(e *ownWrite) { e.wrote, e.wroteAt, e.stamped, e.stampedAt = generation, at, generation, at })
 }
 
 // StampedAt returns when the loop has reloaded the workload; zero if it has not.
-func (w *ownWrites) StampedAt(key Key) time.Time {
+func (w *ownWrites) StampedAt(key workload.Key) time.Time {
 	var at time.Time
 	w.find(key, func(e *ownWrite) { at = e.stampedAt })
 	return at
 }
 
 // IsStamped reports whether a generation is the one that the last reload gave the workload.
-func (w *ownWrites) IsStamped(key Key, generation int64) bool {
+func (w *ownWrites) IsStamped(key workload.Key, generation int64) bool {
 	stamped := false
 	w.find(key, func(e *ownWrite) { stamped = generation != 0 && e.stamped == generation })
 	return stamped
@@ -56,14 +57,14 @@ type takeovers struct {
 }
 
 // May reports whether a Record under a foreign key may be taken over.
-func (t *takeovers) May(key Key, id digest.KeyID) bool {
+func (t *takeovers) May(key workload.Key, id digest.KeyID) bool {
 	may := true
 	t.find(key, func(taken *map[digest.KeyID]bool) { may = !(*taken)[id] })
 	return may
 }
 
 // Done records that a Record under a foreign key was taken over; none if the id is empty.
-func (t *takeovers) Done(key Key, id digest.KeyID) {
+func (t *takeovers) Done(key workload.Key, id digest.KeyID) {
 	if id == "" {
 		return
 	}

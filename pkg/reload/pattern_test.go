@@ -16,8 +16,8 @@ import (
 )
 
 // patternsOf returns an index of patterns in namespaces that have the given ConfigMaps.
-func patternsOf(names ...string) *pattern.Index[Key] {
-	return pattern.NewIndex[Key](func(_ string, kind reference.Kind) []string {
+func patternsOf(names ...string) *pattern.Index[workload.Key] {
+	return pattern.NewIndex[workload.Key](func(_ string, kind reference.Kind) []string {
 		if kind == reference.ConfigMap {
 			return names
 		}
@@ -47,23 +47,23 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	intent := reloaderIntent(t, map[string]any{
 		"configmap.reloader.stakater.com/reload": "app-.*,app-1,gone", "pod-reloader.cs.sap.com/secrets": "db",
 	}, nil)
-	key := Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"}
+	key := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"}
 	app1, app2 := reference.Ref{Kind: reference.ConfigMap, Name: "app-1"}, reference.Ref{Kind: reference.ConfigMap, Name: "app-2"}
 	gone, db := reference.Ref{Kind: reference.ConfigMap, Name: "gone"}, reference.Ref{Kind: reference.Secret, Name: "db"}
 	assert.Equal(t, []reference.Ref{app1, gone, db}, x.Enter(key, intent), "what is named is indexed by name")
 
-	event := func(ref reference.Ref, kind configstate.EventType, initial bool) []Key {
+	event := func(ref reference.Ref, kind configstate.EventType, initial bool) []workload.Key {
 		return x.Concerned(configstate.Event{Namespace: "shop", Ref: ref, Type: kind, Initial: initial})
 	}
-	assert.Equal(t, []Key{key}, event(app1, configstate.Modified, false), "once, though it is named and matched")
+	assert.Equal(t, []workload.Key{key}, event(app1, configstate.Modified, false), "once, though it is named and matched")
 	assert.Empty(t, event(app2, configstate.Added, true), "what was there at the start is compared anyway")
 	names, ok := x.patterns.Matching("shop", reference.ConfigMap, intent.Patterns()[0].Pattern)
 	require.True(t, ok)
 	assert.Equal(t, []string{"app-1", "app-2"}, names, "but its name is known")
-	assert.Equal(t, []Key{key}, event(reference.Ref{Kind: reference.ConfigMap, Name: "app-3"}, configstate.Added, false), "it appears later")
-	assert.Equal(t, []Key{key}, event(app2, configstate.Deleted, false))
+	assert.Equal(t, []workload.Key{key}, event(reference.Ref{Kind: reference.ConfigMap, Name: "app-3"}, configstate.Added, false), "it appears later")
+	assert.Equal(t, []workload.Key{key}, event(app2, configstate.Deleted, false))
 	assert.Empty(t, event(app2, configstate.Deleted, false))
-	assert.Equal(t, []Key{key}, event(db, configstate.Modified, false))
+	assert.Equal(t, []workload.Key{key}, event(db, configstate.Modified, false))
 	assert.Empty(t, event(reference.Ref{Kind: reference.Secret, Name: "app-1"}, configstate.Added, false), "of another kind")
 
 	x.Delete(key)
@@ -83,10 +83,12 @@ func TestChangeConcernsOnlyAutomaticWorkloadsThatReferenceTheObject(t *testing.T
 	}
 	auto := map[string]any{"reloader.stakater.com/auto": "true"}
 	numbered := func(i int) string { return fmt.Sprintf("n%04d", i) }
-	key := func(i int) Key { return Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: numbered(i)} }
+	key := func(i int) workload.Key {
+		return workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: numbered(i)}
+	}
 	for i := range 5000 {
 		x.Enter(key(i), reloaderIntent(t, auto, own(numbered(i%1000))))
 	}
 	change := configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: numbered(7)}, Type: configstate.Modified}
-	assert.Equal(t, []Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.Concerned(change))
+	assert.Equal(t, []workload.Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.Concerned(change))
 }

@@ -181,7 +181,7 @@ func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 	}
 	l := leading(t, with, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
 	follow(t, l, refresh.NewKinds(kinds))
-	_, err := l.Reconcile(t.Context(), Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
+	_, err := l.Reconcile(t.Context(), workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
 	require.NoError(t, err)
 	require.Len(t, c.bodies, 1)
 	assert.Contains(t, c.bodies[0], `"paused":null`)

@@ -55,7 +55,7 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 			t.Parallel()
 			out := &sent{}
 			l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: tc.store}}, Options{})
-			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
+			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			for range 2 {
 				l.problems.report(t.Context(), s, policy.Input{
 					Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: {Absent: true}},
@@ -77,7 +77,7 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	at := func(generation int64) subject {
 		kind := workload.Builtin()[1]
 		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
-		return subject{key: Key{Namespace: "shop", Name: "web"}, object: summaryOf(kind, raw), view: viewOf(t)}
+		return subject{key: workload.Key{Namespace: "shop", Name: "web"}, object: summaryOf(kind, raw), view: viewOf(t)}
 	}
 	for n, generation := range []int64{2, 3} {
 		l.closing.done(t.Context(), at(generation-1), policy.Verdict{}, record.LastReload{}, generation)

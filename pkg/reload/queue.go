@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The priorities of the queue. A workload with a slot for its write uses it at once. What is urgent is a change of
@@ -42,7 +44,7 @@ type queue struct {
 	leads *leadership
 	aging *aging
 	// to is nil until the controller starts.
-	to atomic.Pointer[workqueue.TypedRateLimitingInterface[Key]]
+	to atomic.Pointer[workqueue.TypedRateLimitingInterface[workload.Key]]
 }
 
 func newQueue(leads *leadership, now func() time.Time) *queue {
@@ -50,8 +52,8 @@ func newQueue(leads *leadership, now func() time.Time) *queue {
 }
 
 // source feeds the queue by what begins when the controller starts its sources.
-func (q *queue) source(begin func(ctx context.Context)) source.TypedSource[Key] {
-	return source.TypedFunc[Key](func(ctx context.Context, to workqueue.TypedRateLimitingInterface[Key]) error {
+func (q *queue) source(begin func(ctx context.Context)) source.TypedSource[workload.Key] {
+	return source.TypedFunc[workload.Key](func(ctx context.Context, to workqueue.TypedRateLimitingInterface[workload.Key]) error {
 		q.to.Store(&to)
 		go begin(ctx)
 		return nil
@@ -59,7 +61,7 @@ func (q *queue) source(begin func(ctx context.Context)) source.TypedSource[Key] 
 }
 
 // add queues workloads, unless this process is a standby: when it becomes the leader, lead queues all that are known.
-func (q *queue) add(priority int, keys ...Key) {
+func (q *queue) add(priority int, keys ...workload.Key) {
 	to := q.to.Load()
 	if _, leads := q.leads.Since(); to == nil || !leads {
 		return
@@ -67,7 +69,7 @@ func (q *queue) add(priority int, keys ...Key) {
 	if priority < priorityConfig {
 		q.aging.Queued(q.now(), keys...)
 	}
-	if pq, ok := (*to).(priorityqueue.PriorityQueue[Key]); ok {
+	if pq, ok := (*to).(priorityqueue.PriorityQueue[workload.Key]); ok {
 		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
 		return
 	}
@@ -77,7 +79,7 @@ func (q *queue) add(priority int, keys ...Key) {
 }
 
 // retry queues a workload whose reconciliation failed, after a while.
-func (q *queue) retry(key Key, after time.Duration) reconcile.Result {
+func (q *queue) retry(key workload.Key, after time.Duration) reconcile.Result {
 	q.aging.Queued(q.now().Add(after), key)
 	return again(after, priorityRetry)
 }

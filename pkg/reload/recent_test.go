@@ -26,7 +26,7 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	web := deployment(kind, "web")
 	var none workload.Summary
 	h(none, web)
-	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	last := l.state.changes.Attempt(key).last
 	assert.Equal(t, second, last, "its configuration settles from the last change on")
 	l.state.changes.Settled(key)
@@ -35,7 +35,7 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	assert.Zero(t, last, "what it tracked before is no news")
 
 	h(none, trackingApp(kind, "blog", "other", 1))
-	last = l.state.changes.Attempt(Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
+	last = l.state.changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
 	assert.Zero(t, last, "the object of another namespace has not changed")
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 const (
@@ -85,10 +86,10 @@ func (r rechecker) all(ctx context.Context) {
 }
 
 // unseen returns the workloads of which a change would not be seen, sorted.
-func (r rechecker) unseen() []Key {
+func (r rechecker) unseen() []workload.Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
 	all := r.blindness.toNamespaces(r.scope)
-	return slices.DeleteFunc(r.tracking.index.All(), func(key Key) bool {
+	return slices.DeleteFunc(r.tracking.index.All(), func(key workload.Key) bool {
 		w := r.tracking.watches.get(key.Kind)
 		if w == nil || all {
 			return w == nil

@@ -58,14 +58,14 @@ func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
 }
 
 // blindLoop leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
-func blindLoop(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*loop, *rechecks, []Key) {
+func blindLoop(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*loop, *rechecks, []workload.Key) {
 	t.Helper()
 	kind, store := fleet(t, "spec.template"), &rechecks{}
 	l := leading(t, cluster{
 		Dependencies: Dependencies{Store: store, Watches: watches}, mapper: mapperOf(kind), cache: cached{}, live: live,
 	}, Options{Scope: scope.Scope{NamespaceSelector: selector}})
 	l.tracking.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
-	keys := []Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
+	keys := []workload.Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
 	for _, key := range keys {
 		l.tracking.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
 	}
@@ -80,8 +80,8 @@ func listing(kind workload.Kind, names string) workload.Summary {
 }
 
 // queued empties the queue.
-func (l *loop) queued() []Key {
-	var keys []Key
+func (l *loop) queued() []workload.Key {
+	var keys []workload.Key
 	q := *l.queue.to.Load()
 	for q.Len() > 0 {
 		key, _ := q.Get()
@@ -272,7 +272,7 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 	}
 
 	l := leading(t, cluster{}, Options{})
-	key := Key{Namespace: "shop", Name: "web"}
+	key := workload.Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {
 		last = l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter

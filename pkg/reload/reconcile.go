@@ -12,11 +12,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
 // again after a while, at the workload's own pace.
-func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
 	defer l.writer.slots.Leave(key)
 	l.queue.aging.Taken(key)
 	if l.gather.store.WaitForSync(ctx) != nil {
@@ -78,7 +79,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	return l.reconcile(ctx, s)
 }
 
-func (l *loop) subject(ctx context.Context, key Key) (subject, bool) {
+func (l *loop) subject(ctx context.Context, key workload.Key) (subject, bool) {
 	o, ok := l.workloads.get(ctx, key)
 	if !ok {
 		return subject{}, false

@@ -184,7 +184,7 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 				keys, err := l.actions.listRecreations(t.Context())
 				require.NoError(t, err)
 				for range 3 {
-					for _, key := range append(keys, Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) {
+					for _, key := range append(keys, workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) {
 						_, err := l.Reconcile(t.Context(), key)
 						require.NoError(t, err)
 					}

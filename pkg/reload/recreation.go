@@ -31,24 +31,24 @@ import (
 // safe for concurrent use.
 type recreations struct {
 	mu      sync.Mutex
-	secrets map[Key][]string
+	secrets map[workload.Key][]string
 }
 
 // Add records that a Secret has the manifest of a Job.
-func (r *recreations) Add(key Key, secret string) {
+func (r *recreations) Add(key workload.Key, secret string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.secrets[key], secret) {
 		return
 	}
 	if r.secrets == nil {
-		r.secrets = map[Key][]string{}
+		r.secrets = map[workload.Key][]string{}
 	}
 	r.secrets[key] = append(r.secrets[key], secret)
 }
 
 // Done forgets a Secret that is deleted.
-func (r *recreations) Done(key Key, secret string) {
+func (r *recreations) Done(key workload.Key, secret string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(r.secrets[key]), func(name string) bool { return name == secret })
@@ -60,7 +60,7 @@ func (r *recreations) Done(key Key, secret string) {
 }
 
 // First returns the first Secret for a Job; empty if there is none.
-func (r *recreations) First(key Key) string {
+func (r *recreations) First(key workload.Key) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if secrets := r.secrets[key]; len(secrets) > 0 {
@@ -77,7 +77,7 @@ func jobKind() workload.Kind {
 
 // completeRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret. It
 // reports whether the reconciliation ends here.
-func (a *actions) completeRecreation(ctx context.Context, key Key) (result reconcile.Result, stopped bool) {
+func (a *actions) completeRecreation(ctx context.Context, key workload.Key) (result reconcile.Result, stopped bool) {
 	for !stopped {
 		name := a.recreations.First(key)
 		if name == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // reloadAt is a reload by a change of configmap/app.
@@ -95,7 +96,7 @@ func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
 	l.events.emitReloads(s)
 	assert.Empty(t, out.messages, "the Events of earlier leaders are not listed yet")
 	again := l.events.catchUp.finish(map[uint64]bool{digestOf("shop/" + eventName(s, third)): true})
-	assert.Equal(t, []Key{s.key}, again, "it is looked at again")
+	assert.Equal(t, []workload.Key{s.key}, again, "it is looked at again")
 	l.events.emitReloads(s)
 	l.events.emitReloads(s)
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped: configmap/app modified"}, out.notes(),
@@ -115,10 +116,10 @@ func TestWorkloadThatComesWhileTheListEndsIsReported(t *testing.T) {
 	l, out, now := emitter()
 	since := *now
 	l.leads.Begin(since)
-	assert.True(t, l.events.catchUp.await(Key{Name: "other"}))
-	assert.True(t, l.events.catchUp.await(Key{Name: "other"}))
+	assert.True(t, l.events.catchUp.await(workload.Key{Name: "other"}))
+	assert.True(t, l.events.catchUp.await(workload.Key{Name: "other"}))
 	assert.Len(t, l.events.catchUp.finish(nil), 1, "each once")
-	assert.False(t, l.events.catchUp.await(Key{Name: "web"}))
+	assert.False(t, l.events.catchUp.await(workload.Key{Name: "web"}))
 	s := webOf(t).with(reloadAt(now.Add(-time.Minute), "a"))
 	l.events.emitReloads(s)
 	assert.Len(t, out.messages, 1, "where the list has failed, every reload is written")
@@ -278,7 +279,7 @@ func TestReloadWithoutTheRightToCreateEventsIsCountedAtOnce(t *testing.T) {
 
 func TestLastReportsAreKept(t *testing.T) {
 	t.Parallel()
-	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &reports{}
 	assert.False(t, m.See(key, "", t0))
 	assert.Empty(t, m.entries, "most workloads were never reloaded")

@@ -39,7 +39,7 @@ func (s *sent) notes() []string {
 func webOf(t *testing.T) subject {
 	t.Helper()
 	return subject{
-		key: Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
+		key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
 		object: summaryOf(workload.Builtin()[1], map[string]any{
 			"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"},
 		}),

@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // reports has which reloads of a workload have an Event.
@@ -31,7 +33,7 @@ func digestOf(text string) uint64 {
 }
 
 // See records the last-reload annotation of a workload. It reports whether one of its reloads may need an Event.
-func (r *reports) See(key Key, text string, now time.Time) bool {
+func (r *reports) See(key workload.Key, text string, now time.Time) bool {
 	if text == "" {
 		return false
 	}
@@ -46,19 +48,19 @@ func (r *reports) See(key Key, text string, now time.Time) bool {
 }
 
 // Seen returns when the last-reload annotation was first seen; zero if none was.
-func (r *reports) Seen(key Key) time.Time {
+func (r *reports) Seen(key workload.Key) time.Time {
 	var seen time.Time
 	r.find(key, func(e *reported) { seen = e.seen })
 	return seen
 }
 
 // Close records that the reloads of the annotation that was seen last are decided.
-func (r *reports) Close(key Key) {
+func (r *reports) Close(key workload.Key) {
 	r.find(key, func(e *reported) { e.open = false })
 }
 
 // Report records that the Event of this name is taken care of. It reports whether that is new.
-func (r *reports) Report(key Key, name string) bool {
+func (r *reports) Report(key workload.Key, name string) bool {
 	isNew := false
 	r.with(key, func(e *reported) {
 		sum := digestOf(name)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // resumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
@@ -37,7 +38,7 @@ func (l *loop) resumeRecreations(ctx context.Context) error {
 }
 
 // listRecreations records the Secrets with manifests, and returns their Jobs.
-func (a *actions) listRecreations(ctx context.Context) ([]Key, error) {
+func (a *actions) listRecreations(ctx context.Context) ([]workload.Key, error) {
 	secrets := &unstructured.UnstructuredList{}
 	secrets.SetAPIVersion("v1")
 	secrets.SetKind("SecretList")
@@ -46,14 +47,14 @@ func (a *actions) listRecreations(ctx context.Context) ([]Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys []Key
+	var keys []workload.Key
 	for _, secret := range secrets.Items {
 		m, err := a.jobs.Store.Decode(&secret)
 		if err != nil {
 			a.events.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
 			continue
 		}
-		key := Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
+		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
 		a.recreations.Add(key, secret.GetName())
 		keys = append(keys, key)
 	}

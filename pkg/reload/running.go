@@ -22,6 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The reasons of the Events about runs.
@@ -40,12 +41,12 @@ type run struct {
 }
 
 // Ran records that a Job was made.
-func (r *runs) Ran(key Key, job string, at time.Time) {
+func (r *runs) Ran(key workload.Key, job string, at time.Time) {
 	r.with(key, func(e *run) { *e = run{job, at} })
 }
 
 // Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
-func (r *runs) Wait(key Key, job string, now time.Time, distance time.Duration) time.Duration {
+func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.Duration) time.Duration {
 	var wait time.Duration
 	r.find(key, func(e *run) {
 		if e.job != job {

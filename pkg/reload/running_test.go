@@ -62,7 +62,7 @@ func (b *batch) Delete(_ context.Context, object client.Object, _ ...client.Dele
 // dueCronJob is one with a changed ConfigMap.
 func dueCronJob(atOnce bool) (subject, policy.Verdict) {
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	s := subject{key: Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
+	s := subject{key: workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
 	for _, kind := range workload.Builtin() {
 		if kind.Schedules() {
 			s.object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestChangesDuringAnAttemptAreKept(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	t1, t2, t3 := t0.Add(time.Second), t0.Add(2*time.Second), t0.Add(3*time.Second)
 	m := &changes{}
@@ -28,7 +30,7 @@ func TestChangesDuringAnAttemptAreKept(t *testing.T) {
 // One ConfigMap is written every 400 ms, and there are more workloads than can be reloaded at once.
 func TestConstantChangeDoesNotMoveTheSettleWindow(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m, g := &changes{}, gates{settle: time.Second, settleMax: 5 * time.Second}
 	for after := time.Duration(0); after < time.Minute; after += 400 * time.Millisecond {
@@ -46,7 +48,7 @@ func TestConstantChangeDoesNotMoveTheSettleWindow(t *testing.T) {
 
 func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := t0.Add(time.Minute)
 	m := &changes{}
@@ -66,7 +68,7 @@ func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
 
 func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &changes{}
 	assert.False(t, m.Changed(key, t0), "the first one")
@@ -74,14 +76,14 @@ func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
 	m.Settles(key, t0.Add(time.Second))
 	assert.True(t, m.Changed(key, t0.Add(time.Second-1)))
 	assert.False(t, m.Changed(key, t0.Add(time.Second)), "the time is over")
-	assert.False(t, m.Changed(Key{Name: "pay"}, t0))
+	assert.False(t, m.Changed(workload.Key{Name: "pay"}, t0))
 	m.Attempt(key)
 	assert.False(t, m.Changed(key, t0), "it was looked at, and may not wait any more")
 }
 
 func TestChangesMayComeLate(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &changes{}
 	m.Changed(key, t0)
@@ -91,7 +93,7 @@ func TestChangesMayComeLate(t *testing.T) {
 
 func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	t1 := t0.Add(time.Second)
 	m := &changes{}
@@ -103,7 +105,7 @@ func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
 
 func TestOwnStampIsKnown(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	m := &ownWrites{}
 	assert.False(t, m.IsStamped(key, 0), "nothing was stamped")
 	m.Stamped(key, 2, time.Time{})
@@ -113,20 +115,20 @@ func TestOwnStampIsKnown(t *testing.T) {
 
 func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	m := &takeovers{}
 	assert.True(t, m.May(key, "aaaaaaaa"))
 	assert.True(t, m.May(key, "aaaaaaaa"), "the write may have failed: what is due stays due")
 	m.Done(key, "aaaaaaaa")
 	assert.False(t, m.May(key, "aaaaaaaa"), "another installation wrote it back: two must not fight")
 	assert.True(t, m.May(key, "bbbbbbbb"))
-	assert.True(t, m.May(Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
+	assert.True(t, m.May(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
 }
 
 func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	t.Parallel()
 	l := newLoop(cluster{}, Options{})
-	s := subject{key: Key{Name: "cart"}}
+	s := subject{key: workload.Key{Name: "cart"}}
 	l.state.changes.Attempt(s.key)
 	l.state.changes.Acted(s.key)
 	l.state.takeovers.Done(s.key, "")
@@ -140,20 +142,20 @@ func TestOldestDueReload(t *testing.T) {
 	m := &dueReloads{}
 	_, count := m.Oldest()
 	assert.Zero(t, count)
-	m.Due(Key{Name: "b"}, t0.Add(time.Minute))
-	m.Due(Key{Name: "a"}, t0)
-	m.Due(Key{Name: "a"}, t0.Add(time.Hour))
+	m.Due(workload.Key{Name: "b"}, t0.Add(time.Minute))
+	m.Due(workload.Key{Name: "a"}, t0)
+	m.Due(workload.Key{Name: "a"}, t0.Add(time.Hour))
 	oldest, count := m.Oldest()
 	assert.Equal(t, t0, oldest, "being tried again does not make a reload younger")
 	assert.Equal(t, 2, count)
-	m.Forget(Key{Name: "a"})
+	m.Forget(workload.Key{Name: "a"})
 	oldest, _ = m.Oldest()
 	assert.Equal(t, t0.Add(time.Minute), oldest)
 }
 
 func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	t.Parallel()
-	key, start := Key{Name: "cart"}, time.Now()
+	key, start := workload.Key{Name: "cart"}, time.Now()
 	d := &deferrals{}
 	d.Defer(key, deferral{since: start.Add(time.Second), until: start.Add(3 * time.Second)})
 	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "the own write is no reason to try earlier")
@@ -168,7 +170,7 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 
 func TestStateForgetsAWorkloadInAllParts(t *testing.T) {
 	t.Parallel()
-	s, key, now := &state{}, Key{Name: "cart"}, time.Now()
+	s, key, now := &state{}, workload.Key{Name: "cart"}, time.Now()
 	s.changes.Changed(key, now)
 	s.due.Due(key, now)
 	s.deferrals.Defer(key, deferral{since: now, until: now.Add(time.Second)})
@@ -188,7 +190,7 @@ func TestStateForgetsAWorkloadInAllParts(t *testing.T) {
 
 func TestCacheIsBehindUntilItShowsOurWrite(t *testing.T) {
 	t.Parallel()
-	key := Key{Name: "cart"}
+	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &ownWrites{}
 	assert.False(t, m.Behind(key, 1, t0))

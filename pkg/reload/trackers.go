@@ -1,6 +1,10 @@
 package reload
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
 
 // few is up to how many trackers are searched one by one. Nearly all config objects have one tracker or two, and for those a
 // list takes a fraction of the memory of a map.
@@ -9,19 +13,19 @@ const few = 16
 // trackers are the workloads that track one config object. To add or to remove one takes the same time however many there are:
 // a namespace with thousands of workloads that share an object may be deleted as a whole.
 type trackers struct {
-	keys []Key
+	keys []workload.Key
 	// at has the positions in keys; nil while there are few.
-	at map[Key]int
+	at map[workload.Key]int
 }
 
 // with returns the trackers and one more, which must not be among them. The receiver is not to be used any more.
-func (t trackers) with(key Key) trackers {
+func (t trackers) with(key workload.Key) trackers {
 	t.keys = append(t.keys, key)
 	switch {
 	case t.at != nil:
 		t.at[key] = len(t.keys) - 1
 	case len(t.keys) > few:
-		t.at = make(map[Key]int, 2*len(t.keys))
+		t.at = make(map[workload.Key]int, 2*len(t.keys))
 		for i, k := range t.keys {
 			t.at[k] = i
 		}
@@ -30,14 +34,14 @@ func (t trackers) with(key Key) trackers {
 }
 
 // without returns the trackers but for one; the last takes its place. The receiver is not to be used any more.
-func (t trackers) without(key Key) trackers {
+func (t trackers) without(key workload.Key) trackers {
 	i := t.position(key)
 	if i < 0 {
 		return t
 	}
 	last := len(t.keys) - 1
 	t.keys[i] = t.keys[last]
-	t.keys[last] = Key{}
+	t.keys[last] = workload.Key{}
 	t.keys = t.keys[:last]
 	if t.at == nil {
 		return t
@@ -52,7 +56,7 @@ func (t trackers) without(key Key) trackers {
 	return t
 }
 
-func (t trackers) position(key Key) int {
+func (t trackers) position(key workload.Key) int {
 	if t.at == nil {
 		return slices.Index(t.keys, key)
 	}

@@ -9,16 +9,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestTrackersAreASet(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var all trackers
-	want := map[Key]bool{}
+	want := map[workload.Key]bool{}
 	most := 0
 	for step := range 20_000 {
-		key := Key{Name: fmt.Sprint(random.IntN(60))}
+		key := workload.Key{Name: fmt.Sprint(random.IntN(60))}
 		grows := random.IntN(60) < 40-step/1000*2 // many at first, none in the end
 		switch {
 		case grows && !want[key]:
@@ -44,9 +46,9 @@ func TestForgettingATrackerDoesNotSearchThroughAll(t *testing.T) {
 	t.Parallel()
 	const n = 64_000
 	var all trackers
-	keys := make([]Key, n)
+	keys := make([]workload.Key, n)
 	for i := range keys {
-		keys[i] = Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: fmt.Sprintf("workload-%d", i)}
+		keys[i] = workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: fmt.Sprintf("workload-%d", i)}
 		all = all.with(keys[i])
 	}
 	const searches = 50

@@ -37,7 +37,7 @@ func (t *tracking) configChanged(e configstate.Event) {
 	}
 	keys := t.index.Concerned(e)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
-	keys = slices.DeleteFunc(keys, func(key Key) bool { return t.state.changes.Changed(key, e.Received) })
+	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.state.changes.Changed(key, e.Received) })
 	t.queue.add(priorityConfig, keys...)
 }
 
@@ -74,7 +74,7 @@ func (t *tracking) leave(kind workload.Kind) {
 }
 
 // forget drops what is kept of a workload.
-func (t *tracking) forget(key Key) {
+func (t *tracking) forget(key workload.Key) {
 	t.state.Forget(key)
 	t.backoff.forget(key)
 }
@@ -88,14 +88,14 @@ func (t *tracking) workloadChanged(of *watched, before, after workload.Summary) 
 	of.unlessGone(func() {
 		if before.Kept != nil && (after.Kept == nil || before.UID() != after.UID()) {
 			// Here too, since a standby treats nothing that is queued.
-			t.state.Forget(keyOf(before))
+			t.state.Forget(before.Key())
 		}
 		if after.Kept != nil {
 			t.update(after)
 			return
 		}
-		t.index.Delete(keyOf(before))
-		t.queue.add(priorityWorkload, keyOf(before))
+		t.index.Delete(before.Key())
+		t.queue.add(priorityWorkload, before.Key())
 	})
 }
 
@@ -108,7 +108,7 @@ func (t *tracking) concerned(s workload.Summary) workload.Summary {
 }
 
 func (t *tracking) update(s workload.Summary) {
-	key := keyOf(s)
+	key := s.Key()
 	for _, ref := range t.index.Enter(key, t.intent(s)) {
 		if at, ok := t.recent.At(objectKey{key.Namespace, ref}, t.now()); ok {
 			t.state.changes.Changed(key, at)

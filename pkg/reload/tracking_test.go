@@ -36,7 +36,7 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	require.NoError(t, l.lead(ended))
 	require.Equal(t, 1, q.Len(), "the leader treats what there is")
 	key, _ := q.Get()
-	assert.Equal(t, Key{Kind: kind.ID(), Namespace: "shop", Name: "stays"}, key)
+	assert.Equal(t, workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "stays"}, key)
 	q.Done(key)
 
 	h(none, goes)
@@ -47,9 +47,9 @@ func TestStandbyQueuesNothing(t *testing.T) {
 }
 
 // open gives a loop its queue.
-func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[Key] {
+func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.Key] {
 	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
 	t.Cleanup(q.ShutDown)
 	l.queue.to.Store(&q)
 	return q
@@ -101,7 +101,7 @@ func TestChangesOfWorkloads(t *testing.T) {
 			t.Parallel()
 			l := leading(t, cluster{}, Options{})
 			h := changesOf(l, kind)
-			key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+			key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 			l.state.due.Due(key, time.Now())
 			h(version("u", "a", 1), tc.after)
 			_, due := l.state.due.Oldest()
@@ -114,8 +114,8 @@ func TestChangesOfWorkloads(t *testing.T) {
 func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	t.Parallel()
 	l := leading(t, cluster{}, Options{})
-	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Key{Namespace: "shop", Name: "web"}
-	other := Key{Namespace: "shop", Name: "other"}
+	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
+	other := workload.Key{Namespace: "shop", Name: "other"}
 	l.tracking.index.Set(key, []reference.Ref{app})
 	l.tracking.index.Set(other, []reference.Ref{app})
 	now := time.Now()

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // blind is a Store that may watch nothing, but read.
@@ -65,7 +66,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			l := newLoop(cluster{
 				client: w, events: &sent{}, Dependencies: Dependencies{Store: &tc.store, Keys: &fakeKeys{ring: ring}},
 			}, Options{Webhook: true})
-			s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
+			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 			result := l.reconcile(t.Context(), s)
 			assert.Equal(t, 1, tc.store.reads)

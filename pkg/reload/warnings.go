@@ -3,6 +3,8 @@ package reload
 import (
 	"slices"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // warnings has the Warning Events of workloads: for each reason, what was last sent.
@@ -48,7 +50,7 @@ func (w *warning) next(now time.Time) time.Time {
 
 // News reports whether a Warning Event of this reason would be news: its text is another one than the last, or the last one
 // was written long ago. An empty text never is.
-func (w *warnings) News(key Key, reason, text string, now time.Time) bool {
+func (w *warnings) News(key workload.Key, reason, text string, now time.Time) bool {
 	news := text != ""
 	w.find(key, func(e *warned) { news = news && (*e)[reason].news(text, now) })
 	return news
@@ -56,7 +58,7 @@ func (w *warnings) News(key Key, reason, text string, now time.Time) bool {
 
 // Warn is News, and records it. It returns how long the Event must wait. An empty text forgets, so that the same is
 // reported again when it comes back.
-func (w *warnings) Warn(key Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
+func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
 	if text == "" {
 		w.find(key, func(e *warned) { e.passed(reason) })
 		return 0, false
@@ -77,14 +79,14 @@ func (w *warnings) Warn(key Key, reason, text string, now time.Time) (delay time
 }
 
 // IsWarned reports whether a text is the last one of its reason, and has not passed.
-func (w *warnings) IsWarned(key Key, reason, text string) bool {
+func (w *warnings) IsWarned(key workload.Key, reason, text string) bool {
 	same := false
 	w.find(key, func(e *warned) { same = (*e)[reason].text == text })
 	return same
 }
 
 // Recovered forgets what was reported, but for some reasons: the next failure is news, also if it is the same again.
-func (w *warnings) Recovered(key Key, except ...string) {
+func (w *warnings) Recovered(key workload.Key, except ...string) {
 	w.find(key, func(e *warned) {
 		for reason := range *e {
 			if !slices.Contains(except, reason) {

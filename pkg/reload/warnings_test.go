@@ -6,11 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestSameWarningIsGivenOnce(t *testing.T) {
 	t.Parallel()
-	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &warnings{}
 	news := func(reason, text string, at time.Time) bool {
 		expected := m.News(key, reason, text, at)
@@ -34,7 +36,7 @@ func TestSameWarningIsGivenOnce(t *testing.T) {
 
 func TestWarningIsGivenAgainAfterASuccess(t *testing.T) {
 	t.Parallel()
-	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &warnings{}
 	for _, reason := range []string{"ReloadFailed", "ConfigMissing"} {
 		_, news := m.Warn(key, reason, "a", t0)
@@ -48,7 +50,7 @@ func TestWarningIsGivenAgainAfterASuccess(t *testing.T) {
 // What fails, succeeds and fails again, or fails with another text each time, is reported at a bounded rate.
 func TestWarningsAreSpacedOut(t *testing.T) {
 	t.Parallel()
-	key, t0 := Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &warnings{}
 	warn := func(text string, at time.Time) time.Duration {
 		delay, news := m.Warn(key, "ReloadFailed", text, at)

@@ -107,10 +107,10 @@ func TestKindsComeAndGo(t *testing.T) {
 	kinds.Set(builtin.Override(kind))
 	report := <-c.attached
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	key := Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	var none workload.Summary
 	report(none, deployment(kind, "web"))
-	require.Equal(t, []Key{key}, l.tracking.index.Trackers("shop", app))
+	require.Equal(t, []workload.Key{key}, l.tracking.index.Trackers("shop", app))
 	l.state.due.Due(key, time.Now())
 	l.backoff.rarely.When(key)
 	queue := *l.queue.to.Load()
@@ -145,7 +145,7 @@ func TestTemplateThatMoves(t *testing.T) {
 	kinds := refresh.NewKinds(workload.NewKinds(before))
 	follow(t, l, kinds)
 	old := <-c.attached
-	key := Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
+	key := workload.Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
 	o, found := l.workloads.get(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, before, o.Kind)

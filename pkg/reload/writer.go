@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes.
@@ -28,12 +29,12 @@ var errNoAnswer = errors.New("no answer within 10s: an admission webhook in this
 // writer writes workloads: a bounded number at a time, and no write for ever. It is safe for concurrent use.
 type writer struct {
 	client  client.Client
-	slots   *inflight.Limit[Key]
+	slots   *inflight.Limit[workload.Key]
 	backoff backoff
 }
 
 func newWriter(c client.Client, q *queue, b backoff) writer {
-	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key Key) { q.add(prioritySlot, key) })
+	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key workload.Key) { q.add(prioritySlot, key) })
 	return writer{client: c, slots: slots, backoff: b}
 }
 
@@ -82,7 +83,7 @@ func (w writer) patchAnnotations(ctx context.Context, s subject, annotations map
 }
 
 // registerWrites registers the metrics of the writes.
-func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[Key]) {
+func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[workload.Key]) {
 	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_in_flight",
 		Help: "Workloads with a slot for their writes: at most 64, and 8 in a namespace.",

@@ -45,7 +45,7 @@ func dueLoop(t *testing.T, c client.Client, opts Options) (*loop, subject) {
 	l := newLoop(cluster{client: c, events: &sent{}, Dependencies: Dependencies{
 		Store: &blind{states: map[reference.Ref]digest.State{app: content}}, Keys: &fakeKeys{ring: ring},
 	}}, opts)
-	s := subject{key: Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
+	s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 	s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 	s.object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
 	return l, s
@@ -65,8 +65,8 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		require.Len(t, notes, 1, "it is reported")
 		assert.Contains(t, notes[0], "admission webhook")
 		l.writer.slots.Leave(s.key)
-		assert.False(t, l.writer.mayWrite(subject{key: Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
-			l.writer.mayWrite(subject{key: Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
+		assert.False(t, l.writer.mayWrite(subject{key: workload.Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
+			l.writer.mayWrite(subject{key: workload.Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
 	})
 }
 
@@ -76,7 +76,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	l, s := dueLoop(t, c, Options{})
 	q := open(t, l)
 	l.leads.Begin(time.Now())
-	other := subject{key: Key{Namespace: "shop", Name: "other"}}
+	other := subject{key: workload.Key{Namespace: "shop", Name: "other"}}
 	require.True(t, l.writer.mayWrite(other, inflight.Urgent))
 	result := l.reconcile(t.Context(), s)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
@@ -94,9 +94,9 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, nil, Options{})
-	var order []Key
-	l.writer.slots = inflight.New(inflight.Options{}, func(key Key) { order = append(order, key) })
-	blocks, first := subject{key: Key{Namespace: "shop", Name: "blocks"}}, subject{key: Key{Namespace: "shop", Name: "first"}}
+	var order []workload.Key
+	l.writer.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
+	blocks, first := subject{key: workload.Key{Namespace: "shop", Name: "blocks"}}, subject{key: workload.Key{Namespace: "shop", Name: "first"}}
 	require.True(t, l.writer.mayWrite(blocks, inflight.Urgent))
 	l.backoff.when(s.key, failure{})
 	require.False(t, l.writer.mayWrite(s, inflight.Urgent))
@@ -104,7 +104,7 @@ func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	l.writer.slots.Leave(s.key)
 	l.writer.slots.Leave(first.key)
 	l.writer.slots.Leave(blocks.key)
-	assert.Equal(t, []Key{first.key}, order)
+	assert.Equal(t, []workload.Key{first.key}, order)
 }
 
 func TestAnsweredWriteIsNoHangingOne(t *testing.T) {

@@ -1,15 +1,13 @@
-package reload
+package workload
 
 import (
 	"cmp"
 	"unique"
-
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Key names one workload.
 type Key struct {
-	// Kind is the ID of the workload's kind (workload.Kind.ID).
+	// Kind is the ID of the workload's kind (Kind.ID).
 	Kind      string
 	Namespace string
 	Name      string
@@ -18,10 +16,12 @@ type Key struct {
 // String returns e.g. "apps/v1/Deployment shop/cart".
 func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
 
-func (k Key) compare(other Key) int {
+// Compare orders Keys by namespace, name and kind.
+func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name), cmp.Compare(k.Kind, other.Kind))
 }
 
-func keyOf(s workload.Summary) Key {
+// Key returns the Key of a workload. Those of one kind share the memory of its ID.
+func (s Summary) Key() Key {
 	return Key{Kind: unique.Make(s.Kind.ID()).Value(), Namespace: s.Namespace(), Name: s.Name()}
 }
