@@ -15,6 +15,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -65,10 +66,9 @@ func newLoop(with cluster, opts Options) *loop {
 	l.queue = newQueue(l.leads, l.now)
 	blindness := blindness{with.Watches, with.mapper}
 	l.tracking = &tracking{
-		reader: opts.Reader, jobs: opts.Jobs, follow: with.Workloads, watches: newWatches(), index: newIndex(), recent: newRecent(opts.Settle),
+		reader: opts.Reader, jobs: opts.Jobs, follow: with.Workloads, watches: newWatches(), index: index.New(with.Patterns), recent: index.NewRecent(opts.Settle),
 		state: l.state, backoff: l.backoff, queue: l.queue, now: l.now,
 	}
-	l.tracking.index.patterns = with.Patterns
 	l.namespaces = &namespaces{
 		scope: opts.Scope, cache: with.cache, live: with.live, blindness: blindness, index: l.tracking.index, queue: l.queue,
 		log: with.log.WithValues("kind", "v1/Namespace"),

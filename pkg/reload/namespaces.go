@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 )
 
@@ -23,7 +24,7 @@ type namespaces struct {
 	cache     cache.Cache
 	live      client.Reader
 	blindness blindness
-	index     *index
+	index     *index.Index
 	queue     *queue
 	log       logr.Logger
 }

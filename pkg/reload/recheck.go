@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -47,7 +48,7 @@ func (r rechecker) run(ctx context.Context) error {
 // all looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
 // its watch would have done; a workload is queued, and read when it is reconciled.
 func (r rechecker) all(ctx context.Context) {
-	objects := r.tracking.index.Tracked(func(at objectKey) bool { return r.blindness.to(at.ref.Kind.Content(), at.namespace) })
+	objects := r.tracking.index.Tracked(func(at index.Object) bool { return r.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
 	keys := r.unseen()
 	if len(objects)+len(keys) == 0 {
 		return
@@ -70,7 +71,7 @@ func (r rechecker) all(ctx context.Context) {
 			break
 		}
 		group.Go(func() error {
-			if err := r.store.Recheck(ctx, at.namespace, at.ref); err != nil {
+			if err := r.store.Recheck(ctx, at.Namespace, at.Ref); err != nil {
 				log.FromContext(ctx).V(1).Info("Cannot read a config object", "error", err.Error())
 			}
 			return nil

@@ -23,6 +23,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -39,13 +40,13 @@ type rechecks struct {
 	Store
 
 	mu   sync.Mutex
-	seen []objectKey
+	seen []index.Object
 }
 
 func (r *rechecks) Recheck(_ context.Context, namespace string, ref reference.Ref) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = append(r.seen, objectKey{namespace, ref})
+	r.seen = append(r.seen, index.Object{Namespace: namespace, Ref: ref})
 	return errors.New("one that fails does not end the round")
 }
 
@@ -99,13 +100,13 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		watches  failing
 		selector labels.Selector
-		places   []objectKey
+		places   []index.Object
 		queued   []string // namespaces
 	}{
 		"all work":            {watches: failing{}},
-		"Secrets":             {watches: failing{"secrets": true}, places: []objectKey{{"bank", db}, {"shop", db}}},
-		"ConfigMaps":          {watches: failing{"configmaps": true}, places: []objectKey{{"bank", app}, {"shop", app}}},
-		"of one namespace":    {watches: failing{"secrets shop": true}, places: []objectKey{{"shop", db}}},
+		"Secrets":             {watches: failing{"secrets": true}, places: []index.Object{{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}}},
+		"ConfigMaps":          {watches: failing{"configmaps": true}, places: []index.Object{{Namespace: "bank", Ref: app}, {Namespace: "shop", Ref: app}}},
+		"of one namespace":    {watches: failing{"secrets shop": true}, places: []index.Object{{Namespace: "shop", Ref: db}}},
 		"workloads":           {watches: failing{"fleets.example.com": true}, queued: []string{"bank", "shop"}},
 		"of one, too":         {watches: failing{"fleets.example.com shop": true}, queued: []string{"shop"}},
 		"other workloads":     {watches: failing{"deployments.apps": true}},
@@ -216,8 +217,8 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 				assert.Equal(t, []reference.Ref{c.tracks}, s.view.Intent.Refs())
 			}
 			var indexed []reference.Ref
-			for _, at := range l.tracking.index.Tracked(func(at objectKey) bool { return at.namespace == "shop" }) {
-				indexed = append(indexed, at.ref)
+			for _, at := range l.tracking.index.Tracked(func(at index.Object) bool { return at.Namespace == "shop" }) {
+				indexed = append(indexed, at.Ref)
 			}
 			assert.Equal(t, c.indexed, indexed)
 		})

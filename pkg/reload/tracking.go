@@ -7,6 +7,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -17,8 +18,8 @@ type tracking struct {
 	jobs    Jobs
 	follow  func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
 	watches *watches
-	index   *index
-	recent  *recent
+	index   *index.Index
+	recent  *index.Recent
 	state   *state
 	backoff backoff
 	queue   *queue
@@ -33,7 +34,7 @@ func (t *tracking) queueAll() { t.queue.add(priorityWorkload, t.index.All()...) 
 func (t *tracking) configChanged(e configstate.Event) {
 	if !e.Initial {
 		// Recorded before the index is asked: a workload that enters it from now on finds the change.
-		t.recent.Put(objectKey{e.Namespace, e.Ref}, e.Received)
+		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, e.Received)
 	}
 	keys := t.index.Concerned(e)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
@@ -110,7 +111,7 @@ func (t *tracking) concerned(s workload.Summary) workload.Summary {
 func (t *tracking) update(s workload.Summary) {
 	key := s.Key()
 	for _, ref := range t.index.Enter(key, t.intent(s)) {
-		if at, ok := t.recent.At(objectKey{key.Namespace, ref}, t.now()); ok {
+		if at, ok := t.recent.At(index.Object{Namespace: key.Namespace, Ref: ref}, t.now()); ok {
 			t.state.changes.Changed(key, at)
 		}
 	}

@@ -134,3 +134,31 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	assert.Equal(t, other, taken)
 	assert.Equal(t, now, l.state.changes.Attempt(key).last, "the event counts")
 }
+
+// The watch of workloads may be behind that of config objects: a change is then known before a workload depends on it.
+func TestWorkloadThatComesAfterTheChange(t *testing.T) {
+	t.Parallel()
+	l := newLoop(cluster{}, Options{Reader: sapReader(t), Settle: time.Second})
+	kind := workload.Builtin()[1]
+	h := changesOf(l, kind)
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	first := time.Now()
+	second := first.Add(time.Second / 2)
+	l.tracking.configChanged(configstate.Event{Namespace: "shop", Ref: app, Received: first})
+	l.tracking.configChanged(configstate.Event{Namespace: "shop", Ref: app, Received: second})
+
+	web := deployment(kind, "web")
+	var none workload.Summary
+	h(none, web)
+	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+	last := l.state.changes.Attempt(key).last
+	assert.Equal(t, second, last, "its configuration settles from the last change on")
+	l.state.changes.Settled(key)
+	h(web, trackingApp(kind, "shop", "web", 2))
+	last = l.state.changes.Attempt(key).last
+	assert.Zero(t, last, "what it tracked before is no news")
+
+	h(none, trackingApp(kind, "blog", "other", 1))
+	last = l.state.changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
+	assert.Zero(t, last, "the object of another namespace has not changed")
+}

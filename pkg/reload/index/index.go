@@ -1,4 +1,4 @@
-package reload
+package index
 
 import (
 	"cmp"
@@ -11,30 +11,31 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// index has which workloads track a config object, by its name or by a pattern. It is safe for concurrent use.
-type index struct {
+// Index has which workloads track a config object, by its name or by a pattern. It is safe for concurrent use.
+type Index struct {
 	// patterns is nil where no dialect has any.
 	patterns *pattern.Index[workload.Key]
 
 	mu     sync.RWMutex
-	byRef  map[objectKey]trackers
+	byRef  map[Object]trackers
 	byKey  map[workload.Key][]reference.Ref
 	inside map[string]map[workload.Key]struct{}
 }
 
-// objectKey names a config object: a Ref with its namespace.
-type objectKey struct {
-	namespace string
-	ref       reference.Ref
+// Object names a config object: a Ref with its namespace.
+type Object struct {
+	Namespace string
+	Ref       reference.Ref
 }
 
-func newIndex() *index {
-	return &index{byRef: map[objectKey]trackers{}, byKey: map[workload.Key][]reference.Ref{}, inside: map[string]map[workload.Key]struct{}{}}
+// New returns an empty index. patterns may be nil.
+func New(patterns *pattern.Index[workload.Key]) *Index {
+	return &Index{patterns: patterns, byRef: map[Object]trackers{}, byKey: map[workload.Key][]reference.Ref{}, inside: map[string]map[workload.Key]struct{}{}}
 }
 
 // Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
 // them: a list can have tens of thousands of names, and the watches wait meanwhile.
-func (x *index) Set(key workload.Key, refs []reference.Ref) (added []reference.Ref) {
+func (x *Index) Set(key workload.Key, refs []reference.Ref) (added []reference.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known, ok := x.byKey[key]
@@ -50,14 +51,14 @@ func (x *index) Set(key workload.Key, refs []reference.Ref) (added []reference.R
 	x.byKey[key] = refs
 	add(x.inside, key.Namespace, key)
 	for _, ref := range refs {
-		at := objectKey{key.Namespace, ref}
+		at := Object{key.Namespace, ref}
 		x.byRef[at] = x.byRef[at].with(key)
 	}
 	return added
 }
 
 // Delete forgets a workload.
-func (x *index) Delete(key workload.Key) {
+func (x *Index) Delete(key workload.Key) {
 	x.patterns.Delete(key)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -65,7 +66,7 @@ func (x *index) Delete(key workload.Key) {
 }
 
 // DeleteKind forgets the workloads of a kind and returns them.
-func (x *index) DeleteKind(id string) []workload.Key {
+func (x *Index) DeleteKind(id string) []workload.Key {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var keys []workload.Key
@@ -81,9 +82,9 @@ func (x *index) DeleteKind(id string) []workload.Key {
 	return keys
 }
 
-func (x *index) drop(key workload.Key) {
+func (x *Index) drop(key workload.Key) {
 	for _, ref := range x.byKey[key] {
-		at := objectKey{key.Namespace, ref}
+		at := Object{key.Namespace, ref}
 		if rest := x.byRef[at].without(key); len(rest.keys) > 0 {
 			x.byRef[at] = rest
 		} else {
@@ -95,29 +96,29 @@ func (x *index) drop(key workload.Key) {
 }
 
 // Trackers returns the workloads that track a config object.
-func (x *index) Trackers(namespace string, ref reference.Ref) []workload.Key {
+func (x *Index) Trackers(namespace string, ref reference.Ref) []workload.Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Clone(x.byRef[objectKey{namespace, ref}].keys)
+	return slices.Clone(x.byRef[Object{namespace, ref}].keys)
 }
 
 // Tracked returns the config objects that are tracked and that pick selects, sorted.
-func (x *index) Tracked(pick func(objectKey) bool) []objectKey {
+func (x *Index) Tracked(pick func(Object) bool) []Object {
 	x.mu.RLock()
-	var objects []objectKey
+	var objects []Object
 	for at := range x.byRef {
 		objects = append(objects, at)
 	}
 	x.mu.RUnlock()
-	objects = slices.DeleteFunc(objects, func(at objectKey) bool { return !pick(at) })
-	slices.SortFunc(objects, func(a, b objectKey) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), a.ref.Compare(b.ref))
+	objects = slices.DeleteFunc(objects, func(at Object) bool { return !pick(at) })
+	slices.SortFunc(objects, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), a.Ref.Compare(b.Ref))
 	})
 	return objects
 }
 
 // Inside returns the workloads of a namespace, sorted.
-func (x *index) Inside(namespace string) []workload.Key {
+func (x *Index) Inside(namespace string) []workload.Key {
 	x.mu.RLock()
 	keys := slices.Collect(maps.Keys(x.inside[namespace]))
 	x.mu.RUnlock()
@@ -126,7 +127,7 @@ func (x *index) Inside(namespace string) []workload.Key {
 }
 
 // All returns the workloads, sorted: so two processes treat them in the same order.
-func (x *index) All() []workload.Key {
+func (x *Index) All() []workload.Key {
 	x.mu.RLock()
 	keys := slices.Collect(maps.Keys(x.byKey))
 	x.mu.RUnlock()

@@ -1,4 +1,4 @@
-package reload
+package index
 
 import (
 	"slices"
@@ -11,14 +11,14 @@ import (
 
 // Enter replaces what a workload asks for, and returns the names that it did not ask for before. What it selects need not be
 // resolved: it is indexed by all that may be tracked.
-func (x *index) Enter(key workload.Key, intent annotation.Intent) (added []reference.Ref) {
+func (x *Index) Enter(key workload.Key, intent annotation.Intent) (added []reference.Ref) {
 	x.patterns.Set(key, key.Namespace, intent.Patterns())
 	return x.Set(key, intent.Candidates())
 }
 
 // Concerned returns the workloads that a config event may concern, each once. Events of what was there before the watch began
 // only teach the index its name: such objects are compared when the loop starts.
-func (x *index) Concerned(e configstate.Event) []workload.Key {
+func (x *Index) Concerned(e configstate.Event) []workload.Key {
 	matching := x.patterns.Put
 	if e.Type == configstate.Deleted {
 		matching = x.patterns.Remove

@@ -1,4 +1,4 @@
-package reload
+package index
 
 import (
 	"fmt"
@@ -42,8 +42,7 @@ func reloaderIntent(t testing.TB, annotations, references map[string]any) annota
 
 func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	t.Parallel()
-	x := newIndex()
-	x.patterns = patternsOf("app-1")
+	x := New(patternsOf("app-1"))
 	intent := reloaderIntent(t, map[string]any{
 		"configmap.reloader.stakater.com/reload": "app-.*,app-1,gone", "pod-reloader.cs.sap.com/secrets": "db",
 	}, nil)
@@ -76,8 +75,7 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 // A change of one object must not have thousands of others' workloads looked at.
 func TestChangeConcernsOnlyAutomaticWorkloadsThatReferenceTheObject(t *testing.T) {
 	t.Parallel()
-	x := newIndex()
-	x.patterns = patternsOf()
+	x := New(patternsOf())
 	own := func(name string) map[string]any {
 		return map[string]any{"volumes": []any{map[string]any{"name": "v", "configMap": map[string]any{"name": name}}}}
 	}

@@ -1,27 +1,28 @@
-package reload
+package index
 
 import (
 	"sync"
 	"time"
 )
 
-// recent remembers when config objects changed, for as long as they have to settle. It is for workloads that the loop comes
+// Recent remembers when config objects changed, for as long as they have to settle. It is for workloads that the loop comes
 // to know of later than of a change to their configuration, since two watches do not keep step: they too are given the
 // time to settle. It is safe for concurrent use.
-type recent struct {
+type Recent struct {
 	keep time.Duration
 
 	mu     sync.Mutex
-	at     map[objectKey]time.Time
+	at     map[Object]time.Time
 	pruned time.Time
 }
 
-func newRecent(keep time.Duration) *recent {
-	return &recent{keep: keep, at: map[objectKey]time.Time{}}
+// NewRecent returns one that keeps a change for some time; 0 keeps none.
+func NewRecent(keep time.Duration) *Recent {
+	return &Recent{keep: keep, at: map[Object]time.Time{}}
 }
 
 // Put records a change, and forgets those before it that have settled.
-func (r *recent) Put(key objectKey, at time.Time) {
+func (r *Recent) Put(key Object, at time.Time) {
 	if r.keep <= 0 {
 		return
 	}
@@ -40,7 +41,7 @@ func (r *recent) Put(key objectKey, at time.Time) {
 }
 
 // At returns when a config object changed, if it may still have to settle.
-func (r *recent) At(key objectKey, now time.Time) (time.Time, bool) {
+func (r *Recent) At(key Object, now time.Time) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.at[key]

@@ -1,4 +1,4 @@
-package reload
+package index
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 	pay := workload.Key{Kind: "apps/v1/StatefulSet", Namespace: "shop", Name: "pay"}
 	other := workload.Key{Kind: "apps/v1/Deployment", Namespace: "blog", Name: "cart"}
 
-	x := newIndex()
+	x := New(nil)
 	x.Set(cart, []reference.Ref{app, db})
 	x.Set(pay, []reference.Ref{app})
 	x.Set(other, []reference.Ref{app})
@@ -42,7 +42,7 @@ func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 func TestIndexTakesALongListIn(t *testing.T) {
 	t.Parallel()
 	before, after := longLists()
-	x := newIndex()
+	x := New(nil)
 	key := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
 	assert.Len(t, x.Set(key, before), len(before), "all is new")
 	assert.Equal(t, []reference.Ref{after[0], after[len(after)-1]}, x.Set(key, after), "the first and the last are others")
@@ -52,7 +52,7 @@ func TestIndexTakesALongListIn(t *testing.T) {
 
 func BenchmarkIndexLongList(b *testing.B) {
 	before, after := longLists()
-	x := newIndex()
+	x := New(nil)
 	for b.Loop() {
 		x.Set(workload.Key{}, before)
 		x.Set(workload.Key{}, after)

@@ -1,0 +1,29 @@
+package index
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestRecentForgets(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	app := Object{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}}
+	db := Object{Namespace: "shop", Ref: reference.Ref{Kind: reference.Secret, Name: "db"}}
+	r := NewRecent(time.Second)
+	r.Put(app, now)
+	_, ok := r.At(app, now.Add(time.Second))
+	assert.True(t, ok)
+	_, ok = r.At(app, now.Add(time.Hour))
+	assert.False(t, ok, "it has settled, also where nothing else has changed since")
+	r.Put(db, now.Add(3*time.Second/2))
+	assert.NotContains(t, r.at, app, "what has settled is not kept")
+
+	off := NewRecent(0)
+	off.Put(app, now)
+	assert.Empty(t, off.at, "nothing has to settle")
+}
