@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 )
 
 // closing ends the reconciliation of a workload: it records and reports the outcome, and decides when to look again.
@@ -16,7 +17,7 @@ type closing struct {
 	events  *reporter
 	state   *state
 	backoff backoff
-	queue   *queue
+	queue   *queue.Queue
 	metrics *metrics
 	now     func() time.Time
 }
@@ -60,5 +61,5 @@ func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Resu
 	if news && s.object.Kept != nil {
 		c.events.warn(s, f.reason, f.text(), unreadRefs(f.err)...)
 	}
-	return c.queue.retry(s.key, after)
+	return c.queue.Retry(s.key, after)
 }

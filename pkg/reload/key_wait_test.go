@@ -39,7 +39,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 		})}
 	}
-	l := leading(t, with, Options{})
+	l, q := leading(t, with, Options{})
 	follow(t, l, refresh.NewKinds(kinds))
 	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 	l.tracking.index.Set(key, []reference.Ref{app})
@@ -47,12 +47,11 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	result, err := l.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, reconcile.Result{}, result, "the change of the keys queues it")
-	queue := *l.queue.to.Load()
-	require.Zero(t, queue.Len())
+	require.Zero(t, q.Len())
 
 	keys.ring = ringOf(t, "a")
 	l.tracking.queueAll()
-	require.Equal(t, 1, queue.Len())
+	require.Equal(t, 1, q.Len())
 	_, err = l.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, 1, writes.writes, "with a key it is adopted")

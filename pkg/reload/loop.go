@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -24,8 +25,8 @@ type loop struct {
 	kinds      Kinds
 	state      *state
 	backoff    backoff
-	leads      *leadership
-	queue      *queue
+	leads      *queue.Leadership
+	queue      *queue.Queue
 	tracking   *tracking
 	namespaces *namespaces
 	workloads  workloads
@@ -62,8 +63,8 @@ func newLoop(with cluster, opts Options) *loop {
 	if with.Alerts == nil {
 		with.Alerts = noAlerts{}
 	}
-	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state{}, backoff: newBackoff(), leads: &leadership{}}
-	l.queue = newQueue(l.leads, l.now)
+	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state{}, backoff: newBackoff(), leads: &queue.Leadership{}}
+	l.queue = queue.New(l.leads, l.now)
 	blindness := blindness{with.Watches, with.mapper}
 	l.tracking = &tracking{
 		reader: opts.Reader, jobs: opts.Jobs, follow: with.Workloads, watches: newWatches(), index: index.New(with.Patterns), recent: index.NewRecent(opts.Settle),
@@ -148,17 +149,17 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 func (l *loop) watch(c controller.TypedController[workload.Key]) error {
 	l.gather.store.OnEvent(l.tracking.configChanged)
 	l.gather.keys.OnChange(l.tracking.queueAll)
-	err := c.Watch(l.queue.source(func(ctx context.Context) {
+	err := c.Watch(l.queue.Source(func(ctx context.Context) {
 		l.kinds.Follow(func(kind workload.Kind) { l.tracking.join(ctx, kind) }, l.tracking.leave)
 	}))
 	if err != nil || !l.namespaces.scope.SelectsNamespaces() {
 		return err
 	}
-	return c.Watch(l.queue.source(l.namespaces.attach))
+	return c.Watch(l.queue.Source(l.namespaces.attach))
 }
 
 // queueAgain queues workloads whose reloads may not be reported yet.
-func (l *loop) queueAgain(keys ...workload.Key) { l.queue.add(priorityWorkload, keys...) }
+func (l *loop) queueAgain(keys ...workload.Key) { l.queue.Add(queue.Workload, keys...) }
 
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
 // nothing, since it would never be taken out, however many workloads come and go.
@@ -166,6 +167,6 @@ func (l *loop) lead(ctx context.Context) error {
 	l.state.changes.Lead()
 	l.leads.Begin(l.now())
 	l.tracking.queueAll()
-	l.queue.raise(ctx)
+	l.queue.Raise(ctx)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 )
 
@@ -25,7 +26,7 @@ type namespaces struct {
 	live      client.Reader
 	blindness blindness
 	index     *index.Index
-	queue     *queue
+	queue     *queue.Queue
 	log       logr.Logger
 }
 
@@ -91,7 +92,7 @@ func (n *namespaces) read(ctx context.Context, name string, into client.Object) 
 // OnAdd queues the workloads of a namespace that is listed or created.
 func (n *namespaces) OnAdd(obj any, _ bool) {
 	if ns, ok := obj.(metav1.Object); ok {
-		n.queue.add(priorityWorkload, n.index.Inside(ns.GetName())...)
+		n.queue.Add(queue.Workload, n.index.Inside(ns.GetName())...)
 	}
 }
 
@@ -100,7 +101,7 @@ func (n *namespaces) OnUpdate(oldObj, newObj any) {
 	before, ok := oldObj.(metav1.Object)
 	after, ok2 := newObj.(metav1.Object)
 	if ok && ok2 && !maps.Equal(before.GetLabels(), after.GetLabels()) {
-		n.queue.add(priorityWorkload, n.index.Inside(after.GetName())...)
+		n.queue.Add(queue.Workload, n.index.Inside(after.GetName())...)
 	}
 }
 

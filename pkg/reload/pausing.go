@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -52,7 +53,7 @@ func (a *actions) endPause(ctx context.Context, s subject) (wait time.Duration, 
 		return wait, reconcile.Result{}, false
 	}
 	if a.state.writes.Behind(s.key, s.object.Generation(), a.now()) {
-		return 0, again(time.Second, priorityWorkload), true // the cache has not seen our own write yet
+		return 0, queue.After(time.Second, queue.Workload), true // the cache has not seen our own write yet
 	}
 	if !a.writer.mayWrite(s, inflight.Urgent) {
 		return 0, reconcile.Result{}, true // queued again when it has a slot

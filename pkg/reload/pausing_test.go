@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -113,8 +114,8 @@ func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, reconcile.Result{}, notLater(reconcile.Result{}, 0))
 	assert.Equal(t, time.Minute, notLater(reconcile.Result{}, time.Minute).RequeueAfter)
-	assert.Equal(t, time.Second, notLater(again(time.Second, priorityRetry), time.Minute).RequeueAfter)
-	assert.Equal(t, time.Minute, notLater(again(time.Hour, priorityRetry), time.Minute).RequeueAfter)
+	assert.Equal(t, time.Second, notLater(queue.After(time.Second, queue.Retry), time.Minute).RequeueAfter)
+	assert.Equal(t, time.Minute, notLater(queue.After(time.Hour, queue.Retry), time.Minute).RequeueAfter)
 }
 
 // The direct stamp pauses in the same patch; the webhook's, in the request for it.
@@ -179,7 +180,7 @@ func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 			"spec": map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{}}},
 		})}
 	}
-	l := leading(t, with, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
+	l, _ := leading(t, with, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
 	follow(t, l, refresh.NewKinds(kinds))
 	_, err := l.Reconcile(t.Context(), workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -82,7 +83,7 @@ func (r rechecker) all(ctx context.Context) {
 		if !paced() {
 			return
 		}
-		r.tracking.queue.add(priorityWorkload, key)
+		r.tracking.queue.Add(queue.Workload, key)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,8 @@ type rechecks struct {
 
 	mu   sync.Mutex
 	seen []index.Object
+	// queue is that of the loop.
+	queue workqueue.TypedRateLimitingInterface[workload.Key]
 }
 
 func (r *rechecks) Recheck(_ context.Context, namespace string, ref reference.Ref) error {
@@ -62,7 +65,7 @@ func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
 func blindLoop(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*loop, *rechecks, []workload.Key) {
 	t.Helper()
 	kind, store := fleet(t, "spec.template"), &rechecks{}
-	l := leading(t, cluster{
+	l, q := leading(t, cluster{
 		Dependencies: Dependencies{Store: store, Watches: watches}, mapper: mapperOf(kind), cache: cached{}, live: live,
 	}, Options{Scope: scope.Scope{NamespaceSelector: selector}})
 	l.tracking.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
@@ -70,6 +73,7 @@ func blindLoop(t *testing.T, watches failing, live client.Reader, selector label
 	for _, key := range keys {
 		l.tracking.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
 	}
+	store.queue = q
 	return l, store, keys
 }
 
@@ -81,9 +85,9 @@ func listing(kind workload.Kind, names string) workload.Summary {
 }
 
 // queued empties the queue.
-func (l *loop) queued() []workload.Key {
+func (r *rechecks) queued() []workload.Key {
 	var keys []workload.Key
-	q := *l.queue.to.Load()
+	q := r.queue
 	for q.Len() > 0 {
 		key, _ := q.Get()
 		q.Done(key)
@@ -119,7 +123,7 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 			l.rechecker.all(t.Context())
 			assert.ElementsMatch(t, c.places, store.seen)
 			var queued []string
-			for _, key := range l.queued() {
+			for _, key := range store.queued() {
 				queued = append(queued, key.Namespace)
 			}
 			assert.ElementsMatch(t, c.queued, queued)
@@ -272,7 +276,7 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 		})
 	}
 
-	l := leading(t, cluster{}, Options{})
+	l, _ := leading(t, cluster{}, Options{})
 	key := workload.Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {

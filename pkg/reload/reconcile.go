@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -19,9 +20,9 @@ import (
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
 	defer l.writer.slots.Leave(key)
-	l.queue.aging.Taken(key)
+	l.queue.Taken(key)
 	if l.gather.store.WaitForSync(ctx) != nil {
-		return again(time.Second, priorityWorkload), nil // the context has ended
+		return queue.After(time.Second, queue.Workload), nil // the context has ended
 	}
 	if result, stopped := l.actions.completeRecreation(ctx, key); stopped {
 		return result, nil
@@ -46,7 +47,7 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 	if limit <= 0 || result.RequeueAfter > 0 && result.RequeueAfter <= limit {
 		return result
 	}
-	return again(limit, priorityWorkload)
+	return queue.After(limit, queue.Workload)
 }
 
 // handle compares a workload in scope with its configuration and does what is due.
@@ -68,7 +69,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	}
 	if l.state.writes.Behind(s.key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
-		return again(time.Second, priorityWorkload)
+		return queue.After(time.Second, queue.Workload)
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.emitReloads(s)
@@ -98,13 +99,13 @@ func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
 		return l.actions.purge(ctx, s)
 	}
 	if wait := l.state.deferrals.Wait(s.key, s.events.last, l.now()); wait > 0 {
-		return again(wait, priorityRetry)
+		return queue.After(wait, queue.Retry)
 	}
 	if wait := l.contested(ctx, s); wait > 0 {
-		return again(wait, priorityRetry)
+		return queue.After(wait, queue.Retry)
 	}
 	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
-		return again(wait, priorityConfig)
+		return queue.After(wait, queue.Config)
 	}
 	if !l.writer.mayWrite(s, rank(a)) {
 		if a.MayReload {

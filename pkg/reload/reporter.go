@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 )
 
 // The reasons of the Events on workloads; those of failures are defined where they arise, those of wrong annotations in package
@@ -45,7 +46,7 @@ type reporter struct {
 	// instance names this process.
 	instance string
 	catchUp  *catchUp
-	leads    *leadership
+	leads    *queue.Leadership
 	state    *state
 	metrics  *metrics
 	now      func() time.Time

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -22,7 +23,7 @@ func (l *loop) resumeRecreations(ctx context.Context) error {
 	for {
 		keys, err := l.actions.listRecreations(ctx)
 		if err == nil {
-			l.queue.add(priorityWorkload, keys...)
+			l.queue.Add(queue.Workload, keys...)
 			return nil
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {

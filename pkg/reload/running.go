@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -104,12 +105,12 @@ func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verd
 	case err != nil:
 		return a.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
 	case o.UID() != s.object.UID():
-		return again(time.Second, priorityRetry), true // it was created anew; the watch brings it
+		return queue.After(time.Second, queue.Retry), true // it was created anew; the watch brings it
 	}
 	cron := cronrun.CronJob{Object: o}
 	name := cron.JobName(s.view.Managed[stamp.LastReload], hash)
 	if wait := a.state.runs.Wait(s.key, name, a.now(), a.pacing.gates.refractory); wait > 0 {
-		return again(wait, priorityRetry), true
+		return queue.After(wait, queue.Retry), true
 	}
 	switch err := a.makeJob(ctx, s, cron, cron.Job(name, a.annotations.ConfigHash, hash)); {
 	case err == nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -22,13 +23,13 @@ type tracking struct {
 	recent  *index.Recent
 	state   *state
 	backoff backoff
-	queue   *queue
+	queue   *queue.Queue
 	now     func() time.Time
 }
 
 // queueAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
 // it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
-func (t *tracking) queueAll() { t.queue.add(priorityWorkload, t.index.All()...) }
+func (t *tracking) queueAll() { t.queue.Add(queue.Workload, t.index.All()...) }
 
 // configChanged is called by the watches of config objects. What was there before the watch began is found by comparing.
 func (t *tracking) configChanged(e configstate.Event) {
@@ -39,7 +40,7 @@ func (t *tracking) configChanged(e configstate.Event) {
 	keys := t.index.Concerned(e)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
 	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.state.changes.Changed(key, e.Received) })
-	t.queue.add(priorityConfig, keys...)
+	t.queue.Add(queue.Config, keys...)
 }
 
 // join begins to look after a kind: its workloads enter the index as they are found.
@@ -71,7 +72,7 @@ func (t *tracking) leave(kind workload.Kind) {
 	for _, key := range keys {
 		t.forget(key)
 	}
-	t.queue.add(priorityWorkload, keys...)
+	t.queue.Add(queue.Workload, keys...)
 }
 
 // forget drops what is kept of a workload.
@@ -96,7 +97,7 @@ func (t *tracking) workloadChanged(of *watched, before, after workload.Summary) 
 			return
 		}
 		t.index.Delete(before.Key())
-		t.queue.add(priorityWorkload, before.Key())
+		t.queue.Add(queue.Workload, before.Key())
 	})
 }
 
@@ -115,7 +116,7 @@ func (t *tracking) update(s workload.Summary) {
 			t.state.changes.Changed(key, at)
 		}
 	}
-	t.queue.add(priorityWorkload, key)
+	t.queue.Add(queue.Workload, key)
 }
 
 // intent returns what can cause a reload of a workload, with what it selects unresolved.

@@ -51,7 +51,7 @@ func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.K
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
 	t.Cleanup(q.ShutDown)
-	l.queue.to.Store(&q)
+	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), q))
 	return q
 }
 
@@ -99,21 +99,21 @@ func TestChangesOfWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := leading(t, cluster{}, Options{})
+			l, q := leading(t, cluster{}, Options{})
 			h := changesOf(l, kind)
 			key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 			l.state.due.Due(key, time.Now())
 			h(version("u", "a", 1), tc.after)
 			_, due := l.state.due.Oldest()
 			assert.Equal(t, tc.remembers, due == 1)
-			assert.Equal(t, tc.queued, (*l.queue.to.Load()).Len() == 1)
+			assert.Equal(t, tc.queued, q.Len() == 1)
 		})
 	}
 }
 
 func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	t.Parallel()
-	l := leading(t, cluster{}, Options{})
+	l, q := leading(t, cluster{}, Options{})
 	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
 	other := workload.Key{Namespace: "shop", Name: "other"}
 	l.tracking.index.Set(key, []reference.Ref{app})
@@ -121,16 +121,15 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	now := time.Now()
 	changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
 	l.tracking.configChanged(changed)
-	queue := *l.queue.to.Load()
-	require.Equal(t, 2, queue.Len())
+	require.Equal(t, 2, q.Len())
 	for range 2 {
-		taken, _ := queue.Get()
-		queue.Done(taken)
+		taken, _ := q.Get()
+		q.Done(taken)
 	}
 	l.state.changes.Settles(key, now.Add(time.Second))
 	l.tracking.configChanged(changed)
-	require.Equal(t, 1, queue.Len(), "it is queued for the end of the settle time")
-	taken, _ := queue.Get()
+	require.Equal(t, 1, q.Len(), "it is queued for the end of the settle time")
+	taken, _ := q.Get()
 	assert.Equal(t, other, taken)
 	assert.Equal(t, now, l.state.changes.Attempt(key).last, "the event counts")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -72,13 +73,13 @@ func fleet(t *testing.T, path string) workload.Kind {
 }
 
 // leading returns a loop with a queue that leads.
-func leading(t *testing.T, with cluster, opts Options) *loop {
+func leading(t *testing.T, with cluster, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
 	opts.Reader = sapReader(t)
 	l := newLoop(with, opts)
-	open(t, l)
+	q := open(t, l)
 	l.leads.Begin(time.Now())
-	return l
+	return l, q
 }
 
 func newWatching() *watching {
@@ -93,7 +94,7 @@ func follow(t *testing.T, l *loop, kinds *refresh.Kinds) {
 func TestKindsComeAndGo(t *testing.T) {
 	t.Parallel()
 	c := newWatching()
-	l := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
+	l, q := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
 	builtin := workload.NewKinds(workload.Builtin()...)
 	kinds := refresh.NewKinds(builtin)
 	follow(t, l, kinds)
@@ -113,8 +114,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	require.Equal(t, []workload.Key{key}, l.tracking.index.Trackers("shop", app))
 	l.state.due.Due(key, time.Now())
 	l.backoff.rarely.When(key)
-	queue := *l.queue.to.Load()
-	taken, _ := queue.Get() // it is under reconciliation when the kind goes
+	taken, _ := q.Get() // it is under reconciliation when the kind goes
 
 	kinds.Set(builtin)
 	assert.NotContains(t, c.names(), "Fleet", "its watch has ended before Set returns")
@@ -129,8 +129,8 @@ func TestKindsComeAndGo(t *testing.T) {
 	assert.Empty(t, l.tracking.index.All(), "an event that comes late is not listened to")
 
 	l.state.due.Due(taken, time.Now())
-	queue.Done(taken)
-	again, _ := queue.Get()
+	q.Done(taken)
+	again, _ := q.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")
 	_, found := l.workloads.get(t.Context(), again)
 	assert.False(t, found, "and is found to be gone, so that it is forgotten")
@@ -140,7 +140,7 @@ func TestKindsComeAndGo(t *testing.T) {
 func TestTemplateThatMoves(t *testing.T) {
 	t.Parallel()
 	c := newWatching()
-	l := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
+	l, _ := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
 	before, after := fleet(t, "spec.template"), fleet(t, "spec.pods")
 	kinds := refresh.NewKinds(workload.NewKinds(before))
 	follow(t, l, kinds)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -33,8 +34,8 @@ type writer struct {
 	backoff backoff
 }
 
-func newWriter(c client.Client, q *queue, b backoff) writer {
-	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key workload.Key) { q.add(prioritySlot, key) })
+func newWriter(c client.Client, q *queue.Queue, b backoff) writer {
+	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key workload.Key) { q.Add(queue.Slot, key) })
 	return writer{client: c, slots: slots, backoff: b}
 }
 

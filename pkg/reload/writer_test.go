@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -60,7 +61,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		result := l.reconcile(t.Context(), s)
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, firstSoon, result.RequeueAfter, "what is due stays due")
-		assert.Equal(t, priorityRetry, *result.Priority)
+		assert.Equal(t, queue.Retry, *result.Priority)
 		notes := l.events.out.(*sent).notes()
 		require.Len(t, notes, 1, "it is reported")
 		assert.Contains(t, notes[0], "admission webhook")
@@ -151,6 +152,6 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	s.events = l.state.changes.Attempt(s.key)
 	result := l.reconcile(t.Context(), s)
 	require.Positive(t, result.RequeueAfter)
-	assert.Equal(t, priorityConfig, *result.Priority)
+	assert.Equal(t, queue.Config, *result.Priority)
 	assert.True(t, l.state.changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
 }

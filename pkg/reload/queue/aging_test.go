@@ -1,4 +1,4 @@
-package reload
+package queue
 
 import (
 	"context"
@@ -47,8 +47,8 @@ func TestFewAreRaisedAtOnce(t *testing.T) {
 func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		leads := &leadership{}
-		q := newQueue(leads, time.Now)
+		leads := &Leadership{}
+		q := New(leads, time.Now)
 		pq := priorityqueue.New[workload.Key]("test")
 		defer pq.ShutDown()
 		var to workqueue.TypedRateLimitingInterface[workload.Key] = pq
@@ -57,10 +57,10 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 		leads.Begin(now)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go q.raise(ctx)
+		go q.Raise(ctx)
 		adopted, busy := workload.Key{Name: "adopted"}, workload.Key{Name: "busy"}
-		q.add(priorityWorkload, adopted)
-		q.add(priorityConfig, busy)
+		q.Add(Workload, adopted)
+		q.Add(Config, busy)
 		for {
 			key, _ := pq.Get()
 			q.aging.Taken(key)
@@ -68,7 +68,7 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 				break
 			}
 			require.Less(t, time.Since(now), time.Minute, "it starves")
-			q.add(priorityConfig, workload.Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
+			q.Add(Config, workload.Key{Name: "another " + key.Name[len(key.Name)-1:]}, busy)
 			<-time.After(100 * time.Millisecond)
 			pq.Done(key)
 		}

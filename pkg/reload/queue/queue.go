@@ -1,4 +1,4 @@
-package reload
+package queue
 
 import (
 	"context"
@@ -18,41 +18,42 @@ import (
 // configuration. What a workload itself reports (it is there, it was edited, it was stamped) can wait until no reload is due:
 // so a fan-out is not slowed by the Events about its first reloads. What failed comes after what was not tried.
 const (
-	prioritySlot     = priorityConfig + 1
-	priorityConfig   = 0
-	priorityWorkload = handler.LowPriority
-	priorityRetry    = priorityWorkload - 1
+	Slot     = Config + 1
+	Config   = 0
+	Workload = handler.LowPriority
+	Retry    = Workload - 1
 )
 
-// leadership is since when this process leads. It is safe for concurrent use.
-type leadership struct{ since atomic.Pointer[time.Time] }
+// Leadership is since when this process leads. It is safe for concurrent use.
+type Leadership struct{ since atomic.Pointer[time.Time] }
 
 // Begin begins the lead.
-func (l *leadership) Begin(now time.Time) { l.since.Store(&now) }
+func (l *Leadership) Begin(now time.Time) { l.since.Store(&now) }
 
 // Since returns when the lead began, or false if this process is a standby.
-func (l *leadership) Since() (time.Time, bool) {
+func (l *Leadership) Since() (time.Time, bool) {
 	if since := l.since.Load(); since != nil {
 		return *since, true
 	}
 	return time.Time{}, false
 }
 
-// queue has the workloads to look at, each once. It is safe for concurrent use.
-type queue struct {
+// Queue has the workloads to look at, each once. It is safe for concurrent use.
+type Queue struct {
 	now   func() time.Time
-	leads *leadership
+	leads *Leadership
 	aging *aging
 	// to is nil until the controller starts.
 	to atomic.Pointer[workqueue.TypedRateLimitingInterface[workload.Key]]
 }
 
-func newQueue(leads *leadership, now func() time.Time) *queue {
-	return &queue{now: now, leads: leads, aging: newAging()}
+// New returns the queue of a process that is, or may become, the leader.
+func New(leads *Leadership, now func() time.Time) *Queue {
+	return &Queue{now: now, leads: leads, aging: newAging()}
 }
 
-// source feeds the queue by what begins when the controller starts its sources.
-func (q *queue) source(begin func(ctx context.Context)) source.TypedSource[workload.Key] {
+// Source feeds the queue by what begins when the controller starts its sources.
+func (q *Queue) Source(begin func(ctx context.Context)) source.TypedSource[workload.Key] {
 	return source.TypedFunc[workload.Key](func(ctx context.Context, to workqueue.TypedRateLimitingInterface[workload.Key]) error {
 		q.to.Store(&to)
 		go begin(ctx)
@@ -60,13 +61,16 @@ func (q *queue) source(begin func(ctx context.Context)) source.TypedSource[workl
 	})
 }
 
-// add queues workloads, unless this process is a standby: when it becomes the leader, lead queues all that are known.
-func (q *queue) add(priority int, keys ...workload.Key) {
+// Taken records that a workload is taken from the queue.
+func (q *Queue) Taken(key workload.Key) { q.aging.Taken(key) }
+
+// Add queues workloads, unless this process is a standby: when it becomes the leader, all that are known are queued.
+func (q *Queue) Add(priority int, keys ...workload.Key) {
 	to := q.to.Load()
 	if _, leads := q.leads.Since(); to == nil || !leads {
 		return
 	}
-	if priority < priorityConfig {
+	if priority < Config {
 		q.aging.Queued(q.now(), keys...)
 	}
 	if pq, ok := (*to).(priorityqueue.PriorityQueue[workload.Key]); ok {
@@ -78,14 +82,14 @@ func (q *queue) add(priority int, keys ...workload.Key) {
 	}
 }
 
-// retry queues a workload whose reconciliation failed, after a while.
-func (q *queue) retry(key workload.Key, after time.Duration) reconcile.Result {
+// Retry queues a workload whose reconciliation failed, after a while.
+func (q *Queue) Retry(key workload.Key, after time.Duration) reconcile.Result {
 	q.aging.Queued(q.now().Add(after), key)
-	return again(after, priorityRetry)
+	return After(after, Retry)
 }
 
-// raise gives workloads that wait in the queue for too long the priority of a change of configuration, until the context ends.
-func (q *queue) raise(ctx context.Context) {
+// Raise gives workloads that wait in the queue for too long the priority of a change of configuration, until the context ends.
+func (q *Queue) Raise(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -93,12 +97,12 @@ func (q *queue) raise(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			q.add(priorityConfig, q.aging.Raise(q.now())...)
+			q.Add(Config, q.aging.Raise(q.now())...)
 		}
 	}
 }
 
-// again queues a workload after a while.
-func again(after time.Duration, priority int) reconcile.Result {
+// After queues a workload after a while.
+func After(after time.Duration, priority int) reconcile.Result {
 	return reconcile.Result{RequeueAfter: after, Priority: &priority}
 }

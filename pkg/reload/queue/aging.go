@@ -1,4 +1,4 @@
-package reload
+package queue
 
 import (
 	"container/list"
