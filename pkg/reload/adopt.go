@@ -33,12 +33,12 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.stored = true
 		// The webhook may see another state for a moment, but not for long.
-		passing := a.backoff.soon.NumRequeues(s.key) < persistent
+		passing := !a.backoff.Persists(s.key)
 		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state or has another digest key")})
 	}
-	a.state.contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
-	a.state.takeovers.Done(s.key, found.Verdict.Foreign)
+	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
+	a.state.Takeovers.Done(s.key, found.Verdict.Foreign)
 	a.metrics.adopted(s.object.Kind)
 	a.problems.reportLostKey(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(found.Verdict.Adopt))

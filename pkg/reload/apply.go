@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -28,8 +29,8 @@ type actions struct {
 	pacing      pacing
 	writer      writer
 	closing     closing
-	backoff     backoff
-	state       *state
+	backoff     state.Backoff
+	state       *state.State
 	events      *reporter
 	problems    problems
 	metrics     *metrics
@@ -114,7 +115,7 @@ func (a *actions) proof(ctx context.Context, s subject, in policy.Input, verdict
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !runsAtOnce(s, verdict) && (a.backoff.insists(s.key) || a.pacing.restless(s)) {
+	if !runsAtOnce(s, verdict) && (a.backoff.Insists(s.key) || a.pacing.restless(s)) {
 		return digest.Live, nil
 	}
 	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
@@ -146,7 +147,7 @@ func (a *actions) unmoved(s subject, in policy.Input, outcome poke.Outcome, err 
 	switch {
 	case err != nil:
 		return failure{reason: "ReloadFailed", err: err}
-	case due.Stamped && a.backoff.soon.NumRequeues(s.key) >= persistent:
+	case due.Stamped && a.backoff.Persists(s.key):
 		return failure{reason: reasonLost, err: lost(s.object.Kind)}
 	default:
 		return passing

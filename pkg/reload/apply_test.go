@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -113,7 +114,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 		"another writer was faster":         {outcome: poke.Current, budget: 1000, reason: "ReloadFailed", soon: true},
 		"the state has moved on":            {outcome: poke.Conflict, budget: 10, failed: 100, reason: "ReloadFailed", soon: true},
 		"the budget is below a stamp":       {outcome: poke.Current, budget: 10, reason: "ReloadFailed"},
-		"a stamp is made and is not stored": {outcome: poke.Current, budget: 1000, failed: persistent, reason: reasonLost},
+		"a stamp is made and is not stored": {outcome: poke.Current, budget: 1000, failed: state.Persistent, reason: reasonLost},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			s := subject{key: workload.Key{Name: "web"}, view: view}
 			l := newLoop(cluster{}, Options{})
 			for range tc.failed {
-				l.backoff.soon.When(s.key)
+				l.backoff.When(s.key, state.Soon)
 			}
 			got := l.actions.unmoved(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
@@ -184,7 +185,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 			l := newLoop(cluster{Dependencies: Dependencies{Keys: tc.keys}}, Options{})
 			s := subject{key: workload.Key{Name: "web"}}
 			if tc.adopted {
-				l.state.takeovers.Done(s.key, foreign)
+				l.state.Takeovers.Done(s.key, foreign)
 			}
 			got, may := l.mayAdoptForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, may)
@@ -200,11 +201,11 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := subject{key: workload.Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
-	l.state.reports.See(s.key, last.String(), now)
-	wait, gate := l.pacing.gates.wait(l.pacing.input(s))
+	l.state.Reports.See(s.key, last.String(), now)
+	wait, gate := l.pacing.gates.Wait(l.pacing.input(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")
 	assert.Equal(t, "refractory", gate)
 	now = now.Add(5 * time.Second)
-	wait, _ = l.pacing.gates.wait(l.pacing.input(s))
+	wait, _ = l.pacing.gates.Wait(l.pacing.input(s))
 	assert.Zero(t, wait, "but only once: the clock of the replica that wrote it may be wrong by hours")
 }

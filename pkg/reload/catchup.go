@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -24,7 +25,7 @@ type catchUp struct {
 func (c *catchUp) exists(namespace, name string) (exists, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.names[digestOf(namespace+"/"+name)], c.listed
+	return c.names[state.DigestOf(namespace+"/"+name)], c.listed
 }
 
 // await has a workload looked at again when the Events are listed. It returns false if they are.

@@ -13,6 +13,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // pages is an API server with two pages of Events in each namespace; fails are the answers before that.
@@ -82,7 +84,7 @@ func TestEventsOfEarlierLeadersAreListed(t *testing.T) {
 				assert.Equal(t, tc.requests, api.requests)
 				assert.Len(t, names, len(tc.known))
 				for _, name := range tc.known {
-					assert.True(t, names[digestOf(name)], name)
+					assert.True(t, names[state.DigestOf(name)], name)
 				}
 			})
 		})

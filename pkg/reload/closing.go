@@ -10,13 +10,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // closing ends the reconciliation of a workload: it records and reports the outcome, and decides when to look again.
 type closing struct {
 	events  *reporter
-	state   *state
-	backoff backoff
+	state   *state.State
+	backoff state.Backoff
 	queue   *queue.Queue
 	metrics *metrics
 	now     func() time.Time
@@ -24,11 +25,11 @@ type closing struct {
 
 // inOrder closes a reconciliation that leaves nothing to do.
 func (c closing) inOrder(s subject) reconcile.Result {
-	c.state.changes.Settled(s.key)
-	c.state.due.Forget(s.key)
-	c.state.deferrals.Forget(s.key)
-	c.state.warnings.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost, reasonContested)
-	c.backoff.forget(s.key)
+	c.state.Changes.Settled(s.key)
+	c.state.Due.Forget(s.key)
+	c.state.Deferrals.Forget(s.key)
+	c.state.Warnings.Recovered(s.key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost, reasonContested)
+	c.backoff.Forget(s.key)
 	return reconcile.Result{}
 }
 
@@ -36,10 +37,10 @@ func (c closing) inOrder(s subject) reconcile.Result {
 func (c closing) done(
 	ctx context.Context, s subject, verdict policy.Verdict, last record.LastReload, generation int64,
 ) reconcile.Result {
-	c.state.writes.Stamped(s.key, generation, c.now())
+	c.state.Writes.Stamped(s.key, generation, c.now())
 	c.events.warn(s, reasonLost, "") // it is another stamp: where this one is lost as well, that is news
-	if !s.events.first.IsZero() {
-		c.metrics.latency(s.object.Kind, c.now().Sub(s.events.first))
+	if !s.events.First.IsZero() {
+		c.metrics.latency(s.object.Kind, c.now().Sub(s.events.First))
 	}
 	c.events.emitOwn(s, last)
 	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
@@ -48,16 +49,16 @@ func (c closing) done(
 
 // retry closes a reconciliation that failed: what is due stays due. Each cause is reported to the user once.
 func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Result {
-	after := c.backoff.when(s.key, f)
+	after := c.backoff.When(s.key, f.pace())
 	if f.soon || s.stored {
-		c.state.deferrals.Defer(s.key, deferral{since: c.now(), until: c.now().Add(after), firm: f.soon})
+		c.state.Deferrals.Defer(s.key, state.Deferral{Since: c.now(), Until: c.now().Add(after), Firm: f.soon})
 	}
 	if !f.soon {
-		c.state.changes.Acted(s.key)
+		c.state.Changes.Acted(s.key)
 	}
 	c.metrics.failed(f.reason)
 	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.key, "reason", f.reason, "error", f.err.Error(), "after", after)
-	news := !f.quiet || c.backoff.lingers(s.key)
+	news := !f.quiet || c.backoff.Lingers(s.key)
 	if news && s.object.Kept != nil {
 		c.events.warn(s, f.reason, f.text(), unreadRefs(f.err)...)
 	}

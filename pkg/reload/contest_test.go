@@ -8,73 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
-
-func TestRecordThatIsRemovedEachTimeIsWrittenEverMoreRarely(t *testing.T) {
-	t.Parallel()
-	c, key := &contests{}, workload.Key{Name: "web"}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var waits []time.Duration
-	for range 12 {
-		wait := c.Wait(key, "", now)
-		waits = append(waits, wait)
-		now = now.Add(wait)
-		c.Wrote(key, "", now)
-		now = now.Add(30 * time.Millisecond) // as fast as the other writer is
-	}
-	second := time.Second
-	for i, want := range []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, time.Minute, time.Minute, time.Minute} {
-		assert.InDelta(t, want, waits[i], float64(30*time.Millisecond), "write %d", i+1)
-	}
-}
-
-func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	tests := map[string]struct {
-		// records are those that were there before each write.
-		records []string
-		every   time.Duration
-		want    bool
-	}{
-		"removed":                     {records: []string{"", "", "", ""}, every: time.Second, want: true},
-		"reverted":                    {records: []string{"a", "a", "a", "a"}, every: time.Second, want: true},
-		"objects are created in turn": {records: []string{"", "a", "b", "c"}, every: time.Second},
-		"a release tool now and then": {records: []string{"", "", "", ""}, every: contestOver},
-		"a release tool undoes two":   {records: []string{"", "", ""}, every: time.Second},
-		"another one in between":      {records: []string{"", "", "a", "", ""}, every: time.Second},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c, key, at := &contests{}, workload.Key{Name: "web"}, now
-			for _, before := range tc.records[:len(tc.records)-1] {
-				c.Wrote(key, before, at)
-				at = at.Add(tc.every)
-			}
-			wait := c.Wait(key, tc.records[len(tc.records)-1], at.Add(-tc.every))
-			assert.Equal(t, tc.want, wait > 0, wait)
-			assert.Zero(t, c.Wait(workload.Key{Name: "other"}, "", at), "each workload for itself")
-		})
-	}
-}
-
-func TestContestsAreForgotten(t *testing.T) {
-	t.Parallel()
-	m, key := &state{}, workload.Key{Name: "web"}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for range 5 {
-		m.contests.Wrote(key, "", now)
-	}
-	require.Positive(t, m.contests.Wait(key, "", now))
-	m.Forget(key)
-	assert.Zero(t, m.contests.Wait(key, "", now), "a workload that was deleted and created again was not written by others")
-	m.contests.Wrote(key, "", now)
-	m.contests.Wrote(workload.Key{Name: "other"}, "", now.Add(contestOver))
-	assert.Len(t, m.contests.entries, 1, "what is long ago is dropped")
-}
 
 func TestContestIsReportedOnce(t *testing.T) {
 	t.Parallel()
@@ -84,7 +21,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 	s := subject{key: workload.Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{}}}
 	for range 6 {
 		l.contested(t.Context(), s)
-		l.state.contests.Wrote(s.key, "", now)
+		l.state.Contests.Wrote(s.key, "", now)
 		l.closing.inOrder(s)
 	}
 	require.Len(t, out.messages, 1)
@@ -100,10 +37,21 @@ func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
 	} {
 		s := subject{key: workload.Key{Name: name}, view: stamp.View{Managed: managed}}
-		wait, _ := l.pacing.gates.wait(l.pacing.input(s))
+		wait, _ := l.pacing.gates.Wait(l.pacing.input(s))
 		assert.Zero(t, wait, name)
-		l.state.writes.Stamped(s.key, 3, now.Add(-time.Second))
-		wait, _ = l.pacing.gates.wait(l.pacing.input(s))
+		l.state.Writes.Stamped(s.key, 3, now.Add(-time.Second))
+		wait, _ = l.pacing.gates.Wait(l.pacing.input(s))
 		assert.Equal(t, 4*time.Second, wait, name)
 	}
+}
+
+func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
+	t.Parallel()
+	l := newLoop(cluster{}, Options{})
+	s := subject{key: workload.Key{Name: "cart"}}
+	l.state.Changes.Attempt(s.key)
+	l.state.Changes.Acted(s.key)
+	l.state.Takeovers.Done(s.key, "")
+	l.closing.inOrder(s)
+	assert.Equal(t, &state.State{}, l.state, "a cluster has many workloads that ask for nothing")
 }

@@ -70,10 +70,10 @@ type directStamp struct {
 
 // stamped closes the reconciliation after a direct stamp: what is stored counts, which a webhook that is back may have changed.
 func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict, d directStamp) reconcile.Result {
-	a.state.contests.Wrote(s.key, d.before[stamp.Record], a.now())
+	a.state.Contests.Wrote(s.key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.object.Kind)
 	if !d.decided.Stamped {
-		a.state.writes.Wrote(s.key, d.answer.Generation, a.now())
+		a.state.Writes.Wrote(s.key, d.answer.Generation, a.now())
 		return a.closing.inOrder(s)
 	}
 	stored := d.answer.Annotations[a.annotations.LastReload]

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // eventLister lists Events; outbox.Client does.
@@ -65,7 +66,7 @@ func (l eventList) add(ctx context.Context, namespace string, names map[uint64]b
 			return err
 		}
 		for n := range page.Items {
-			names[digestOf(page.Items[n].Namespace+"/"+page.Items[n].Name)] = true
+			names[state.DigestOf(page.Items[n].Namespace+"/"+page.Items[n].Name)] = true
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return nil

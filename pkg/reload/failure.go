@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // failure is an error with what follows from it.
@@ -39,8 +40,19 @@ func (f failure) text() string {
 	return f.err.Error()
 }
 
-// persistent is how often something must have failed, after some seconds, that should have passed by itself.
-const persistent = 8
+// pace is how soon the attempt is repeated.
+func (f failure) pace() state.Pace {
+	switch {
+	case f.conflict:
+		return state.Conflict
+	case f.soon:
+		return state.Soon
+	case f.refused:
+		return state.Refused
+	default:
+		return state.Rarely
+	}
+}
 
 // failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
 func failedWrite(reason string, err error) failure {

@@ -10,8 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
@@ -66,40 +64,6 @@ func TestFailedPinIsALostRace(t *testing.T) {
 			assert.Equal(t, tc.lost, got.quiet)
 		})
 	}
-}
-
-func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
-	t.Parallel()
-	b := newBackoff()
-	poisoned, healthy := workload.Key{Name: "poisoned"}, workload.Key{Name: "healthy"}
-	for range 20 {
-		b.rarely.When(poisoned)
-		b.soon.When(poisoned)
-	}
-	assert.Equal(t, longestSoon, b.soon.When(poisoned), "what may pass is tried again within seconds")
-	assert.Equal(t, longestRarely, b.rarely.When(poisoned))
-	assert.Equal(t, firstSoon, b.soon.When(healthy))
-	assert.Equal(t, firstRarely, b.rarely.When(healthy))
-	b.forget(poisoned)
-	assert.Equal(t, firstRarely, b.rarely.When(poisoned), "a success starts its pace anew")
-}
-
-func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
-	t.Parallel()
-	b, key := newBackoff(), workload.Key{Name: "web"}
-	for range 20 {
-		b.when(key, failure{soon: true})
-		b.when(key, failure{})
-	}
-	assert.False(t, b.insists(key), "an API server that is away is no constant change")
-	for range insistent {
-		assert.False(t, b.insists(key))
-		b.when(key, failure{soon: true, conflict: true})
-	}
-	assert.True(t, b.insists(key))
-	assert.False(t, b.insists(workload.Key{Name: "other"}))
-	b.forget(key)
-	assert.False(t, b.insists(key), "the next change is asked for with its digest again")
 }
 
 func TestConflictEventKeepsItsText(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -23,7 +24,7 @@ type subject struct {
 	view     stamp.View
 	problems []annotation.Problem
 	// events are the arrivals of the config events that the reconciliation takes into account.
-	events arrivals
+	events state.Arrivals
 	// stored is set if the API server has stored a write of this reconciliation that does not end it.
 	stored bool
 	// pausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
@@ -44,7 +45,7 @@ type gatherer struct {
 }
 
 // subject reads the annotations of a workload.
-func (g gatherer) subject(key workload.Key, o workload.Summary, events arrivals) subject {
+func (g gatherer) subject(key workload.Key, o workload.Summary, events state.Arrivals) subject {
 	view, problems := g.opts.Reader.ReadSummary(o)
 	if o.Kind.CreateOnly {
 		view.Intent = view.Intent.AtOnce()

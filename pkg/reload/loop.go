@@ -17,14 +17,15 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // loop reconciles workloads. Its parts are safe for concurrent use.
 type loop struct {
 	kinds      Kinds
-	state      *state
-	backoff    backoff
+	state      *state.State
+	backoff    state.Backoff
 	leads      *queue.Leadership
 	queue      *queue.Queue
 	tracking   *tracking
@@ -63,7 +64,7 @@ func newLoop(with cluster, opts Options) *loop {
 	if with.Alerts == nil {
 		with.Alerts = noAlerts{}
 	}
-	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state{}, backoff: newBackoff(), leads: &queue.Leadership{}}
+	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{}}
 	l.queue = queue.New(l.leads, l.now)
 	blindness := blindness{with.Watches, with.mapper}
 	l.tracking = &tracking{
@@ -77,9 +78,9 @@ func newLoop(with cluster, opts Options) *loop {
 	l.workloads = workloads{l.tracking, blindness, with.live}
 	l.rechecker = rechecker{opts.Scope, blindness, with.Store, l.tracking}
 	l.gather = gatherer{opts: opts, store: with.Store, keys: with.Keys, live: with.live, now: l.now}
-	l.pacing = pacing{gates{opts.Settle, opts.SettleMax, opts.Refractory}, l.state, l.now}
+	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
 	l.writer = newWriter(with.client, l.queue, l.backoff)
-	metrics := newMetrics(with.Metrics, &l.state.due, l.now)
+	metrics := newMetrics(with.Metrics, l.state.Due.Oldest, l.now)
 	if opts.CountByNamespace {
 		metrics.countByNamespace(with.Metrics)
 	}
@@ -164,7 +165,7 @@ func (l *loop) queueAgain(keys ...workload.Key) { l.queue.Add(queue.Workload, ke
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
 // nothing, since it would never be taken out, however many workloads come and go.
 func (l *loop) lead(ctx context.Context) error {
-	l.state.changes.Lead()
+	l.state.Changes.Lead()
 	l.leads.Begin(l.now())
 	l.tracking.queueAll()
 	l.queue.Raise(ctx)

@@ -24,7 +24,7 @@ type metrics struct {
 }
 
 // newMetrics registers the metrics. Those already registered are used as they are.
-func newMetrics(reg prometheus.Registerer, due *dueReloads, now func() time.Time) *metrics {
+func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count int), now func() time.Time) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
 	}
@@ -32,17 +32,17 @@ func newMetrics(reg prometheus.Registerer, due *dueReloads, now func() time.Time
 		Name: "pod_reloader_oldest_due_reload_age_seconds",
 		Help: "Age of the oldest reload that is due, or may be due after a change of a config object, and is not done; 0 if there is none.",
 	}, func() float64 {
-		oldest, count := due.Oldest()
+		since, count := oldest()
 		if count == 0 {
 			return 0
 		}
-		return now().Sub(oldest).Seconds()
+		return now().Sub(since).Seconds()
 	}))
 	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_due_reloads",
 		Help: "Workloads whose reload is due and not done.",
 	}, func() float64 {
-		_, count := due.Oldest()
+		_, count := oldest()
 		return float64(count)
 	}))
 	return &metrics{

@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -21,7 +22,7 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 	ref := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	modified, deleted := policy.Change{Ref: ref, Type: policy.Modified}, policy.Change{Ref: ref, Type: policy.Deleted}
 	registry := prometheus.NewRegistry()
-	m := newMetrics(registry, &dueReloads{}, time.Now)
+	m := newMetrics(registry, new(state.State).Due.Oldest, time.Now)
 	for _, v := range []policy.Verdict{
 		{Action: policy.Reload, Changes: []policy.Change{modified, modified}},
 		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
@@ -46,8 +47,8 @@ pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 1
 func TestAgeOfTheOldestDueReload(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	registry, due := prometheus.NewRegistry(), &dueReloads{}
-	newMetrics(registry, due, func() time.Time { return now })
+	registry, due := prometheus.NewRegistry(), &new(state.State).Due
+	newMetrics(registry, due.Oldest, func() time.Time { return now })
 	age := func() float64 {
 		families, err := registry.Gather()
 		require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestReloadsAreCountedByNamespaceWhereAskedFor(t *testing.T) {
 	kind := workload.Builtin()[1]
 	for _, asked := range []bool{true, false} {
 		registry := prometheus.NewRegistry()
-		m := newMetrics(registry, &dueReloads{}, time.Now)
+		m := newMetrics(registry, new(state.State).Due.Oldest, time.Now)
 		if asked {
 			m.countByNamespace(registry)
 		}

@@ -45,8 +45,8 @@ func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdic
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")})
 	}
-	a.state.writes.Wrote(s.key, answer.Generation, a.now())
-	a.state.contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
+	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
+	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
 	a.events.notified(s, verdict, text)
 	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8))
 	return a.closing.inOrder(s)

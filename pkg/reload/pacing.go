@@ -7,22 +7,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // pacing holds back what is due at the gates, by what is known of the workload.
 type pacing struct {
-	gates gates
-	state *state
+	gates state.Gates
+	state *state.State
 	now   func() time.Time
 }
 
 // due records that a reload is due, or may be.
 func (p pacing) due(s subject) {
-	since := s.events.first
+	since := s.events.First
 	if since.IsZero() {
 		since = p.now()
 	}
-	p.state.due.Due(s.key, since)
+	p.state.Due.Due(s.key, since)
 }
 
 // postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
@@ -31,36 +32,36 @@ func (p pacing) postpone(ctx context.Context, s subject, a policy.Assessment) ti
 	if !a.MayReload {
 		return 0
 	}
-	if !s.events.first.IsZero() {
-		p.state.due.Due(s.key, s.events.first)
+	if !s.events.First.IsZero() {
+		p.state.Due.Due(s.key, s.events.First)
 	}
-	wait, gate := p.gates.wait(p.input(s))
+	wait, gate := p.gates.Wait(p.input(s))
 	if wait > 0 {
 		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
 	}
-	if gate == gateSettle {
-		p.state.changes.Settles(s.key, p.now().Add(wait))
+	if gate == state.GateSettle {
+		p.state.Changes.Settles(s.key, p.now().Add(wait))
 	}
 	return wait
 }
 
 // restless reports whether the configuration of a workload has not been quiet.
-func (p pacing) restless(s subject) bool { return p.gates.restless(p.input(s)) }
+func (p pacing) restless(s subject) bool { return p.gates.Restless(p.input(s)) }
 
 // input returns what the gates look at.
-func (p pacing) input(s subject) gateInput {
+func (p pacing) input(s subject) state.GateInput {
 	now := p.now()
-	in := gateInput{now: now, unacted: s.events.unacted, lastEvent: s.events.last}
+	in := state.GateInput{Now: now, Unacted: s.events.Unacted, LastEvent: s.events.Last}
 	if last, ok := s.view.Managed.LastReload(now); ok {
-		in.lastReload = last.Time
+		in.LastReload = last.Time
 		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
-		if seen := p.state.reports.Seen(s.key); !seen.IsZero() && seen.Before(last.Time) {
-			in.lastReload = seen
+		if seen := p.state.Reports.Seen(s.key); !seen.IsZero() && seen.Before(last.Time) {
+			in.LastReload = seen
 		}
 	}
 	// Another writer may have removed or reverted the annotation.
-	if at := p.state.writes.StampedAt(s.key); at.After(in.lastReload) {
-		in.lastReload = at
+	if at := p.state.Writes.StampedAt(s.key); at.After(in.LastReload) {
+		in.LastReload = at
 	}
 	return in
 }

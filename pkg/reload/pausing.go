@@ -52,7 +52,7 @@ func (a *actions) endPause(ctx context.Context, s subject) (wait time.Duration, 
 	if action == pause.Leave {
 		return wait, reconcile.Result{}, false
 	}
-	if a.state.writes.Behind(s.key, s.object.Generation(), a.now()) {
+	if a.state.Writes.Behind(s.key, s.object.Generation(), a.now()) {
 		return 0, queue.After(time.Second, queue.Workload), true // the cache has not seen our own write yet
 	}
 	if !a.writer.mayWrite(s, inflight.Urgent) {
@@ -61,7 +61,7 @@ func (a *actions) endPause(ctx context.Context, s subject) (wait time.Duration, 
 	if err := a.resume(ctx, s, action); err != nil {
 		return 0, a.closing.retry(ctx, s, failedWrite(reasonResumeFailed, err)), true
 	}
-	a.backoff.forget(s.key)
+	a.backoff.Forget(s.key)
 	a.events.warn(s, reasonResumeFailed, "")
 	return 0, reconcile.Result{}, true
 }
@@ -82,7 +82,7 @@ func (a *actions) resume(ctx context.Context, s subject, action pause.Action) er
 	if err != nil {
 		return err
 	}
-	a.state.writes.Wrote(s.key, answer.Generation, a.now())
+	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
 	if action == pause.Resume {
 		log.FromContext(ctx).Info("Resumed", "workload", s.key, "pausedAt", s.object.Annotations()[a.gather.opts.PausedAt])
 		a.events.emitResumed(s, s.object.Annotations()[a.gather.opts.PausedAt])

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -20,7 +21,7 @@ import (
 type problems struct {
 	events  *reporter
 	store   Store
-	state   *state
+	state   *state.State
 	metrics *metrics
 	now     func() time.Time
 }
@@ -40,7 +41,7 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 			absent = append(absent, ref)
 		}
 	}
-	if p.state.warnings.News(s.key, reasonMissing, missing(absent), p.now()) {
+	if p.state.Warnings.News(s.key, reasonMissing, missing(absent), p.now()) {
 		absent = p.absent(ctx, s, absent)
 	}
 	p.events.warn(s, reasonMissing, missing(absent), absent...)
@@ -87,7 +88,7 @@ func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verd
 	for _, c := range verdict.Changes {
 		gone = append(gone, c.Ref)
 	}
-	if p.state.warnings.News(s.key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
+	if p.state.Warnings.News(s.key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
 		return
 	}
 	p.events.warn(s, reasonHeld, text, gone...)
@@ -116,7 +117,7 @@ func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
 
 // reportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
 func (p problems) reportLostStamp(s subject) {
-	if s.view.Managed[stamp.Hash] == "" && p.state.writes.IsStamped(s.key, s.object.Generation()) {
+	if s.view.Managed[stamp.Hash] == "" && p.state.Writes.IsStamped(s.key, s.object.Generation()) {
 		p.events.warn(s, reasonLost, lost(s.object.Kind).Error())
 	}
 }

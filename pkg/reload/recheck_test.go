@@ -283,12 +283,12 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 		last = l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
 	}
 	assert.Equal(t, 30*time.Second, last)
-	l.backoff.forget(key)
-	assert.Equal(t, firstRarely, l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
+	l.backoff.Forget(key)
+	assert.Equal(t, time.Second, l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
 	for range 20 {
 		last = l.closing.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
 	}
-	assert.Equal(t, longestRarely, last)
+	assert.Equal(t, 5*time.Minute, last)
 }
 
 var _ Watches = failing{}

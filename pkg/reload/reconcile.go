@@ -67,7 +67,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	if err := s.view.Unresolved; err != nil {
 		return l.closing.retry(ctx, s, unreadable(err))
 	}
-	if l.state.writes.Behind(s.key, s.object.Generation(), l.now()) {
+	if l.state.Writes.Behind(s.key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
 		return queue.After(time.Second, queue.Workload)
 	}
@@ -85,7 +85,7 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (subject, bool) {
 	if !ok {
 		return subject{}, false
 	}
-	return l.gather.subject(key, o, l.state.changes.Attempt(key)), true
+	return l.gather.subject(key, o, l.state.Changes.Attempt(key)), true
 }
 
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
@@ -98,7 +98,7 @@ func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
 		l.events.warn(s, reasonHeld, "")
 		return l.actions.purge(ctx, s)
 	}
-	if wait := l.state.deferrals.Wait(s.key, s.events.last, l.now()); wait > 0 {
+	if wait := l.state.Deferrals.Wait(s.key, s.events.Last, l.now()); wait > 0 {
 		return queue.After(wait, queue.Retry)
 	}
 	if wait := l.contested(ctx, s); wait > 0 {
@@ -160,7 +160,7 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) 
 	if _, ok := l.gather.keys.Ring().Key(id); ok {
 		return failure{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
 	}
-	if !l.state.takeovers.May(s.key, id) {
+	if !l.state.Takeovers.May(s.key, id) {
 		return foreignKey(id), false
 	}
 	return failure{}, true
@@ -168,10 +168,17 @@ func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) 
 
 // contested returns how long to wait because another writer undoes what the loop writes, and reports it.
 func (l *loop) contested(ctx context.Context, s subject) time.Duration {
-	wait := l.state.contests.Wait(s.key, s.view.Managed[stamp.Record], l.now())
+	wait := l.state.Contests.Wait(s.key, s.view.Managed[stamp.Record], l.now())
 	if wait > 0 {
 		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.key, "after", wait)
 		l.events.warn(s, reasonContested, contestedText)
 	}
 	return wait
 }
+
+// reasonContested is the reason of the Event, contestedText its text.
+const reasonContested = "RecordContested"
+
+const contestedText = "another writer removes or reverts the annotation config-record after each write; " +
+	"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile: " +
+	"find the writer in metadata.managedFields, and make it keep annotations that it does not own"

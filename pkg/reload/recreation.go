@@ -83,7 +83,7 @@ func (a *actions) completeRecreation(ctx context.Context, key workload.Key) (res
 		if name == "" {
 			return reconcile.Result{}, false
 		}
-		s := subject{key: key, object: workload.Summary{Kind: jobKind()}, events: a.state.changes.Attempt(key)}
+		s := subject{key: key, object: workload.Summary{Kind: jobKind()}, events: a.state.Changes.Attempt(key)}
 		if !a.writer.mayWrite(s, inflight.Urgent) {
 			return reconcile.Result{}, true // queued again when it has a slot
 		}

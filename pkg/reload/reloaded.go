@@ -28,12 +28,12 @@ func (r *reporter) emitReloads(s subject) {
 		return
 	}
 	text := s.view.Managed[stamp.LastReload]
-	if !r.state.reports.See(s.key, text, r.now()) {
+	if !r.state.Reports.See(s.key, text, r.now()) {
 		return
 	}
 	last, err := record.ParseLastReload(text)
 	if err != nil || r.emitAll(s, last) {
-		r.state.reports.Close(s.key)
+		r.state.Reports.Close(s.key)
 	}
 }
 
@@ -92,7 +92,7 @@ type emission struct {
 // two leaders do not both do that.
 func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 	name := eventName(s, reload)
-	if !r.state.reports.Report(s.key, name) {
+	if !r.state.Reports.Report(s.key, name) {
 		return
 	}
 	effect, pending := stamped, ""

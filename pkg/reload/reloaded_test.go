@@ -3,7 +3,6 @@ package reload
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -95,7 +95,7 @@ func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
 	l.events.emitReloads(s)
 	l.events.emitReloads(s)
 	assert.Empty(t, out.messages, "the Events of earlier leaders are not listed yet")
-	again := l.events.catchUp.finish(map[uint64]bool{digestOf("shop/" + eventName(s, third)): true})
+	again := l.events.catchUp.finish(map[uint64]bool{state.DigestOf("shop/" + eventName(s, third)): true})
 	assert.Equal(t, []workload.Key{s.key}, again, "it is looked at again")
 	l.events.emitReloads(s)
 	l.events.emitReloads(s)
@@ -200,7 +200,7 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	s.view.Managed = stamp.Managed{stamp.Hash: "x", stamp.LastReload: "{"}
 	l.events.emitReloads(s)
 	assert.Empty(t, out.messages)
-	assert.False(t, l.state.reports.See(s.key, "{", l.now()))
+	assert.False(t, l.state.Reports.See(s.key, "{", l.now()))
 }
 
 func TestReloadFromTheFutureIsReported(t *testing.T) {
@@ -275,33 +275,6 @@ func TestReloadWithoutTheRightToCreateEventsIsCountedAtOnce(t *testing.T) {
 	l.events.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: true})
 	out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 	assert.Equal(t, 1, counted(l, "configmap"))
-}
-
-func TestLastReportsAreKept(t *testing.T) {
-	t.Parallel()
-	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := &reports{}
-	assert.False(t, m.See(key, "", t0))
-	assert.Empty(t, m.entries, "most workloads were never reloaded")
-	assert.True(t, m.Seen(key).IsZero())
-	assert.True(t, m.See(key, "a", t0))
-	assert.True(t, m.See(key, "a", t0.Add(time.Second)), "it is not decided")
-	assert.Equal(t, t0, m.Seen(key), "when it was first seen")
-	m.Close(key)
-	assert.False(t, m.See(key, "a", t0.Add(time.Second)))
-	assert.True(t, m.See(key, "b", t0.Add(time.Minute)))
-	assert.Equal(t, t0.Add(time.Minute), m.Seen(key))
-
-	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"}
-	for _, name := range names {
-		assert.True(t, m.Report(key, name))
-	}
-	for _, name := range slices.Backward(names[1:]) {
-		assert.False(t, m.Report(key, name), name)
-	}
-	assert.True(t, m.Report(key, "0"), "the oldest is forgotten")
-	m.Forget(key)
-	assert.True(t, m.Report(key, "12"), "forgotten with the workload")
 }
 
 func TestSentence(t *testing.T) {

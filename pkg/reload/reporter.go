@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // The reasons of the Events on workloads; those of failures are defined where they arise, those of wrong annotations in package
@@ -47,7 +48,7 @@ type reporter struct {
 	instance string
 	catchUp  *catchUp
 	leads    *queue.Leadership
-	state    *state
+	state    *state.State
 	metrics  *metrics
 	now      func() time.Time
 	log      logr.Logger
@@ -57,7 +58,7 @@ type reporter struct {
 
 // warn writes a Warning Event, unless the text is the last one of its reason. An empty text only forgets.
 func (r *reporter) warn(s subject, reason, text string, causes ...reference.Ref) {
-	delay, news := r.state.warnings.Warn(s.key, reason, text, r.now())
+	delay, news := r.state.Warnings.Warn(s.key, reason, text, r.now())
 	if !news {
 		return
 	}
@@ -68,9 +69,9 @@ func (r *reporter) warn(s subject, reason, text string, causes ...reference.Ref)
 		Subject: s.key.String(),
 		Topic:   reason,
 		Delay:   delay,
-		Life:    warnAgain,
+		Life:    state.WarnAgain,
 		Repeat:  true,
-		Valid:   func() bool { return r.state.warnings.IsWarned(s.key, reason, text) },
+		Valid:   func() bool { return r.state.Warnings.IsWarned(s.key, reason, text) },
 		Failed:  r.failed,
 	})
 }

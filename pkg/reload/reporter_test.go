@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -67,7 +68,7 @@ func TestWarningEvent(t *testing.T) {
 	assert.Equal(t, "apps/v1/Deployment shop/web", m.Subject)
 	assert.Equal(t, "ConfigMissing", m.Topic, "a newer text replaces one that is not written yet")
 	assert.True(t, m.Repeat, "where the Event exists this one is counted on it")
-	assert.Equal(t, warnAgain, m.Life)
+	assert.Equal(t, state.WarnAgain, m.Life)
 	assert.Zero(t, m.Delay)
 	assert.Equal(t, corev1.EventTypeWarning, m.Event.Type)
 	assert.Equal(t, "ConfigMissing", m.Event.Reason)
@@ -99,10 +100,10 @@ func TestWarningsOfOneReasonAreSpacedOut(t *testing.T) {
 	for _, m := range out.messages {
 		if m.Delay > 0 {
 			waits++
-			assert.LessOrEqual(t, m.Delay, warnEvery)
+			assert.LessOrEqual(t, m.Delay, time.Minute)
 		}
 	}
-	assert.Equal(t, warnAtOnce, len(out.messages)-waits, "the first are written at once")
+	assert.Equal(t, 4, len(out.messages)-waits, "the first are written at once")
 	l.events.warn(s, "ConfigMissing", "gone")
 	assert.Zero(t, out.messages[len(out.messages)-1].Delay, "another reason has its own pace")
 }

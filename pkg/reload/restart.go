@@ -31,11 +31,11 @@ func (a *actions) restart(ctx context.Context, s subject, in policy.Input, verdi
 		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
 	}
 	if answer.Annotations[a.annotations.LastReload] != last.String() {
-		a.state.writes.Stamped(s.key, answer.Generation, a.now())
+		a.state.Writes.Stamped(s.key, answer.Generation, a.now())
 		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record of the restart: it sees another state")})
 	}
-	a.state.contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
+	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
 	s.restarted = true
 	return a.closing.done(ctx, s, verdict, last, answer.Generation)
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The reasons of the Events about runs.
@@ -32,30 +31,6 @@ const (
 	reasonRunRefused = "RunForbidden"
 	reasonRunFailed  = "RunFailed"
 )
-
-// runs has the last Job that was made for each CronJob.
-type runs struct{ perWorkload[run] }
-
-type run struct {
-	job string
-	at  time.Time
-}
-
-// Ran records that a Job was made.
-func (r *runs) Ran(key workload.Key, job string, at time.Time) {
-	r.with(key, func(e *run) { *e = run{job, at} })
-}
-
-// Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
-func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.Duration) time.Duration {
-	var wait time.Duration
-	r.find(key, func(e *run) {
-		if e.job != job {
-			wait = max(e.at.Add(distance).Sub(now), 0)
-		}
-	})
-	return wait
-}
 
 // runsAtOnce reports whether a reload runs a CronJob besides stamping the template of its next run.
 func runsAtOnce(s subject, verdict policy.Verdict) bool {
@@ -109,7 +84,7 @@ func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verd
 	}
 	cron := cronrun.CronJob{Object: o}
 	name := cron.JobName(s.view.Managed[stamp.LastReload], hash)
-	if wait := a.state.runs.Wait(s.key, name, a.now(), a.pacing.gates.refractory); wait > 0 {
+	if wait := a.state.Runs.Wait(s.key, name, a.now(), a.pacing.gates.Refractory); wait > 0 {
 		return queue.After(wait, queue.Retry), true
 	}
 	switch err := a.makeJob(ctx, s, cron, cron.Job(name, a.annotations.ConfigHash, hash)); {
@@ -156,7 +131,7 @@ func (a *actions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob,
 		return fmt.Errorf("create job %s: %w", name, err)
 	}
 	s.ran = name
-	a.state.runs.Ran(s.key, name, a.now())
+	a.state.Runs.Ran(s.key, name, a.now())
 	log.FromContext(ctx).Info("Made a Job", "workload", s.key, "job", name, "existed", err != nil)
 	return nil
 }

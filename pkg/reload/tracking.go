@@ -9,6 +9,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -21,8 +22,8 @@ type tracking struct {
 	watches *watches
 	index   *index.Index
 	recent  *index.Recent
-	state   *state
-	backoff backoff
+	state   *state.State
+	backoff state.Backoff
 	queue   *queue.Queue
 	now     func() time.Time
 }
@@ -39,7 +40,7 @@ func (t *tracking) configChanged(e configstate.Event) {
 	}
 	keys := t.index.Concerned(e)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
-	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.state.changes.Changed(key, e.Received) })
+	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.state.Changes.Changed(key, e.Received) })
 	t.queue.Add(queue.Config, keys...)
 }
 
@@ -78,7 +79,7 @@ func (t *tracking) leave(kind workload.Kind) {
 // forget drops what is kept of a workload.
 func (t *tracking) forget(key workload.Key) {
 	t.state.Forget(key)
-	t.backoff.forget(key)
+	t.backoff.Forget(key)
 }
 
 // workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
@@ -113,7 +114,7 @@ func (t *tracking) update(s workload.Summary) {
 	key := s.Key()
 	for _, ref := range t.index.Enter(key, t.intent(s)) {
 		if at, ok := t.recent.At(index.Object{Namespace: key.Namespace, Ref: ref}, t.now()); ok {
-			t.state.changes.Changed(key, at)
+			t.state.Changes.Changed(key, at)
 		}
 	}
 	t.queue.Add(queue.Workload, key)

@@ -102,9 +102,9 @@ func TestChangesOfWorkloads(t *testing.T) {
 			l, q := leading(t, cluster{}, Options{})
 			h := changesOf(l, kind)
 			key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-			l.state.due.Due(key, time.Now())
+			l.state.Due.Due(key, time.Now())
 			h(version("u", "a", 1), tc.after)
-			_, due := l.state.due.Oldest()
+			_, due := l.state.Due.Oldest()
 			assert.Equal(t, tc.remembers, due == 1)
 			assert.Equal(t, tc.queued, q.Len() == 1)
 		})
@@ -126,12 +126,12 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 		taken, _ := q.Get()
 		q.Done(taken)
 	}
-	l.state.changes.Settles(key, now.Add(time.Second))
+	l.state.Changes.Settles(key, now.Add(time.Second))
 	l.tracking.configChanged(changed)
 	require.Equal(t, 1, q.Len(), "it is queued for the end of the settle time")
 	taken, _ := q.Get()
 	assert.Equal(t, other, taken)
-	assert.Equal(t, now, l.state.changes.Attempt(key).last, "the event counts")
+	assert.Equal(t, now, l.state.Changes.Attempt(key).Last, "the event counts")
 }
 
 // The watch of workloads may be behind that of config objects: a change is then known before a workload depends on it.
@@ -150,14 +150,14 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	var none workload.Summary
 	h(none, web)
 	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	last := l.state.changes.Attempt(key).last
+	last := l.state.Changes.Attempt(key).Last
 	assert.Equal(t, second, last, "its configuration settles from the last change on")
-	l.state.changes.Settled(key)
+	l.state.Changes.Settled(key)
 	h(web, trackingApp(kind, "shop", "web", 2))
-	last = l.state.changes.Attempt(key).last
+	last = l.state.Changes.Attempt(key).Last
 	assert.Zero(t, last, "what it tracked before is no news")
 
 	h(none, trackingApp(kind, "blog", "other", 1))
-	last = l.state.changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).last
+	last = l.state.Changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).Last
 	assert.Zero(t, last, "the object of another namespace has not changed")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -112,23 +113,23 @@ func TestKindsComeAndGo(t *testing.T) {
 	var none workload.Summary
 	report(none, deployment(kind, "web"))
 	require.Equal(t, []workload.Key{key}, l.tracking.index.Trackers("shop", app))
-	l.state.due.Due(key, time.Now())
-	l.backoff.rarely.When(key)
+	l.state.Due.Due(key, time.Now())
+	l.backoff.When(key, state.Rarely)
 	taken, _ := q.Get() // it is under reconciliation when the kind goes
 
 	kinds.Set(builtin)
 	assert.NotContains(t, c.names(), "Fleet", "its watch has ended before Set returns")
 	assert.Contains(t, c.names(), "Deployment", "the others stay")
 	assert.Empty(t, l.tracking.index.Trackers("shop", app))
-	_, due := l.state.due.Oldest()
+	_, due := l.state.Due.Oldest()
 	assert.Zero(t, due, "nothing is remembered of its workloads")
-	assert.Zero(t, l.backoff.rarely.NumRequeues(key))
+	assert.False(t, l.backoff.Failing(key))
 	report(none, deployment(kind, "late"))
 	report(deployment(kind, "web"), deployment(kind, "late"))
 	report(deployment(kind, "web"), none)
 	assert.Empty(t, l.tracking.index.All(), "an event that comes late is not listened to")
 
-	l.state.due.Due(taken, time.Now())
+	l.state.Due.Due(taken, time.Now())
 	q.Done(taken)
 	again, _ := q.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -31,17 +32,17 @@ var errNoAnswer = errors.New("no answer within 10s: an admission webhook in this
 type writer struct {
 	client  client.Client
 	slots   *inflight.Limit[workload.Key]
-	backoff backoff
+	backoff state.Backoff
 }
 
-func newWriter(c client.Client, q *queue.Queue, b backoff) writer {
+func newWriter(c client.Client, q *queue.Queue, b state.Backoff) writer {
 	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key workload.Key) { q.Add(queue.Slot, key) })
 	return writer{client: c, slots: slots, backoff: b}
 }
 
 // mayWrite reports whether the workload has a slot for its writes. If not, it is queued again when it has one.
 func (w writer) mayWrite(s subject, class inflight.Class) bool {
-	if w.backoff.failing(s.key) {
+	if w.backoff.Failing(s.key) {
 		class = inflight.Retry
 	}
 	return w.slots.Enter(s.key.Namespace, s.key, class)

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -60,7 +61,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		start := time.Now()
 		result := l.reconcile(t.Context(), s)
 		assert.Equal(t, writeLimit, time.Since(start))
-		assert.Equal(t, firstSoon, result.RequeueAfter, "what is due stays due")
+		assert.Equal(t, 25*time.Millisecond, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, queue.Retry, *result.Priority)
 		notes := l.events.out.(*sent).notes()
 		require.Len(t, notes, 1, "it is reported")
@@ -82,7 +83,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	result := l.reconcile(t.Context(), s)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)
-	_, due := l.state.due.Oldest()
+	_, due := l.state.Due.Oldest()
 	assert.Equal(t, 1, due, "it shows as due while it waits")
 	l.writer.slots.Leave(s.key)
 	l.writer.slots.Leave(other.key)
@@ -99,7 +100,7 @@ func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	l.writer.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
 	blocks, first := subject{key: workload.Key{Namespace: "shop", Name: "blocks"}}, subject{key: workload.Key{Namespace: "shop", Name: "first"}}
 	require.True(t, l.writer.mayWrite(blocks, inflight.Urgent))
-	l.backoff.when(s.key, failure{})
+	l.backoff.When(s.key, state.Rarely)
 	require.False(t, l.writer.mayWrite(s, inflight.Urgent))
 	require.False(t, l.writer.mayWrite(first, inflight.Background))
 	l.writer.slots.Leave(s.key)
@@ -135,7 +136,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &hanging{}
 				l, s := dueLoop(t, c, Options{Settle: time.Second, SettleMax: 5 * time.Second})
-				s.events = arrivals{first: time.Now().Add(-time.Minute), unacted: time.Now().Add(-time.Minute), last: time.Now().Add(-tc.last)}
+				s.events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
 				l.reconcile(t.Context(), s)
 				require.Equal(t, 1, c.writes)
 				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
@@ -148,10 +149,10 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, &hanging{}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()
-	l.state.changes.Changed(s.key, now)
-	s.events = l.state.changes.Attempt(s.key)
+	l.state.Changes.Changed(s.key, now)
+	s.events = l.state.Changes.Attempt(s.key)
 	result := l.reconcile(t.Context(), s)
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
-	assert.True(t, l.state.changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
+	assert.True(t, l.state.Changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
 }

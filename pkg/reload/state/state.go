@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"sync"
@@ -6,24 +6,24 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// state is what the loop keeps of workloads while it runs. Nothing in it decides whether a reload is due; losing it costs at
+// State is what the loop keeps of workloads while it runs. Nothing in it decides whether a reload is due; losing it costs at
 // most a repeated Event or an unsettled reload. Each part is safe for concurrent use.
-type state struct {
-	changes   changes
-	due       dueReloads
-	deferrals deferrals
-	writes    ownWrites
-	takeovers takeovers
-	warnings  warnings
-	reports   reports
-	contests  contests
-	runs      runs
+type State struct {
+	Changes   changes
+	Due       dueReloads
+	Deferrals deferrals
+	Writes    ownWrites
+	Takeovers takeovers
+	Warnings  warnings
+	Reports   reports
+	Contests  contests
+	Runs      runs
 }
 
 // Forget drops all that is kept of a workload.
-func (s *state) Forget(key workload.Key) {
+func (s *State) Forget(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.changes, &s.due, &s.deferrals, &s.writes, &s.takeovers, &s.warnings, &s.reports, &s.contests, &s.runs,
+		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs,
 	} {
 		part.Forget(key)
 	}

@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"time"
@@ -32,28 +32,28 @@ func (d *dueReloads) Oldest() (oldest time.Time, count int) {
 }
 
 // deferrals has the waits before attempts that failed may be repeated.
-type deferrals struct{ perWorkload[deferral] }
+type deferrals struct{ perWorkload[Deferral] }
 
-// deferral is the wait before the next attempt.
-type deferral struct {
+// Deferral is the wait before the next attempt.
+type Deferral struct {
 	// since is when the attempt failed, until is when the next one may be made.
-	since, until time.Time
+	Since, Until time.Time
 	// firm means that no event ends the wait. Under constant change there would be no wait otherwise.
-	firm bool
+	Firm bool
 }
 
 // Defer records that an attempt failed. The watch event of a write of ours is no reason to try again earlier; a config event
 // is, unless the wait is firm.
-func (d *deferrals) Defer(key workload.Key, wait deferral) {
-	d.with(key, func(e *deferral) { *e = wait })
+func (d *deferrals) Defer(key workload.Key, wait Deferral) {
+	d.with(key, func(e *Deferral) { *e = wait })
 }
 
 // Wait returns how long to wait before the next attempt at a workload whose last config event came at a time; zero if none did.
 func (d *deferrals) Wait(key workload.Key, lastEvent, now time.Time) time.Duration {
 	var wait time.Duration
-	d.find(key, func(e *deferral) {
-		if e.firm || !lastEvent.After(e.since) {
-			wait = max(e.until.Sub(now), 0)
+	d.find(key, func(e *Deferral) {
+		if e.Firm || !lastEvent.After(e.Since) {
+			wait = max(e.Until.Sub(now), 0)
 		}
 	})
 	return wait

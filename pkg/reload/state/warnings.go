@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"slices"
@@ -22,9 +22,9 @@ type warning struct {
 }
 
 const (
-	// warnAgain is when the API server has forgotten an Event, as it does after an hour by default: what is still wrong by
+	// WarnAgain is when the API server has forgotten an Event, as it does after an hour by default: what is still wrong by
 	// then is reported again.
-	warnAgain = time.Hour
+	WarnAgain = time.Hour
 	// warnAtOnce is how many Warning Events of one reason a workload gets in a row, warnEvery how often from then on. Under
 	// constant change the text of a failure is another one each time.
 	warnAtOnce = 4
@@ -32,7 +32,7 @@ const (
 )
 
 func (w warning) news(text string, now time.Time) bool {
-	return w.text != text || now.Sub(w.at) >= warnAgain
+	return w.text != text || now.Sub(w.at) >= WarnAgain
 }
 
 // next returns when the next Event may be written. One that waits is replaced by it and leaves it its time.

@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"testing"
@@ -17,12 +17,12 @@ func TestChangesDuringAnAttemptAreKept(t *testing.T) {
 	m := &changes{}
 	m.Changed(key, t0)
 	m.Changed(key, t1)
-	assert.Equal(t, arrivals{first: t0, unacted: t0, last: t1}, m.Attempt(key))
+	assert.Equal(t, Arrivals{First: t0, Unacted: t0, Last: t1}, m.Attempt(key))
 
 	m.Changed(key, t2)
 	m.Changed(key, t3)
 	m.Settled(key)
-	assert.Equal(t, arrivals{first: t2, unacted: t2, last: t3}, m.Attempt(key), "the time counts from the first event after the attempt began")
+	assert.Equal(t, Arrivals{First: t2, Unacted: t2, Last: t3}, m.Attempt(key), "the time counts from the first event after the attempt began")
 	m.Settled(key)
 	assert.Zero(t, m.Attempt(key))
 }
@@ -32,12 +32,12 @@ func TestConstantChangeDoesNotMoveTheSettleWindow(t *testing.T) {
 	t.Parallel()
 	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m, g := &changes{}, gates{settle: time.Second, settleMax: 5 * time.Second}
+	m, g := &changes{}, Gates{Settle: time.Second, SettleMax: 5 * time.Second}
 	for after := time.Duration(0); after < time.Minute; after += 400 * time.Millisecond {
 		now := t0.Add(after)
 		m.Changed(key, now)
 		events := m.Attempt(key)
-		wait, _ := g.wait(gateInput{now: now, unacted: events.unacted, lastEvent: events.last})
+		wait, _ := g.Wait(GateInput{Now: now, Unacted: events.Unacted, LastEvent: events.Last})
 		if after < 5*time.Second {
 			assert.Positive(t, wait, after)
 		} else {
@@ -56,14 +56,14 @@ func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
 	m.Attempt(key)
 	m.Acted(key)
 	events := m.Attempt(key)
-	assert.Equal(t, arrivals{first: t0, last: t0}, events)
-	wait, _ := gates{settle: time.Hour}.wait(gateInput{now: t0, unacted: events.unacted, lastEvent: events.last})
+	assert.Equal(t, Arrivals{First: t0, Last: t0}, events)
+	wait, _ := Gates{Settle: time.Hour}.Wait(GateInput{Now: t0, Unacted: events.Unacted, LastEvent: events.Last})
 	assert.Zero(t, wait, "what was acted on has settled")
 	m.Changed(key, later)
-	assert.Equal(t, arrivals{first: t0, unacted: later, last: later}, m.Attempt(key), "a change after a failure is given the time to settle")
+	assert.Equal(t, Arrivals{First: t0, Unacted: later, Last: later}, m.Attempt(key), "a change after a failure is given the time to settle")
 	m.Changed(key, later.Add(time.Second))
 	m.Acted(key)
-	assert.Equal(t, later.Add(time.Second), m.Attempt(key).unacted, "it came after the attempt began")
+	assert.Equal(t, later.Add(time.Second), m.Attempt(key).Unacted, "it came after the attempt began")
 }
 
 func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
@@ -88,7 +88,7 @@ func TestChangesMayComeLate(t *testing.T) {
 	m := &changes{}
 	m.Changed(key, t0)
 	m.Changed(key, t0.Add(-time.Second))
-	assert.Equal(t, arrivals{first: t0.Add(-time.Second), unacted: t0.Add(-time.Second), last: t0}, m.Attempt(key), "the last one still has to settle")
+	assert.Equal(t, Arrivals{First: t0.Add(-time.Second), Unacted: t0.Add(-time.Second), Last: t0}, m.Attempt(key), "the last one still has to settle")
 }
 
 func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
@@ -100,7 +100,7 @@ func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
 	m.Changed(key, t0)
 	m.Changed(key, t1)
 	m.Lead()
-	assert.Equal(t, arrivals{t1, t1, t1}, m.Attempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
+	assert.Equal(t, Arrivals{t1, t1, t1}, m.Attempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
 }
 
 func TestOwnStampIsKnown(t *testing.T) {
@@ -125,17 +125,6 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	assert.True(t, m.May(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
 }
 
-func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
-	t.Parallel()
-	l := newLoop(cluster{}, Options{})
-	s := subject{key: workload.Key{Name: "cart"}}
-	l.state.changes.Attempt(s.key)
-	l.state.changes.Acted(s.key)
-	l.state.takeovers.Done(s.key, "")
-	l.closing.inOrder(s)
-	assert.Equal(t, &state{}, l.state, "a cluster has many workloads that ask for nothing")
-}
-
 func TestOldestDueReload(t *testing.T) {
 	t.Parallel()
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -157,11 +146,11 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	t.Parallel()
 	key, start := workload.Key{Name: "cart"}, time.Now()
 	d := &deferrals{}
-	d.Defer(key, deferral{since: start.Add(time.Second), until: start.Add(3 * time.Second)})
+	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second)})
 	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "the own write is no reason to try earlier")
 	assert.Zero(t, d.Wait(key, start, start.Add(3*time.Second)), "the pause is over")
 	assert.Zero(t, d.Wait(key, start.Add(2*time.Second), start.Add(2*time.Second)), "the configuration has changed since")
-	d.Defer(key, deferral{since: start.Add(4 * time.Second), until: start.Add(9 * time.Second), firm: true})
+	d.Defer(key, Deferral{Since: start.Add(4 * time.Second), Until: start.Add(9 * time.Second), Firm: true})
 	at := start.Add(5 * time.Second)
 	assert.Equal(t, 4*time.Second, d.Wait(key, at, at), "under constant change there would be no wait at all")
 	d.Forget(key)
@@ -170,19 +159,19 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 
 func TestStateForgetsAWorkloadInAllParts(t *testing.T) {
 	t.Parallel()
-	s, key, now := &state{}, workload.Key{Name: "cart"}, time.Now()
-	s.changes.Changed(key, now)
-	s.due.Due(key, now)
-	s.deferrals.Defer(key, deferral{since: now, until: now.Add(time.Second)})
-	s.writes.Stamped(key, 2, now)
-	s.takeovers.Done(key, "aaaaaaaa")
-	s.warnings.Warn(key, "ReloadFailed", "a", now)
-	s.reports.See(key, "a", now)
-	s.contests.Wrote(key, "", now)
+	s, key, now := &State{}, workload.Key{Name: "cart"}, time.Now()
+	s.Changes.Changed(key, now)
+	s.Due.Due(key, now)
+	s.Deferrals.Defer(key, Deferral{Since: now, Until: now.Add(time.Second)})
+	s.Writes.Stamped(key, 2, now)
+	s.Takeovers.Done(key, "aaaaaaaa")
+	s.Warnings.Warn(key, "ReloadFailed", "a", now)
+	s.Reports.See(key, "a", now)
+	s.Contests.Wrote(key, "", now)
 	s.Forget(key)
 	for name, kept := range map[string]int{
-		"changes": len(s.changes.entries), "due": len(s.due.entries), "deferrals": len(s.deferrals.entries), "writes": len(s.writes.entries),
-		"takeovers": len(s.takeovers.entries), "warnings": len(s.warnings.entries), "reports": len(s.reports.entries), "contests": len(s.contests.entries),
+		"changes": len(s.Changes.entries), "due": len(s.Due.entries), "deferrals": len(s.Deferrals.entries), "writes": len(s.Writes.entries),
+		"takeovers": len(s.Takeovers.entries), "warnings": len(s.Warnings.entries), "reports": len(s.Reports.entries), "contests": len(s.Contests.entries),
 	} {
 		assert.Zero(t, kept, name)
 	}

@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestSameWarningIsGivenOnce(t *testing.T) {
 	assert.True(t, news("ConfigMissing", "a", t0))
 	assert.True(t, m.IsWarned(key, "ConfigMissing", "a"))
 	assert.False(t, news("ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
-	assert.True(t, news("ConfigMissing", "a", t0.Add(warnAgain)), "the API server has forgotten the Event")
+	assert.True(t, news("ConfigMissing", "a", t0.Add(WarnAgain)), "the API server has forgotten the Event")
 	assert.True(t, news("ReloadHeld", "a", t0), "another reason is news")
 	assert.True(t, news("ConfigMissing", "b", t0), "another text is")
 	assert.False(t, m.IsWarned(key, "ConfigMissing", "a"))

@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"time"
@@ -9,17 +9,17 @@ import (
 // changes has the arrivals of config events, by workload.
 type changes struct{ perWorkload[arrivalsEntry] }
 
-// arrivals are when config events came.
-type arrivals struct {
+// Arrivals are when config events came.
+type Arrivals struct {
 	// first is the first event since the workload was last found to be in order, last is the last one.
-	first, last time.Time
+	First, Last time.Time
 	// unacted is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
 	// constant change cannot put a reload off.
-	unacted time.Time
+	Unacted time.Time
 }
 
 type arrivalsEntry struct {
-	arrivals
+	Arrivals
 	// next is the arrival of the first config event since the present attempt began.
 	next time.Time
 	// settles is until when the workload waits for its configuration to settle; zero if it does not.
@@ -31,9 +31,9 @@ type arrivalsEntry struct {
 func (c *changes) Changed(key workload.Key, at time.Time) (settles bool) {
 	c.with(key, func(e *arrivalsEntry) {
 		settles = at.Before(e.settles)
-		e.first, e.unacted, e.next = earlier(e.first, at), earlier(e.unacted, at), earlier(e.next, at)
-		if at.After(e.last) {
-			e.last = at
+		e.First, e.Unacted, e.next = earlier(e.First, at), earlier(e.Unacted, at), earlier(e.next, at)
+		if at.After(e.Last) {
+			e.Last = at
 		}
 	})
 	return settles
@@ -58,30 +58,30 @@ func (c *changes) Lead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {
-		e.first, e.unacted = e.last, e.last
+		e.First, e.Unacted = e.Last, e.Last
 	}
 }
 
 // Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that
 // come meanwhile.
-func (c *changes) Attempt(key workload.Key) arrivals {
-	var a arrivals
-	c.find(key, func(e *arrivalsEntry) { a, e.next, e.settles = e.arrivals, time.Time{}, time.Time{} })
+func (c *changes) Attempt(key workload.Key) Arrivals {
+	var a Arrivals
+	c.find(key, func(e *arrivalsEntry) { a, e.next, e.settles = e.Arrivals, time.Time{}, time.Time{} })
 	return a
 }
 
 // Acted records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
 func (c *changes) Acted(key workload.Key) {
-	c.find(key, func(e *arrivalsEntry) { e.unacted = e.next })
+	c.find(key, func(e *arrivalsEntry) { e.Unacted = e.next })
 }
 
 // Settled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
 func (c *changes) Settled(key workload.Key) {
 	c.find(key, func(e *arrivalsEntry) {
 		if e.next.IsZero() {
-			e.arrivals = arrivals{}
+			e.Arrivals = Arrivals{}
 			return
 		}
-		e.first, e.unacted = e.next, e.next
+		e.First, e.Unacted = e.next, e.next
 	})
 }

@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"maps"
@@ -53,7 +53,7 @@ func (c *contests) Wait(key workload.Key, present string, now time.Time) time.Du
 // Wrote records that the Record of a workload was written, and which one was there before.
 func (c *contests) Wrote(key workload.Key, before string, now time.Time) {
 	c.with(key, func(w *recordWrite) {
-		next := recordWrite{before: digestOf(before), at: now}
+		next := recordWrite{before: DigestOf(before), at: now}
 		if w.undoneBy(before, now) {
 			next.undone = w.undone + 1
 		}
@@ -73,12 +73,5 @@ func (c *contests) prune(now time.Time) {
 
 // undoneBy reports whether the Record that the write replaced is back.
 func (w recordWrite) undoneBy(present string, now time.Time) bool {
-	return w.before == digestOf(present) && now.Sub(w.at) < contestOver
+	return w.before == DigestOf(present) && now.Sub(w.at) < contestOver
 }
-
-// reasonContested is the reason of the Event, contestedText its text.
-const reasonContested = "RecordContested"
-
-const contestedText = "another writer removes or reverts the annotation config-record after each write; " +
-	"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile: " +
-	"find the writer in metadata.managedFields, and make it keep annotations that it does not own"

@@ -1,4 +1,4 @@
-package reload
+package state
 
 import (
 	"hash/fnv"
@@ -26,7 +26,8 @@ type reported struct {
 // an earlier annotation back.
 const mostReported = 12
 
-func digestOf(text string) uint64 {
+// DigestOf returns a short digest of a text, to keep instead of it.
+func DigestOf(text string) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(text)) // it never fails
 	return sum.Sum64()
@@ -39,7 +40,7 @@ func (r *reports) See(key workload.Key, text string, now time.Time) bool {
 	}
 	open := false
 	r.with(key, func(e *reported) {
-		if sum := digestOf(text); e.seen.IsZero() || e.text != sum {
+		if sum := DigestOf(text); e.seen.IsZero() || e.text != sum {
 			e.text, e.seen, e.open = sum, now, true
 		}
 		open = e.open
@@ -63,7 +64,7 @@ func (r *reports) Close(key workload.Key) {
 func (r *reports) Report(key workload.Key, name string) bool {
 	isNew := false
 	r.with(key, func(e *reported) {
-		sum := digestOf(name)
+		sum := DigestOf(name)
 		if isNew = !slices.Contains(e.names, sum); !isNew {
 			return
 		}

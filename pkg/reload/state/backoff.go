@@ -1,0 +1,94 @@
+package state
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Pace is how soon an attempt that failed is repeated.
+type Pace int
+
+// The paces.
+const (
+	// Rarely is for what a user must mend first.
+	Rarely Pace = iota
+	// Refused is for missing rights, which are granted for all workloads at once.
+	Refused
+	// Soon is for what may pass by itself.
+	Soon
+	// Conflict is for requests that the webhook rejects because the configuration has moved on. They are counted on their own:
+	// after some, a request asks for the live state.
+	Conflict
+)
+
+// Backoff is when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
+// tried again within seconds; what a user must mend first, ever more rarely, but missing rights every half minute: they are
+// granted for all workloads at once. Each workload has its own pace.
+type Backoff struct {
+	soon, refused, rarely, conflicts workqueue.TypedRateLimiter[workload.Key]
+}
+
+// The paces, from the first to the longest wait.
+const (
+	firstSoon, longestSoon     = 25 * time.Millisecond, 3 * time.Second
+	firstRarely, longestRarely = time.Second, 5 * time.Minute
+	longestRefused             = 30 * time.Second
+)
+
+// NewBackoff returns one that has counted nothing.
+func NewBackoff() Backoff {
+	return Backoff{
+		soon:      workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstSoon, longestSoon),
+		refused:   workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestRefused),
+		rarely:    workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestRarely),
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstSoon, longestSoon),
+	}
+}
+
+// When counts a failure and returns how long to wait.
+func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
+	switch pace {
+	case Conflict:
+		return b.conflicts.When(key)
+	case Soon:
+		return b.soon.When(key)
+	case Refused:
+		return b.refused.When(key)
+	default:
+		return b.rarely.When(key)
+	}
+}
+
+// Insists reports whether requests of a workload were rejected so often, since the last success, that the next one asks for
+// whatever the webhook reads live.
+func (b Backoff) Insists(key workload.Key) bool { return b.conflicts.NumRequeues(key) >= insistent }
+
+// insistent is that number. Under constant change the digest that is asked with is always an old one.
+const insistent = 3
+
+// Lingers reports whether a failure that passes by itself has not passed, after some seconds.
+func (b Backoff) Lingers(key workload.Key) bool {
+	return max(b.soon.NumRequeues(key), b.conflicts.NumRequeues(key)) > Persistent
+}
+
+// Persists reports whether what should pass by itself has failed again and again, for some seconds.
+func (b Backoff) Persists(key workload.Key) bool { return b.soon.NumRequeues(key) >= Persistent }
+
+// Persistent is how often that is.
+const Persistent = 8
+
+// Failing reports whether the last attempt at a workload failed.
+func (b Backoff) Failing(key workload.Key) bool {
+	return b.soon.NumRequeues(key)+b.refused.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
+}
+
+// Forget starts a workload's pace anew.
+func (b Backoff) Forget(key workload.Key) {
+	b.soon.Forget(key)
+	b.refused.Forget(key)
+	b.rarely.Forget(key)
+	b.conflicts.Forget(key)
+}

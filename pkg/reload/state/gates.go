@@ -1,0 +1,67 @@
+package state
+
+import "time"
+
+// Gates hold back a reload that is due. A gate only ever postpones, and what it must remember across a restart of this
+// program is on the workload.
+type Gates struct {
+	// Settle is how long the configuration of a workload must have been quiet; SettleMax bounds the wait, counted from the
+	// first change that nothing has acted on.
+	Settle, SettleMax time.Duration
+	// Refractory is the shortest time between two reloads of one workload.
+	Refractory time.Duration
+}
+
+// The names of the gates, as the log has them.
+const GateSettle, GateRefractory = "settle", "refractory"
+
+// GateInput is what the gates look at.
+type GateInput struct {
+	Now time.Time
+	// Unacted and LastEvent are the arrivals of the first change that no attempt has acted on, and of the last change; zero
+	// if none was seen, as for a change that happened while the process was down.
+	Unacted, LastEvent time.Time
+	// LastReload is the time of the last reload; zero if none is known.
+	LastReload time.Time
+}
+
+// Wait returns how long to wait before looking again, and which gate holds it back; 0 and "" when all are open.
+func (g Gates) Wait(in GateInput) (time.Duration, string) {
+	if d := g.settling(in); d > 0 {
+		return d, GateSettle
+	}
+	if d := g.resting(in); d > 0 {
+		return d, GateRefractory
+	}
+	return 0, ""
+}
+
+// settling waits until nothing has changed for a while, so that a burst is one reload and a release that changes
+// configuration first is one rollout.
+func (g Gates) settling(in GateInput) time.Duration {
+	if g.Settle <= 0 || in.Unacted.IsZero() {
+		return 0
+	}
+	quiet := in.LastEvent.Add(g.Settle)
+	if latest := in.Unacted.Add(g.window()); latest.Before(quiet) {
+		quiet = latest
+	}
+	return max(quiet.Sub(in.Now), 0)
+}
+
+// Restless reports whether the configuration has not been quiet, although no gate waits for that any more: a digest of it would
+// be an old one before the webhook sees it.
+func (g Gates) Restless(in GateInput) bool {
+	return !in.LastEvent.IsZero() && in.Now.Sub(in.LastEvent) < g.Settle
+}
+
+// window is how long changes may go on until they are acted upon.
+func (g Gates) window() time.Duration { return max(g.SettleMax, g.Settle) }
+
+// resting keeps two reloads of one workload apart.
+func (g Gates) resting(in GateInput) time.Duration {
+	if g.Refractory <= 0 || in.LastReload.IsZero() {
+		return 0
+	}
+	return max(in.LastReload.Add(g.Refractory).Sub(in.Now), 0)
+}

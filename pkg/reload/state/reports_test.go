@@ -1,0 +1,38 @@
+package state
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestLastReportsAreKept(t *testing.T) {
+	t.Parallel()
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := &reports{}
+	assert.False(t, m.See(key, "", t0))
+	assert.Empty(t, m.entries, "most workloads were never reloaded")
+	assert.True(t, m.Seen(key).IsZero())
+	assert.True(t, m.See(key, "a", t0))
+	assert.True(t, m.See(key, "a", t0.Add(time.Second)), "it is not decided")
+	assert.Equal(t, t0, m.Seen(key), "when it was first seen")
+	m.Close(key)
+	assert.False(t, m.See(key, "a", t0.Add(time.Second)))
+	assert.True(t, m.See(key, "b", t0.Add(time.Minute)))
+	assert.Equal(t, t0.Add(time.Minute), m.Seen(key))
+
+	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"}
+	for _, name := range names {
+		assert.True(t, m.Report(key, name))
+	}
+	for _, name := range slices.Backward(names[1:]) {
+		assert.False(t, m.Report(key, name), name)
+	}
+	assert.True(t, m.Report(key, "0"), "the oldest is forgotten")
+	m.Forget(key)
+	assert.True(t, m.Report(key, "12"), "forgotten with the workload")
+}
