@@ -19,6 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 	"github.com/pod-reloader/pod-reloader/pkg/workloadstate"
@@ -153,14 +154,14 @@ func (b *builder) jobs() reload.Jobs {
 }
 
 // workloads makes what follows the workloads of each kind.
-func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before, after workload.Summary)) reload.Workloads {
+func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads {
 	source := workloadstate.New(workloadstate.Options{
 		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
 		Namespaces: b.options.Selection.Scope.Namespaces,
 		Keep:       keep(b.options.Selection),
 		Log:        b.log.WithName("workloadstate"),
 	})
-	return func(kind workload.Kind, changed func(before, after workload.Summary)) reload.Workloads {
+	return func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 		return source.Watch(kind, changed)
 	}
 }

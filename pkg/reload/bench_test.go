@@ -41,7 +41,7 @@ func BenchmarkReload(b *testing.B) {
 		for b.Loop() {
 			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: view}
 			l.reconcile(b.Context(), s)
-			l.tracking.forget(s.key)
+			l.tracking.Forget(s.key)
 			l.writer.slots.Leave(s.key)
 		}
 	})

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
@@ -72,4 +75,45 @@ func TestConflictEventKeepsItsText(t *testing.T) {
 	two := failure{conflict: true, err: errors.New("the digest is bbbb now")}
 	assert.Equal(t, one.text(), two.text(), "another text is another Event")
 	assert.Equal(t, "denied", failure{err: errors.New("denied")}.text())
+}
+
+func TestMissingRightsAreRetriedSooner(t *testing.T) {
+	t.Parallel()
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request`,
+	}}
+	rbac := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:a:b" cannot patch resource "deployments"`))
+	expired := apierrors.NewUnauthorized("token expired")
+	for name, c := range map[string]struct {
+		failure failure
+		want    bool
+	}{
+		"a write without a right":      {failedWrite("ReloadFailed", rbac), true},
+		"a write without credentials":  {failedWrite("ReloadFailed", expired), true},
+		"a webhook of others":          {failedWrite("ReloadFailed", denied), false},
+		"a policy":                     {failedWrite("ReloadFailed", apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy"))), false},
+		"a read without a right":       {unreadable(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", errors.New("no"))), true},
+		"a read without credentials":   {unreadable(expired), true},
+		"a read that the server fails": {unreadable(errors.New("away")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, c.want, c.failure.refused)
+		})
+	}
+
+	l := newLoop(cluster{events: &sent{}}, Options{})
+	key := workload.Key{Namespace: "shop", Name: "web"}
+	var last time.Duration
+	for range 20 {
+		last = l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
+	}
+	assert.Equal(t, 30*time.Second, last)
+	l.backoff.Forget(key)
+	assert.Equal(t, time.Second, l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
+	for range 20 {
+		last = l.closing.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
+	}
+	assert.Equal(t, 5*time.Minute, last)
 }

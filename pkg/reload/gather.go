@@ -86,7 +86,7 @@ func (g gatherer) read(ctx context.Context, s subject, in policy.Input, refs []r
 
 // stored reads a workload as a whole, live.
 func (g gatherer) stored(ctx context.Context, s subject) (workload.Object, error) {
-	u := emptyObject(s.object.Kind)
+	u := s.object.Kind.NewObject()
 	err := g.live.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, u)
 	return workload.Object{Kind: s.object.Kind, Raw: u.Object}, err
 }

@@ -21,10 +21,12 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -251,11 +253,11 @@ func (j *jobScene) leader(t testing.TB) *loop {
 	t.Helper()
 	l := newLoop(cluster{client: j.api, live: j.api, events: j.out, Dependencies: Dependencies{
 		Store: jobStore{scene: j}, Keys: &fakeKeys{ring: j.ring},
-		Workloads: func(workload.Kind, func(before, after workload.Summary)) Workloads { return jobWatch{j} },
+		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return jobWatch{j} },
 	}}, j.opts)
 	l.leads.Begin(j.now.Add(-time.Minute))
 	l.events.catchUp.finish(nil)
-	l.tracking.join(t.Context(), jobKind())
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(jobKind())))
 	return l
 }
 

@@ -3,15 +3,18 @@ package reload
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -24,25 +27,28 @@ func (s single) Get(_, _ string) (workload.Summary, bool) { return s.workload, t
 
 func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	t.Parallel()
-	kinds := workload.NewKinds(workload.Builtin()...)
-	kind := kinds.Find("deployment")[0]
+	kind := workload.Builtin()[0]
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	writes, keys := &refusing{}, &fakeKeys{}
 	with := cluster{client: writes, events: &sent{}, Dependencies: Dependencies{
 		Store: &blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
 	}}
-	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) Workloads {
-		return single{summaryOf(kind, map[string]any{
+	with.Workloads = func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+		web := summaryOf(kind, map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
 			},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
-		})}
+		})
+		changed(workload.Summary{}, web)
+		return single{web}
 	}
 	l, q := leading(t, with, Options{})
-	follow(t, l, refresh.NewKinds(kinds))
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(kind)))
 	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	l.tracking.index.Set(key, []reference.Ref{app})
+	taken, _ := q.Get()
+	require.Equal(t, key, taken)
+	q.Done(taken)
 
 	result, err := l.Reconcile(t.Context(), key)
 	require.NoError(t, err)
@@ -50,9 +56,33 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	require.Zero(t, q.Len())
 
 	keys.ring = ringOf(t, "a")
-	l.tracking.queueAll()
+	l.tracking.QueueAll()
 	require.Equal(t, 1, q.Len())
 	_, err = l.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, 1, writes.writes, "with a key it is adopted")
+}
+
+// leading returns a loop that leads, with its queue.
+func leading(t *testing.T, with cluster, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
+	t.Helper()
+	opts.Reader = sapReader(t)
+	l := newLoop(with, opts)
+	q := open(t, l)
+	l.leads.Begin(time.Now())
+	return l, q
+}
+
+// open gives a loop its queue.
+func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.Key] {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
+	t.Cleanup(q.ShutDown)
+	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), q))
+	return q
+}
+
+// summaryOf keeps all labels and annotations.
+func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
+	return workload.Object{Kind: kind, Raw: raw}.Summary()
 }

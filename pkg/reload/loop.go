@@ -15,31 +15,28 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // loop reconciles workloads. Its parts are safe for concurrent use.
 type loop struct {
-	kinds      Kinds
-	state      *state.State
-	backoff    state.Backoff
-	leads      *queue.Leadership
-	queue      *queue.Queue
-	tracking   *tracking
-	namespaces *namespaces
-	workloads  workloads
-	rechecker  rechecker
-	gather     gatherer
-	pacing     pacing
-	writer     writer
-	events     *reporter
-	problems   problems
-	closing    closing
-	actions    *actions
-	now        func() time.Time
+	kinds    tracking.Kinds
+	state    *state.State
+	backoff  state.Backoff
+	leads    *queue.Leadership
+	queue    *queue.Queue
+	tracking *tracking.Tracking
+	gather   gatherer
+	pacing   pacing
+	writer   writer
+	events   *reporter
+	problems problems
+	closing  closing
+	actions  *actions
+	now      func() time.Time
 }
 
 // cluster is what the loop works with, in one piece.
@@ -66,17 +63,12 @@ func newLoop(with cluster, opts Options) *loop {
 	}
 	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{}}
 	l.queue = queue.New(l.leads, l.now)
-	blindness := blindness{with.Watches, with.mapper}
-	l.tracking = &tracking{
-		reader: opts.Reader, jobs: opts.Jobs, follow: with.Workloads, watches: newWatches(), index: index.New(with.Patterns), recent: index.NewRecent(opts.Settle),
-		state: l.state, backoff: l.backoff, queue: l.queue, now: l.now,
-	}
-	l.namespaces = &namespaces{
-		scope: opts.Scope, cache: with.cache, live: with.live, blindness: blindness, index: l.tracking.index, queue: l.queue,
-		log: with.log.WithValues("kind", "v1/Namespace"),
-	}
-	l.workloads = workloads{l.tracking, blindness, with.live}
-	l.rechecker = rechecker{opts.Scope, blindness, with.Store, l.tracking}
+	l.tracking = tracking.New(tracking.Options{
+		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Leaves: opts.Jobs.leaves, Settle: opts.Settle,
+		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
+		Cache: with.cache, Live: with.live, Store: with.Store,
+		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
+	})
 	l.gather = gatherer{opts: opts, store: with.Store, keys: with.Keys, live: with.live, now: l.now}
 	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
 	l.writer = newWriter(with.client, l.queue, l.backoff)
@@ -137,7 +129,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		func(ctx context.Context) error { return l.events.catchUp.run(ctx, events, l.queueAgain) },
 		l.lead,
 		l.resumeRecreations,
-		l.rechecker.run,
+		l.tracking.Recheck,
 	} {
 		if err := mgr.Add(run); err != nil {
 			return err
@@ -148,15 +140,14 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 
 // watch registers the sources of the queue.
 func (l *loop) watch(c controller.TypedController[workload.Key]) error {
-	l.gather.store.OnEvent(l.tracking.configChanged)
-	l.gather.keys.OnChange(l.tracking.queueAll)
-	err := c.Watch(l.queue.Source(func(ctx context.Context) {
-		l.kinds.Follow(func(kind workload.Kind) { l.tracking.join(ctx, kind) }, l.tracking.leave)
-	}))
-	if err != nil || !l.namespaces.scope.SelectsNamespaces() {
-		return err
+	l.gather.store.OnEvent(l.tracking.ConfigChanged)
+	l.gather.keys.OnChange(l.tracking.QueueAll)
+	for _, source := range l.tracking.Sources(l.kinds) {
+		if err := c.Watch(source); err != nil {
+			return err
+		}
 	}
-	return c.Watch(l.queue.Source(l.namespaces.attach))
+	return nil
 }
 
 // queueAgain queues workloads whose reloads may not be reported yet.
@@ -167,7 +158,7 @@ func (l *loop) queueAgain(keys ...workload.Key) { l.queue.Add(queue.Workload, ke
 func (l *loop) lead(ctx context.Context) error {
 	l.state.Changes.Lead()
 	l.leads.Begin(l.now())
-	l.tracking.queueAll()
+	l.tracking.QueueAll()
 	l.queue.Raise(ctx)
 	return nil
 }

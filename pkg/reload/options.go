@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -20,7 +21,7 @@ import (
 // Options configure the loop. The zero values of the durations switch the gates off.
 type Options struct {
 	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are followed as Jobs says.
-	Kinds Kinds
+	Kinds tracking.Kinds
 	// Jobs says how Jobs are created again.
 	Jobs Jobs
 	// Reader reads the annotations of workloads.
@@ -83,14 +84,6 @@ type Keys interface {
 	OnChange(changed func())
 }
 
-// Workloads are those of one kind; workloadstate.Watch is some.
-type Workloads interface {
-	// Run follows them until the context ends.
-	Run(ctx context.Context)
-	// Get returns one, or false if there is none. It shows each change before that is reported.
-	Get(namespace, name string) (workload.Summary, bool)
-}
-
 // Alerts takes each reload that is reported; alert.Notifier is one. Offer does not block.
 type Alerts interface {
 	Offer(r alert.Reload)
@@ -101,7 +94,7 @@ type Dependencies struct {
 	Store Store
 	Keys  Keys
 	// Watches is nil where all watches work, as in tests.
-	Watches Watches
+	Watches tracking.Watches
 	Metrics prometheus.Registerer
 	// Alerts is nil where nothing takes them.
 	Alerts Alerts
@@ -109,5 +102,5 @@ type Dependencies struct {
 	Patterns *pattern.Index[workload.Key]
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
-	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
+	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads
 }

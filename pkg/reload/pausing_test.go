@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -171,7 +172,7 @@ func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 	kind := kinds.Find("deployment")[0]
 	c := &patched{}
 	with := cluster{client: c, events: &sent{}, Dependencies: Dependencies{Store: &blind{}, Keys: &fakeKeys{ring: ringOf(t, "a")}}}
-	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) Workloads {
+	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) tracking.Workloads {
 		return single{summaryOf(kind, map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "resourceVersion": "5", "labels": map[string]any{annotation.DefaultPrefix + "ignored": "true"},
@@ -181,7 +182,7 @@ func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 		})}
 	}
 	l, _ := leading(t, with, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
-	follow(t, l, refresh.NewKinds(kinds))
+	l.tracking.Follow(t.Context(), refresh.NewKinds(kinds))
 	_, err := l.Reconcile(t.Context(), workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
 	require.NoError(t, err)
 	require.Len(t, c.bodies, 1)

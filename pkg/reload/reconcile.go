@@ -29,10 +29,10 @@ func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Resul
 	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
-		l.tracking.forget(key)
+		l.tracking.Forget(key)
 		return reconcile.Result{}, nil
 	}
-	if !l.namespaces.inScope(ctx, s) {
+	if !l.tracking.InScope(ctx, s.key, s.object.Labels()) {
 		return l.closing.inOrder(s), nil
 	}
 	left, result, wrote := l.actions.endPause(ctx, s)
@@ -81,7 +81,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 }
 
 func (l *loop) subject(ctx context.Context, key workload.Key) (subject, bool) {
-	o, ok := l.workloads.get(ctx, key)
+	o, ok := l.tracking.Get(ctx, key)
 	if !ok {
 		return subject{}, false
 	}

@@ -63,9 +63,7 @@ func (a *actions) recreate(ctx context.Context, s subject) reconcile.Result {
 
 // live returns the subject as a live read shows it.
 func (a *actions) live(s subject, o workload.Object) subject {
-	all := func(string) bool { return true }
-	kept := o.Keep(workload.Keep{Label: all, Annotation: all})
-	return a.gather.subject(s.key, workload.Summary{Kind: o.Kind, Kept: kept}, s.events)
+	return a.gather.subject(s.key, o.Summary(), s.events)
 }
 
 // replacement is a Job that is to be created, and what it starts with.
@@ -144,7 +142,7 @@ func answered(err error) bool {
 
 // deleteJob deletes a Job with its pods, as it was read.
 func (a *actions) deleteJob(ctx context.Context, s subject) error {
-	job := emptyObject(s.object.Kind)
+	job := s.object.Kind.NewObject()
 	job.SetNamespace(s.key.Namespace)
 	job.SetName(s.key.Name)
 	uid, version := types.UID(s.object.UID()), s.object.ResourceVersion()

@@ -287,31 +287,13 @@ func TestRecreationWaitsForFinalizers(t *testing.T) {
 	assert.Equal(t, policy.Nothing, j.due(t).Action)
 }
 
-func TestJobsThatAreLeftAloneAreNotIndexed(t *testing.T) {
-	t.Parallel()
-	j := newJobScene(t, nil, nil)
-	l := j.leader(t)
-	running := summaryOf(jobKind(), j.stored().Object)
-	done := j.stored().DeepCopy()
-	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
-	finished := summaryOf(jobKind(), done.Object)
-	of := l.tracking.watches.get(jobKind().ID())
-	none := workload.Summary{Kind: jobKind()}
-
-	l.tracking.workloadChanged(of, none, finished)
-	assert.Empty(t, l.tracking.index.All(), "it has finished")
-	l.tracking.workloadChanged(of, none, running)
-	assert.Len(t, l.tracking.index.All(), 1)
-	l.tracking.workloadChanged(of, running, finished)
-	assert.Empty(t, l.tracking.index.All(), "it has finished since")
-}
-
 func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	t.Parallel()
 	j := newJobScene(t, nil, nil)
 	j.opts.Jobs = Jobs{}
 	l := j.leader(t)
-	assert.Nil(t, l.tracking.watches.get(jobKind().ID()))
+	_, followed := l.tracking.Get(t.Context(), workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
+	assert.False(t, followed)
 	require.NoError(t, l.resumeRecreations(t.Context()))
 	assert.Empty(t, j.api.calls, "no right is needed")
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -47,6 +48,13 @@ func (k Kind) Restartable() bool { return k.Group == "argoproj.io" && k.Kind == 
 
 // Schedules reports whether workloads of the kind make Jobs, which can be made at once as well.
 func (k Kind) Schedules() bool { return k.Group == "batch" && k.Kind == "CronJob" }
+
+// NewObject returns an empty object of the kind, into which one is read.
+func (k Kind) NewObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(k.GroupVersionKind)
+	return u
+}
 
 // Builtin returns the kinds that are served without configuration.
 func Builtin() []Kind {

@@ -86,3 +86,9 @@ func (s Summary) Matters(before Summary) bool {
 	return a.generation != b.generation || a.uid != b.uid || a.finished != b.finished ||
 		!slices.Equal(a.annotations, b.annotations) || !slices.Equal(a.labels, b.labels)
 }
+
+// Summary keeps the whole of a workload that Summary can return.
+func (o Object) Summary() Summary {
+	all := func(string) bool { return true }
+	return Summary{Kind: o.Kind, Kept: o.Keep(Keep{Label: all, Annotation: all})}
+}

@@ -1,4 +1,4 @@
-package reload
+package tracking
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type watching struct {
 	watched map[string]bool
 }
 
-// follow is Dependencies.Workloads.
+// follow is Options.Workloads.
 func (w *watching) follow(kind workload.Kind, report func(before, after workload.Summary)) Workloads {
 	return &followed{of: w, kind: kind, report: report}
 }
@@ -73,11 +73,11 @@ func fleet(t *testing.T, path string) workload.Kind {
 	return kind
 }
 
-// leading returns a loop with a queue that leads.
-func leading(t *testing.T, with cluster, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
+// leading returns a fixture that leads, with its queue.
+func leading(t *testing.T, o Options) (*fixture, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
-	opts.Reader = sapReader(t)
-	l := newLoop(with, opts)
+	o.Reader = sapReader(t)
+	l := standby(o)
 	q := open(t, l)
 	l.leads.Begin(time.Now())
 	return l, q
@@ -87,18 +87,13 @@ func newWatching() *watching {
 	return &watching{attached: make(chan changed, 10), watched: map[string]bool{}}
 }
 
-func follow(t *testing.T, l *loop, kinds *refresh.Kinds) {
-	t.Helper()
-	kinds.Follow(func(kind workload.Kind) { l.tracking.join(t.Context(), kind) }, l.tracking.leave)
-}
-
 func TestKindsComeAndGo(t *testing.T) {
 	t.Parallel()
 	c := newWatching()
-	l, q := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
+	l, q := leading(t, Options{Workloads: c.follow})
 	builtin := workload.NewKinds(workload.Builtin()...)
 	kinds := refresh.NewKinds(builtin)
-	follow(t, l, kinds)
+	l.tracking.Follow(t.Context(), kinds)
 	for range 4 {
 		<-c.attached
 	}
@@ -133,7 +128,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	q.Done(taken)
 	again, _ := q.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")
-	_, found := l.workloads.get(t.Context(), again)
+	_, found := l.tracking.Get(t.Context(), again)
 	assert.False(t, found, "and is found to be gone, so that it is forgotten")
 }
 
@@ -141,13 +136,13 @@ func TestKindsComeAndGo(t *testing.T) {
 func TestTemplateThatMoves(t *testing.T) {
 	t.Parallel()
 	c := newWatching()
-	l, _ := leading(t, cluster{Dependencies: Dependencies{Workloads: c.follow}}, Options{})
+	l, _ := leading(t, Options{Workloads: c.follow})
 	before, after := fleet(t, "spec.template"), fleet(t, "spec.pods")
 	kinds := refresh.NewKinds(workload.NewKinds(before))
-	follow(t, l, kinds)
+	l.tracking.Follow(t.Context(), kinds)
 	old := <-c.attached
 	key := workload.Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
-	o, found := l.workloads.get(t.Context(), key)
+	o, found := l.tracking.Get(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, before, o.Kind)
 
@@ -158,7 +153,7 @@ func TestTemplateThatMoves(t *testing.T) {
 	assert.Empty(t, l.tracking.index.All(), "the old watch is not listened to")
 	report(none, deployment(after, "web"))
 	assert.Len(t, l.tracking.index.All(), 1, "the new one is")
-	o, found = l.workloads.get(t.Context(), key)
+	o, found = l.tracking.Get(t.Context(), key)
 	require.True(t, found)
 	assert.Equal(t, after, o.Kind)
 }

@@ -1,4 +1,4 @@
-package reload
+package tracking
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -24,16 +23,8 @@ const (
 	recheckInFlight = 8
 )
 
-// rechecker looks, as long as a watch fails, at what it would report.
-type rechecker struct {
-	scope     scope.Scope
-	blindness blindness
-	store     Store
-	tracking  *tracking
-}
-
-// run looks until the context ends. It runs on the leader.
-func (r rechecker) run(ctx context.Context) error {
+// Recheck looks, as long as a watch fails, at what it would report, until the context ends. It runs on the leader.
+func (t *Tracking) Recheck(ctx context.Context) error {
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
 	for {
@@ -41,16 +32,16 @@ func (r rechecker) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			r.all(ctx)
+			t.recheckAll(ctx)
 		}
 	}
 }
 
-// all looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
+// recheckAll looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
 // its watch would have done; a workload is queued, and read when it is reconciled.
-func (r rechecker) all(ctx context.Context) {
-	objects := r.tracking.index.Tracked(func(at index.Object) bool { return r.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
-	keys := r.unseen()
+func (t *Tracking) recheckAll(ctx context.Context) {
+	objects := t.index.Tracked(func(at index.Object) bool { return t.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
+	keys := t.unseen()
 	if len(objects)+len(keys) == 0 {
 		return
 	}
@@ -72,7 +63,7 @@ func (r rechecker) all(ctx context.Context) {
 			break
 		}
 		group.Go(func() error {
-			if err := r.store.Recheck(ctx, at.Namespace, at.Ref); err != nil {
+			if err := t.with.Store.Recheck(ctx, at.Namespace, at.Ref); err != nil {
 				log.FromContext(ctx).V(1).Info("Cannot read a config object", "error", err.Error())
 			}
 			return nil
@@ -83,16 +74,16 @@ func (r rechecker) all(ctx context.Context) {
 		if !paced() {
 			return
 		}
-		r.tracking.queue.Add(queue.Workload, key)
+		t.with.Queue.Add(queue.Workload, key)
 	}
 }
 
 // unseen returns the workloads of which a change would not be seen, sorted.
-func (r rechecker) unseen() []workload.Key {
+func (t *Tracking) unseen() []workload.Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
-	all := r.blindness.toNamespaces(r.scope)
-	return slices.DeleteFunc(r.tracking.index.All(), func(key workload.Key) bool {
-		w := r.tracking.watches.get(key.Kind)
+	all := t.blindness.toNamespaces(t.with.Scope)
+	return slices.DeleteFunc(t.index.All(), func(key workload.Key) bool {
+		w := t.watches.get(key.Kind)
 		if w == nil || all {
 			return w == nil
 		}
@@ -102,7 +93,7 @@ func (r rechecker) unseen() []workload.Key {
 		}
 		blind, known := kinds[gvk][key.Namespace]
 		if !known {
-			blind = r.blindness.toKind(gvk, key.Namespace)
+			blind = t.blindness.toKind(gvk, key.Namespace)
 			kinds[gvk][key.Namespace] = blind
 		}
 		return !blind

@@ -1,10 +1,9 @@
-package reload
+package tracking
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,8 +37,6 @@ func (f failing) Failing(resource, namespace string) bool {
 
 // rechecks is a Store that counts what is looked at.
 type rechecks struct {
-	Store
-
 	mu   sync.Mutex
 	seen []index.Object
 	// queue is that of the loop.
@@ -61,13 +58,13 @@ func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
 	return mapper
 }
 
-// blindLoop leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
-func blindLoop(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*loop, *rechecks, []workload.Key) {
+// blindTracking leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
+func blindTracking(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*fixture, *rechecks, []workload.Key) {
 	t.Helper()
 	kind, store := fleet(t, "spec.template"), &rechecks{}
-	l, q := leading(t, cluster{
-		Dependencies: Dependencies{Store: store, Watches: watches}, mapper: mapperOf(kind), cache: cached{}, live: live,
-	}, Options{Scope: scope.Scope{NamespaceSelector: selector}})
+	l, q := leading(t, Options{
+		Store: store, Watches: watches, Mapper: mapperOf(kind), Cache: cached{}, Live: live, Scope: scope.Scope{NamespaceSelector: selector},
+	})
 	l.tracking.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
 	keys := []workload.Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
 	for _, key := range keys {
@@ -119,8 +116,8 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, store, _ := blindLoop(t, c.watches, nil, c.selector)
-			l.rechecker.all(t.Context())
+			l, store, _ := blindTracking(t, c.watches, nil, c.selector)
+			l.tracking.recheckAll(t.Context())
 			assert.ElementsMatch(t, c.places, store.seen)
 			var queued []string
 			for _, key := range store.queued() {
@@ -134,7 +131,7 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 func TestRecheckIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, store, keys := blindLoop(t, failing{"secrets": true}, nil, nil)
+		l, store, keys := blindTracking(t, failing{"secrets": true}, nil, nil)
 		var refs []reference.Ref
 		for n := range 1000 {
 			refs = append(refs, reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("s%04d", n)})
@@ -143,7 +140,7 @@ func TestRecheckIsSlow(t *testing.T) {
 		l.tracking.index.Delete(keys[1])
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- l.rechecker.run(ctx) }()
+		go func() { ended <- l.tracking.Recheck(ctx) }()
 		looked := func() int {
 			synctest.Wait()
 			store.mu.Lock()
@@ -212,13 +209,13 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _, keys := blindLoop(t, c.watches, c.live, nil)
+			l, _, keys := blindTracking(t, c.watches, c.live, nil)
 			key := keys[1]
 			l.tracking.index.Set(key, []reference.Ref{old})
-			s, found := l.subject(t.Context(), key)
+			o, found := l.tracking.Get(t.Context(), key)
 			assert.Equal(t, !c.gone, found)
 			if found {
-				assert.Equal(t, []reference.Ref{c.tracks}, s.view.Intent.Refs())
+				assert.Equal(t, []reference.Ref{c.tracks}, sapReader(t).Intent(o).Refs())
 			}
 			var indexed []reference.Ref
 			for _, at := range l.tracking.index.Tracked(func(at index.Object) bool { return at.Namespace == "shop" }) {
@@ -244,51 +241,15 @@ func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _, keys := blindLoop(t, c.watches, c.live, selector)
-			assert.Equal(t, c.want, l.namespaces.inScope(t.Context(), subject{key: keys[1], object: workload.Summary{}}))
+			l, _, keys := blindTracking(t, c.watches, c.live, selector)
+			assert.Equal(t, c.want, l.tracking.InScope(t.Context(), keys[1], nil))
 		})
 	}
 }
 
-func TestMissingRightsAreRetriedSooner(t *testing.T) {
-	t.Parallel()
-	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
-		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request`,
-	}}
-	rbac := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:a:b" cannot patch resource "deployments"`))
-	expired := apierrors.NewUnauthorized("token expired")
-	for name, c := range map[string]struct {
-		failure failure
-		want    bool
-	}{
-		"a write without a right":      {failedWrite("ReloadFailed", rbac), true},
-		"a write without credentials":  {failedWrite("ReloadFailed", expired), true},
-		"a webhook of others":          {failedWrite("ReloadFailed", denied), false},
-		"a policy":                     {failedWrite("ReloadFailed", apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy"))), false},
-		"a read without a right":       {unreadable(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", errors.New("no"))), true},
-		"a read without credentials":   {unreadable(expired), true},
-		"a read that the server fails": {unreadable(errors.New("away")), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, c.want, c.failure.refused)
-		})
-	}
+// single has one workload only, whatever is asked for.
+type single struct{ workload workload.Summary }
 
-	l, _ := leading(t, cluster{}, Options{})
-	key := workload.Key{Namespace: "shop", Name: "web"}
-	var last time.Duration
-	for range 20 {
-		last = l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
-	}
-	assert.Equal(t, 30*time.Second, last)
-	l.backoff.Forget(key)
-	assert.Equal(t, time.Second, l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
-	for range 20 {
-		last = l.closing.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
-	}
-	assert.Equal(t, 5*time.Minute, last)
-}
+func (s single) Run(ctx context.Context) { <-ctx.Done() }
 
-var _ Watches = failing{}
+func (s single) Get(_, _ string) (workload.Summary, bool) { return s.workload, true }

@@ -1,4 +1,4 @@
-package reload
+package tracking
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package reload
+package tracking
 
 import (
 	"context"
@@ -11,7 +11,11 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -19,7 +23,7 @@ import (
 // meanwhile would never be taken out.
 func TestStandbyQueuesNothing(t *testing.T) {
 	t.Parallel()
-	l := newLoop(cluster{}, Options{Reader: sapReader(t)})
+	l := standby(Options{Reader: sapReader(t)})
 	q := open(t, l)
 	kind := workload.Builtin()[1]
 	h := changesOf(l, kind)
@@ -28,12 +32,11 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	h(none, stays)
 	h(none, goes)
 	h(goes, none)
-	l.tracking.configChanged(configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Received: time.Now()})
+	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Received: time.Now()})
 	assert.Zero(t, q.Len(), "a standby")
 
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.NoError(t, l.lead(ended))
+	l.leads.Begin(time.Now())
+	l.tracking.QueueAll()
 	require.Equal(t, 1, q.Len(), "the leader treats what there is")
 	key, _ := q.Get()
 	assert.Equal(t, workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "stays"}, key)
@@ -42,12 +45,40 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	h(none, goes)
 	assert.Equal(t, 1, q.Len(), "and what comes")
 
-	l.tracking.queueAll()
+	l.tracking.QueueAll()
 	assert.Equal(t, 2, q.Len(), "all, when the digest keys have changed")
 }
 
-// open gives a loop its queue.
-func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.Key] {
+// fixture is a Tracking and what it works with.
+type fixture struct {
+	tracking *Tracking
+	state    *state.State
+	backoff  state.Backoff
+	leads    *queue.Leadership
+	queue    *queue.Queue
+}
+
+func standby(o Options) *fixture {
+	f := &fixture{state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{}}
+	f.queue = queue.New(f.leads, time.Now)
+	o.State, o.Backoff, o.Queue, o.Now = f.state, f.backoff, f.queue, time.Now
+	if o.Leaves == nil {
+		o.Leaves = func(workload.Summary) bool { return false }
+	}
+	f.tracking = New(o)
+	return f
+}
+
+// sapReader reads the annotations of the first dialect.
+func sapReader(t testing.TB) stamp.Reader {
+	t.Helper()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+}
+
+// open gives a fixture its queue.
+func open(t *testing.T, l *fixture) workqueue.TypedRateLimitingInterface[workload.Key] {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
 	t.Cleanup(q.ShutDown)
@@ -56,7 +87,7 @@ func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.K
 }
 
 // changesOf is what the watch of a kind calls.
-func changesOf(l *loop, kind workload.Kind) changed {
+func changesOf(l *fixture, kind workload.Kind) changed {
 	w := &watched{kind: kind}
 	return func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
 }
@@ -75,8 +106,7 @@ func trackingApp(kind workload.Kind, namespace, name string, generation int64) w
 
 // summaryOf keeps all labels and annotations.
 func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
-	all := func(string) bool { return true }
-	return workload.Summary{Kind: kind, Kept: workload.Object{Kind: kind, Raw: raw}.Keep(workload.Keep{Label: all, Annotation: all})}
+	return workload.Object{Kind: kind, Raw: raw}.Summary()
 }
 
 // An update that cannot change what is due queues nothing; one of another object of the same name forgets the earlier one.
@@ -99,7 +129,7 @@ func TestChangesOfWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, q := leading(t, cluster{}, Options{})
+			l, q := leading(t, Options{})
 			h := changesOf(l, kind)
 			key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
 			l.state.Due.Due(key, time.Now())
@@ -113,21 +143,21 @@ func TestChangesOfWorkloads(t *testing.T) {
 
 func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	t.Parallel()
-	l, q := leading(t, cluster{}, Options{})
+	l, q := leading(t, Options{})
 	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
 	other := workload.Key{Namespace: "shop", Name: "other"}
 	l.tracking.index.Set(key, []reference.Ref{app})
 	l.tracking.index.Set(other, []reference.Ref{app})
 	now := time.Now()
 	changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
-	l.tracking.configChanged(changed)
+	l.tracking.ConfigChanged(changed)
 	require.Equal(t, 2, q.Len())
 	for range 2 {
 		taken, _ := q.Get()
 		q.Done(taken)
 	}
 	l.state.Changes.Settles(key, now.Add(time.Second))
-	l.tracking.configChanged(changed)
+	l.tracking.ConfigChanged(changed)
 	require.Equal(t, 1, q.Len(), "it is queued for the end of the settle time")
 	taken, _ := q.Get()
 	assert.Equal(t, other, taken)
@@ -137,14 +167,14 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 // The watch of workloads may be behind that of config objects: a change is then known before a workload depends on it.
 func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	t.Parallel()
-	l := newLoop(cluster{}, Options{Reader: sapReader(t), Settle: time.Second})
+	l := standby(Options{Reader: sapReader(t), Settle: time.Second})
 	kind := workload.Builtin()[1]
 	h := changesOf(l, kind)
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	first := time.Now()
 	second := first.Add(time.Second / 2)
-	l.tracking.configChanged(configstate.Event{Namespace: "shop", Ref: app, Received: first})
-	l.tracking.configChanged(configstate.Event{Namespace: "shop", Ref: app, Received: second})
+	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Received: first})
+	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Received: second})
 
 	web := deployment(kind, "web")
 	var none workload.Summary
@@ -160,4 +190,25 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	h(none, trackingApp(kind, "blog", "other", 1))
 	last = l.state.Changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).Last
 	assert.Zero(t, last, "the object of another namespace has not changed")
+}
+
+func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
+	t.Parallel()
+	kind := workload.Builtin()[0]
+	c := newWatching()
+	l, _ := leading(t, Options{Workloads: c.follow, Leaves: workload.Summary.Controlled})
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(kind)))
+	report := <-c.attached
+	none, running := workload.Summary{Kind: kind}, deployment(kind, "web")
+	left := summaryOf(kind, map[string]any{"metadata": map[string]any{
+		"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+		"ownerReferences": []any{map[string]any{"controller": true}},
+	}})
+
+	report(none, left)
+	assert.Empty(t, l.tracking.index.All(), "it is left alone")
+	report(none, running)
+	assert.Len(t, l.tracking.index.All(), 1)
+	report(running, left)
+	assert.Empty(t, l.tracking.index.All(), "it is left alone since")
 }

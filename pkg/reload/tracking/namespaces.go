@@ -1,4 +1,4 @@
-package reload
+package tracking
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // namespaces knows the labels of namespaces where the namespace selector looks at them, and queues the workloads of a
@@ -65,20 +66,24 @@ func (n *namespaces) attach(ctx context.Context) {
 	}
 }
 
-// inScope reports whether a workload may be looked after, by its labels and its namespace.
-func (n *namespaces) inScope(ctx context.Context, s subject) bool {
+// InScope reports whether a workload may be looked after, by its labels and its namespace.
+func (t *Tracking) InScope(ctx context.Context, key workload.Key, labels map[string]string) bool {
+	return t.namespaces.inScope(ctx, key.Namespace, labels)
+}
+
+func (n *namespaces) inScope(ctx context.Context, namespace string, labels map[string]string) bool {
 	switch {
-	case !n.scope.Object(s.key.Namespace, s.object.Labels()):
+	case !n.scope.Object(namespace, labels):
 		return false
 	case !n.scope.SelectsNamespaces():
 		return true
 	}
 	ns := emptyNamespace()
-	if err := n.read(ctx, s.key.Namespace, ns); err != nil {
+	if err := n.read(ctx, namespace, ns); err != nil {
 		// The namespace's own event queues the workload again.
 		return false
 	}
-	return n.scope.Namespace(s.key.Namespace, ns.GetLabels())
+	return n.scope.Namespace(namespace, ns.GetLabels())
 }
 
 // read reads the metadata of a namespace: from the cache, or live where its watch fails.

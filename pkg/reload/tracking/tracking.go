@@ -1,0 +1,204 @@
+package tracking
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Tracking knows the workloads and what they track, and queues those that a change concerns. It is safe for concurrent use.
+type Tracking struct {
+	with Options
+
+	watches    *watches
+	index      *index.Index
+	recent     *index.Recent
+	blindness  blindness
+	namespaces *namespaces
+}
+
+// Workloads are those of one kind; workloadstate.Watch is some.
+type Workloads interface {
+	// Run follows them until the context ends.
+	Run(ctx context.Context)
+	// Get returns one, or false if there is none. It shows each change before that is reported.
+	Get(namespace, name string) (workload.Summary, bool)
+}
+
+// Store reads config objects whose watch fails; configstate.Store does.
+type Store interface {
+	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
+}
+
+// Options are what a Tracking works with.
+type Options struct {
+	// Reader reads the annotations of workloads.
+	Reader stamp.Reader
+	// Scope has the workloads that are looked after.
+	Scope scope.Scope
+	// FollowJobs also follows the kinds whose template cannot change. Leaves reports which of them are left alone all the same.
+	FollowJobs bool
+	Leaves     func(workload.Summary) bool
+	// Settle is how long a change is kept for workloads that come later than it.
+	Settle time.Duration
+	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes.
+	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
+	// Patterns is the index of the patterns of workloads; nil where no dialect has any.
+	Patterns *pattern.Index[workload.Key]
+	// Watches is nil where all watches work, as in tests.
+	Watches Watches
+	Mapper  meta.RESTMapper
+	// Cache has the namespaces; Live reads what a failing watch does not show, Store config objects.
+	Cache cache.Cache
+	Live  client.Reader
+	Store Store
+	// State and Backoff are what is kept of workloads, and forgotten with them.
+	State   *state.State
+	Backoff state.Backoff
+	Queue   *queue.Queue
+	Now     func() time.Time
+	Log     logr.Logger
+}
+
+// New returns a Tracking that follows nothing yet.
+func New(o Options) *Tracking {
+	t := &Tracking{
+		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), blindness: blindness{o.Watches, o.Mapper},
+	}
+	t.namespaces = &namespaces{
+		scope: o.Scope, cache: o.Cache, live: o.Live, blindness: t.blindness, index: t.index, queue: o.Queue,
+		log: o.Log.WithValues("kind", "v1/Namespace"),
+	}
+	return t
+}
+
+// Sources feed the queue once its controller starts: the workloads of kinds, and namespaces where their labels matter.
+func (t *Tracking) Sources(kinds Kinds) []source.TypedSource[workload.Key] {
+	sources := []source.TypedSource[workload.Key]{t.with.Queue.Source(func(ctx context.Context) { t.Follow(ctx, kinds) })}
+	if t.with.Scope.SelectsNamespaces() {
+		sources = append(sources, t.with.Queue.Source(t.namespaces.attach))
+	}
+	return sources
+}
+
+// Follow looks after the workloads of kinds, until the context ends.
+func (t *Tracking) Follow(ctx context.Context, kinds Kinds) {
+	kinds.Follow(func(kind workload.Kind) { t.join(ctx, kind) }, t.leave)
+}
+
+// QueueAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
+// it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
+func (t *Tracking) QueueAll() { t.with.Queue.Add(queue.Workload, t.index.All()...) }
+
+// ConfigChanged is called by the watches of config objects. What was there before the watch began is found by comparing.
+func (t *Tracking) ConfigChanged(e configstate.Event) {
+	if !e.Initial {
+		// Recorded before the index is asked: a workload that enters it from now on finds the change.
+		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, e.Received)
+	}
+	keys := t.index.Concerned(e)
+	// What settles is queued already: under constant change each event would have each of its trackers looked at.
+	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.with.State.Changes.Changed(key, e.Received) })
+	t.with.Queue.Add(queue.Config, keys...)
+}
+
+// join begins to look after a kind: its workloads enter the index as they are found.
+func (t *Tracking) join(ctx context.Context, kind workload.Kind) {
+	if kind.CreateOnly && !t.with.FollowJobs {
+		return
+	}
+	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
+	w.workloads = t.with.Workloads(kind, func(before, after workload.Summary) { t.workloadChanged(w, before, after) })
+	watching, stop := context.WithCancel(ctx)
+	w.stop = stop
+	t.watches.add(w)
+	go func() {
+		defer close(w.stopped)
+		w.workloads.Run(watching)
+	}()
+}
+
+// leave stops looking after a kind. Nothing is written: its workloads stay as they are. When it returns, nothing of the
+// kind is cached, indexed or remembered any more, but for what is being treated at this moment: the queue brings that back,
+// to be forgotten.
+func (t *Tracking) leave(kind workload.Kind) {
+	w := t.watches.remove(kind.ID())
+	if w == nil {
+		return
+	}
+	w.end()
+	keys := t.index.DeleteKind(kind.ID())
+	for _, key := range keys {
+		t.Forget(key)
+	}
+	t.with.Queue.Add(queue.Workload, keys...)
+}
+
+// Forget drops what is kept of a workload.
+func (t *Tracking) Forget(key workload.Key) {
+	t.with.State.Forget(key)
+	t.with.Backoff.Forget(key)
+}
+
+// workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
+func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) {
+	before, after = t.concerned(before), t.concerned(after)
+	if before.Kept == nil && after.Kept == nil || before.Kept != nil && after.Kept != nil && !after.Matters(before) {
+		return
+	}
+	of.unlessGone(func() {
+		if before.Kept != nil && (after.Kept == nil || before.UID() != after.UID()) {
+			// Here too, since a standby treats nothing that is queued.
+			t.with.State.Forget(before.Key())
+		}
+		if after.Kept != nil {
+			t.update(after)
+			return
+		}
+		t.index.Delete(before.Key())
+		t.with.Queue.Add(queue.Workload, before.Key())
+	})
+}
+
+// concerned returns a workload as far as configuration matters to it: a Job that is left alone is as good as none.
+func (t *Tracking) concerned(s workload.Summary) workload.Summary {
+	if s.Kept != nil && t.with.Leaves(s) {
+		s.Kept = nil
+	}
+	return s
+}
+
+func (t *Tracking) update(s workload.Summary) {
+	key := s.Key()
+	for _, ref := range t.index.Enter(key, t.intent(s)) {
+		if at, ok := t.recent.At(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok {
+			t.with.State.Changes.Changed(key, at)
+		}
+	}
+	t.with.Queue.Add(queue.Workload, key)
+}
+
+// intent returns what can cause a reload of a workload, with what it selects unresolved.
+func (t *Tracking) intent(s workload.Summary) annotation.Intent {
+	if s.Kind.CreateOnly {
+		return t.with.Reader.Intent(s).AtOnce()
+	}
+	return t.with.Reader.Intent(s)
+}
