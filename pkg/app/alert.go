@@ -2,12 +2,12 @@ package app
 
 import (
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
-	"github.com/pod-reloader/pod-reloader/pkg/reload"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 )
 
 // alerts makes what delivers alerts, and starts it with the servers: it ends after the loop, whose last reloads it reports. It
 // returns nil where no alerts are wanted.
-func (b *builder) alerts() reload.Alerts {
+func (b *builder) alerts() report.Alerts {
 	if b.options.Alerts == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
 	}
 	text, fits := rec.Text(s.view.RecordBudget())
-	a.events.warn(s, reasonNoRoom, noRoom(fits))
+	a.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
 		return a.purge(ctx, s) // the hash alone is compared, at the price of reads
 	}

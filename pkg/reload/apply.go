@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -31,12 +33,13 @@ type actions struct {
 	closing     closing
 	backoff     state.Backoff
 	state       *state.State
-	events      *reporter
+	events      *report.Reporter
 	problems    problems
 	metrics     *metrics
 	now         func() time.Time
 	jobs        Jobs
 	recreations *recreations
+	log         logr.Logger
 }
 
 // reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.

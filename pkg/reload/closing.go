@@ -10,12 +10,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // closing ends the reconciliation of a workload: it records and reports the outcome, and decides when to look again.
 type closing struct {
-	events  *reporter
+	events  *report.Reporter
 	state   *state.State
 	backoff state.Backoff
 	queue   *queue.Queue
@@ -38,11 +39,11 @@ func (c closing) done(
 	ctx context.Context, s subject, verdict policy.Verdict, last record.LastReload, generation int64,
 ) reconcile.Result {
 	c.state.Writes.Stamped(s.key, generation, c.now())
-	c.events.warn(s, reasonLost, "") // it is another stamp: where this one is lost as well, that is news
+	c.events.Warn(s.reported(), reasonLost, "") // it is another stamp: where this one is lost as well, that is news
 	if !s.events.First.IsZero() {
 		c.metrics.latency(s.object.Kind, c.now().Sub(s.events.First))
 	}
-	c.events.emitOwn(s, last)
+	c.events.EmitOwn(s.reported(), last)
 	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
 	return c.inOrder(s)
 }
@@ -60,7 +61,7 @@ func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Resu
 	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.key, "reason", f.reason, "error", f.err.Error(), "after", after)
 	news := !f.quiet || c.backoff.Lingers(s.key)
 	if news && s.object.Kept != nil {
-		c.events.warn(s, f.reason, f.text(), unreadRefs(f.err)...)
+		c.events.Warn(s.reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
 	return c.queue.Retry(s.key, after)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -33,6 +34,13 @@ type subject struct {
 	ran string
 	// restarted says that the pods restart without a new template.
 	restarted bool
+}
+
+// reported returns the workload as Events are about it.
+func (s subject) reported() report.Subject {
+	return report.Subject{
+		Key: s.key, Object: s.object, Managed: s.view.Managed, PausedFor: s.pausedFor, Ran: s.ran, Restarted: s.restarted,
+	}
 }
 
 // gatherer reads what decisions depend on.

@@ -256,7 +256,6 @@ func (j *jobScene) leader(t testing.TB) *loop {
 		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return jobWatch{j} },
 	}}, j.opts)
 	l.leads.Begin(j.now.Add(-time.Minute))
-	l.events.catchUp.finish(nil)
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(jobKind())))
 	return l
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -32,7 +33,7 @@ type loop struct {
 	gather   gatherer
 	pacing   pacing
 	writer   writer
-	events   *reporter
+	events   *report.Reporter
 	problems problems
 	closing  closing
 	actions  *actions
@@ -49,7 +50,7 @@ type cluster struct {
 	live   client.Reader
 	log    logr.Logger
 	// events writes Events; instance names this process in them.
-	events   sender
+	events   interface{ Put(m outbox.Message) }
 	instance string
 }
 
@@ -57,9 +58,6 @@ type cluster struct {
 func newLoop(with cluster, opts Options) *loop {
 	if opts.Now == nil {
 		opts.Now = time.Now
-	}
-	if with.Alerts == nil {
-		with.Alerts = noAlerts{}
 	}
 	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{}}
 	l.queue = queue.New(l.leads, l.now)
@@ -73,18 +71,16 @@ func newLoop(with cluster, opts Options) *loop {
 	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
 	l.writer = newWriter(with.client, l.queue, l.backoff)
 	metrics := newMetrics(with.Metrics, l.state.Due.Oldest, l.now)
-	if opts.CountByNamespace {
-		metrics.countByNamespace(with.Metrics)
-	}
-	l.events = &reporter{
-		out: with.events, alerts: with.Alerts, instance: with.instance, catchUp: &catchUp{}, leads: l.leads, state: l.state, metrics: metrics, now: l.now, log: with.log,
-	}
+	l.events = report.New(report.Options{
+		Out: with.events, Alerts: with.Alerts, Instance: with.instance, Leads: l.leads, State: l.state,
+		Metrics: with.Metrics, CountByNamespace: opts.CountByNamespace, Now: l.now, Log: with.log,
+	})
 	l.problems = problems{l.events, with.Store, l.state, metrics, l.now}
 	l.closing = closing{l.events, l.state, l.backoff, l.queue, metrics, l.now}
 	l.actions = &actions{
 		webhook: opts.Webhook, annotations: opts.Reader.Keys, gather: l.gather, pacing: l.pacing, writer: l.writer, closing: l.closing,
 		backoff: l.backoff, state: l.state, events: l.events, problems: l.problems, metrics: metrics, now: l.now,
-		jobs: opts.Jobs, recreations: &recreations{},
+		jobs: opts.Jobs, log: with.log, recreations: &recreations{},
 	}
 	return l
 }
@@ -111,7 +107,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		log: log, events: out, instance: event.Controller + "-" + host,
 	}, opts)
 	registerWrites(deps.Metrics, l.writer.slots)
-	watchOutbox(deps.Metrics, out.Waiting)
+	report.WatchOutbox(deps.Metrics, out.Waiting)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
 		Reconciler:              l,
@@ -123,10 +119,11 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if err != nil {
 		return err
 	}
-	events := eventList{api: api, namespaces: opts.Scope.Namespaces, log: log}
 	for _, run := range []manager.RunnableFunc{
 		out.Start,
-		func(ctx context.Context) error { return l.events.catchUp.run(ctx, events, l.queueAgain) },
+		func(ctx context.Context) error {
+			return l.events.CatchUp(ctx, api, opts.Scope.Namespaces, l.queueAgain)
+		},
 		l.lead,
 		l.resumeRecreations,
 		l.tracking.Recheck,

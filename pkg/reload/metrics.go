@@ -1,34 +1,28 @@
 package reload
 
 import (
-	"errors"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names, but for byNamespace.
+// metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names.
 type metrics struct {
-	// byNamespace is nil unless reloads are counted by namespace.
-	byNamespace                                                      *prometheus.CounterVec
-	reloads, verdicts, pokes, direct, adoptions, failures, unwritten *prometheus.CounterVec
-	latencies                                                        *prometheus.HistogramVec
+	verdicts, pokes, direct, adoptions, failures *prometheus.CounterVec
+	latencies                                    *prometheus.HistogramVec
 }
 
 // newMetrics registers the metrics. Those already registered are used as they are.
 func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count int), now func() time.Time) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
+		return report.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
 	}
-	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_oldest_due_reload_age_seconds",
 		Help: "Age of the oldest reload that is due, or may be due after a change of a config object, and is not done; 0 if there is none.",
 	}, func() float64 {
@@ -38,7 +32,7 @@ func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count
 		}
 		return now().Sub(since).Seconds()
 	}))
-	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_due_reloads",
 		Help: "Workloads whose reload is due and not done.",
 	}, func() float64 {
@@ -46,41 +40,17 @@ func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count
 		return float64(count)
 	}))
 	return &metrics{
-		reloads:   counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
 		verdicts:  counter("verdicts_total", "Verdicts other than nothing (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for adopt.", "verdict", "reason"),
 		pokes:     counter("pokes_total", "Reload requests to the webhook, by outcome.", "outcome"),
 		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or in direct mode.", "kind"),
 		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was adopted as the running one.", "kind"),
 		failures:  counter("retries_total", "Failed attempts that are retried, by reason.", "reason"),
-		unwritten: counter("event_write_failures_total", "Failed attempts to write an Event, by HTTP status; none if there was no answer. They are retried.", "code"),
-		latencies: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		latencies: report.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pod_reloader_reload_duration_seconds",
 			Help:    "Time from the watch event of a config object to the stamped template, gates included.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 7.5, 10, 30, 60, 300},
 		}, []string{"kind"})),
 	}
-}
-
-// countByNamespace adds the counter that Reloader has as well, where it is asked for.
-func (m *metrics) countByNamespace(reg prometheus.Registerer) {
-	m.byNamespace = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pod_reloader_namespace_reloads_total", Help: "Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.",
-	}, []string{"namespace"}))
-}
-
-// register registers a collector, or returns the one that is registered already (two loops in one process: tests).
-func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
-	if reg == nil {
-		return c
-	}
-	if err := reg.Register(c); err != nil {
-		if already, ok := err.(prometheus.AlreadyRegisteredError); ok { //nolint:errorlint // returned unwrapped, as documented
-			if existing, ok := already.ExistingCollector.(C); ok {
-				return existing
-			}
-		}
-	}
-	return c
 }
 
 func (m *metrics) poked(outcome poke.Outcome) { m.pokes.WithLabelValues(string(outcome)).Inc() }
@@ -90,34 +60,6 @@ func (m *metrics) wroteDirectly(kind workload.Kind) { m.direct.WithLabelValues(k
 func (m *metrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind.Kind).Inc() }
 
 func (m *metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }
-
-// eventFailed counts a failed write of an Event. A webhook may answer with any status: what is no status of HTTP counts as one label.
-func (m *metrics) eventFailed(err error) {
-	label := "none"
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		label = "other"
-		if code := int(status.Status().Code); http.StatusText(code) != "" {
-			label = strconv.Itoa(code)
-		}
-	}
-	m.unwritten.WithLabelValues(label).Inc()
-}
-
-// watchOutbox shows how many Events wait to be written.
-func watchOutbox(reg prometheus.Registerer, waiting func() int) {
-	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pod_reloader_pending_events",
-		Help: "Events that are not written yet.",
-	}, func() float64 { return float64(waiting()) }))
-}
-
-func (m *metrics) reloaded(namespace string, kind workload.Kind, last record.LastReload) {
-	m.reloads.WithLabelValues(kind.Kind, causeKinds(last)).Inc()
-	if m.byNamespace != nil {
-		m.byNamespace.WithLabelValues(namespace).Inc()
-	}
-}
 
 func (m *metrics) latency(kind workload.Kind, d time.Duration) {
 	m.latencies.WithLabelValues(kind.Kind).Observe(d.Seconds())

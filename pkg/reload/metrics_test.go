@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -64,29 +63,4 @@ func TestAgeOfTheOldestDueReload(t *testing.T) {
 	assert.InDelta(t, 90.0, age(), 0.001)
 	due.Forget(workload.Key{Name: "web"})
 	assert.Zero(t, age())
-}
-
-func TestReloadsAreCountedByNamespaceWhereAskedFor(t *testing.T) {
-	t.Parallel()
-	kind := workload.Builtin()[1]
-	for _, asked := range []bool{true, false} {
-		registry := prometheus.NewRegistry()
-		m := newMetrics(registry, new(state.State).Due.Oldest, time.Now)
-		if asked {
-			m.countByNamespace(registry)
-		}
-		m.reloaded("shop", kind, record.LastReload{})
-		m.reloaded("shop", kind, record.LastReload{})
-		m.reloaded("bank", kind, record.LastReload{})
-		want := ""
-		if asked {
-			want = `
-# HELP pod_reloader_namespace_reloads_total Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.
-# TYPE pod_reloader_namespace_reloads_total counter
-pod_reloader_namespace_reloads_total{namespace="bank"} 1
-pod_reloader_namespace_reloads_total{namespace="shop"} 2
-`
-		}
-		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want), "pod_reloader_namespace_reloads_total"))
-	}
 }

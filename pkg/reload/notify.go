@@ -4,19 +4,12 @@ import (
 	"context"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/pod-reloader/pod-reloader/pkg/event"
-	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
-
-// reasonNotified is the reason of the Event about a change that was reported instead of a reload.
-const reasonNotified = "ChangeNotified"
 
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
@@ -47,28 +40,7 @@ func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdic
 	}
 	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
 	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
-	a.events.notified(s, verdict, text)
+	a.events.Notified(s.reported(), verdict.Changes, text)
 	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8))
 	return a.closing.inOrder(s)
-}
-
-// notified offers the notification about a Change, and sends an Event. The Record that was written names both.
-func (r *reporter) notified(s subject, verdict policy.Verdict, recorded string) {
-	change := policy.Explain(verdict.Changes, r.now(), "")
-	var causes []reference.Ref
-	for _, c := range verdict.Changes {
-		causes = append(causes, c.Ref)
-	}
-	notification := alertAbout(s, change, "")
-	notification.NotReloaded = true
-	r.alerts.Offer(notification)
-	m := r.message(s, causes)
-	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonNotified, action
-	m.Note = sentence(change, "posted to --webhook-url, not reloaded")
-	r.out.Put(outbox.Message{
-		Event:   m.Event(event.Name(s.key.Name, s.object.UID(), reasonNotified, recorded)),
-		Subject: s.key.String(),
-		Life:    reportedFor,
-		Failed:  r.failed,
-	})
 }

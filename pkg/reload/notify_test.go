@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -18,9 +19,8 @@ import (
 func notifying(t *testing.T, api *argoAPI, hash string) (*loop, subject, policy.Input, *sent, *offered) {
 	t.Helper()
 	out, alerts := &sent{}, &offered{}
-	l, s, in := dueRollout(t, api, out, hash)
+	l, s, in := dueRollout(t, cluster{client: api, events: out, Dependencies: Dependencies{Alerts: alerts}}, hash)
 	l.gather.opts.NotifyOnly = true
-	l.events.alerts = alerts
 	return l, s, in, out, alerts
 }
 
@@ -51,7 +51,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 				Changes: []alert.Change{{Kind: "configmap", Name: "app", Type: record.Created}},
 			}}, alerts.alerts)
 			assert.Equal(t, []string{"posted to --webhook-url, not reloaded: configmap/app created"}, out.notes())
-			assert.Equal(t, reasonNotified, out.messages[0].Event.Reason)
+			assert.Equal(t, report.ReasonNotified, out.messages[0].Event.Reason)
 		})
 	}
 }

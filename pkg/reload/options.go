@@ -6,12 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -84,11 +84,6 @@ type Keys interface {
 	OnChange(changed func())
 }
 
-// Alerts takes each reload that is reported; alert.Notifier is one. Offer does not block.
-type Alerts interface {
-	Offer(r alert.Reload)
-}
-
 // Dependencies are the parts that the loop works with, besides those of the manager.
 type Dependencies struct {
 	Store Store
@@ -97,7 +92,7 @@ type Dependencies struct {
 	Watches tracking.Watches
 	Metrics prometheus.Registerer
 	// Alerts is nil where nothing takes them.
-	Alerts Alerts
+	Alerts report.Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
 	Patterns *pattern.Index[workload.Key]
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the

@@ -3,30 +3,23 @@ package reload
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
-	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// The reasons of the Events about pauses.
-const (
-	reasonResumed      = "Resumed"
-	reasonResumeFailed = "ResumeFailed"
-)
+// reasonResumeFailed is the reason of the Event about a pause that cannot be ended.
+const reasonResumeFailed = "ResumeFailed"
 
 // pausable is one version of a workload.
 type pausable interface {
@@ -62,7 +55,7 @@ func (a *actions) endPause(ctx context.Context, s subject) (wait time.Duration, 
 		return 0, a.closing.retry(ctx, s, failedWrite(reasonResumeFailed, err)), true
 	}
 	a.backoff.Forget(s.key)
-	a.events.warn(s, reasonResumeFailed, "")
+	a.events.Warn(s.reported(), reasonResumeFailed, "")
 	return 0, reconcile.Result{}, true
 }
 
@@ -85,7 +78,7 @@ func (a *actions) resume(ctx context.Context, s subject, action pause.Action) er
 	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
 	if action == pause.Resume {
 		log.FromContext(ctx).Info("Resumed", "workload", s.key, "pausedAt", s.object.Annotations()[a.gather.opts.PausedAt])
-		a.events.emitResumed(s, s.object.Annotations()[a.gather.opts.PausedAt])
+		a.events.EmitResumed(s.reported(), s.object.Annotations()[a.gather.opts.PausedAt])
 	}
 	return nil
 }
@@ -123,43 +116,3 @@ func (a *actions) pausingDirectly(s subject, version pausable, result stamp.Resu
 }
 
 func (a *actions) pausedAt() string { return a.now().UTC().Format(time.RFC3339) }
-
-// effect says what the last reload has done, as its Event has it.
-func (s subject) effect() string {
-	switch {
-	case s.restarted:
-		return "restarted"
-	case s.object.Kind.CreateOnly:
-		return "created again"
-	case s.ran != "":
-		return stamped + ", and run at once as Job " + s.ran
-	case s.pending() != "":
-		return stamped + ", rollout pending (" + s.pending() + ")"
-	default:
-		return stamped
-	}
-}
-
-// stamped is what most reloads do.
-const stamped = "stamped"
-
-// pending says why the pods do not restart yet; empty if they do.
-func (s subject) pending() string {
-	if s.pausedFor > 0 {
-		return fmt.Sprintf("paused for %s", s.pausedFor)
-	}
-	return s.object.Pending()
-}
-
-// emitResumed sends the Event about the end of a pause.
-func (r *reporter) emitResumed(s subject, since string) {
-	m := r.message(s, nil)
-	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonResumed, action
-	m.Note = "resumed: the pause period is over, and what was stamped since " + since + " rolls out"
-	r.out.Put(outbox.Message{
-		Event:   m.Event(event.Name(s.key.Name, s.object.UID(), reasonResumed, since)),
-		Subject: s.key.String(),
-		Life:    reportedFor,
-		Failed:  r.failed,
-	})
-}

@@ -12,14 +12,28 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
+// The reasons of the Events about what needs a user; those of failures are defined where they arise, those of wrong annotations in
+// package annotation.
+const (
+	reasonHeld         = "ReloadHeld"
+	reasonMissing      = "ConfigMissing"
+	reasonReferentHeld = "ReferentHeld"
+	reasonAdopted      = "RecordAdopted"
+	reasonNoRoom       = "RecordTooLarge"
+	reasonNewer        = "RecordOfNewerVersion"
+	reasonLost         = "StampLost"
+	reasonProblems     = "InvalidAnnotation"
+)
+
 // problems reports what is wrong with workloads and their configuration, and needs a user.
 type problems struct {
-	events  *reporter
+	events  *report.Reporter
 	store   Store
 	state   *state.State
 	metrics *metrics
@@ -32,8 +46,8 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 	for _, problem := range s.problems {
 		wrong = append(wrong, problem.Message)
 	}
-	p.events.warn(s, reasonProblems, strings.Join(wrong, "; "))
-	p.events.warn(s, reasonReferentHeld, p.held(in))
+	p.events.Warn(s.reported(), reasonProblems, strings.Join(wrong, "; "))
+	p.events.Warn(s.reported(), reasonReferentHeld, p.held(in))
 	var absent []reference.Ref
 	for _, ref := range in.Refs {
 		// A SecretProviderClass has no content as long as no pod has mounted it.
@@ -44,7 +58,7 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 	if p.state.Warnings.News(s.key, reasonMissing, missing(absent), p.now()) {
 		absent = p.absent(ctx, s, absent)
 	}
-	p.events.warn(s, reasonMissing, missing(absent), absent...)
+	p.events.Warn(s.reported(), reasonMissing, missing(absent), absent...)
 }
 
 // held is the text about custom resources whose state cannot be trusted; empty if there are none.
@@ -80,7 +94,7 @@ func missing(refs []reference.Ref) string {
 func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verdict) {
 	p.metrics.verdict(verdict)
 	if verdict.Action != policy.Hold {
-		p.events.warn(s, reasonHeld, "")
+		p.events.Warn(s.reported(), reasonHeld, "")
 		return
 	}
 	text := "reload held: " + verdict.Reason
@@ -91,7 +105,7 @@ func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verd
 	if p.state.Warnings.News(s.key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
 		return
 	}
-	p.events.warn(s, reasonHeld, text, gone...)
+	p.events.Warn(s.reported(), reasonHeld, text, gone...)
 }
 
 // absent returns those of some Refs that do not exist according to the API server itself. A workload may come to the caches
@@ -110,7 +124,7 @@ func (p problems) absent(ctx context.Context, s subject, refs []reference.Ref) [
 // reportLostKey reports that what was recorded under a lost key was adopted anew.
 func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
-		p.events.warn(s, reasonAdopted, fmt.Sprintf(
+		p.events.Warn(s.reported(), reasonAdopted, fmt.Sprintf(
 			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
 	}
 }
@@ -118,7 +132,7 @@ func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
 // reportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
 func (p problems) reportLostStamp(s subject) {
 	if s.view.Managed[stamp.Hash] == "" && p.state.Writes.IsStamped(s.key, s.object.Generation()) {
-		p.events.warn(s, reasonLost, lost(s.object.Kind).Error())
+		p.events.Warn(s.reported(), reasonLost, lost(s.object.Kind).Error())
 	}
 }
 

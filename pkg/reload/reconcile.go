@@ -72,7 +72,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 		return queue.After(time.Second, queue.Workload)
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
-	l.events.emitReloads(s)
+	l.events.EmitReloads(s.reported())
 	l.problems.reportLostStamp(s)
 	if l.actions.jobs.leaves(s.object) {
 		return l.closing.inOrder(s)
@@ -93,9 +93,9 @@ func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
 	in := l.gather.input(s)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in)
-	l.events.warn(s, reasonNewer, newerRecord(in.Known))
+	l.events.Warn(s.reported(), reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
-		l.events.warn(s, reasonHeld, "")
+		l.events.Warn(s.reported(), reasonHeld, "")
 		return l.actions.purge(ctx, s)
 	}
 	if wait := l.state.Deferrals.Wait(s.key, s.events.Last, l.now()); wait > 0 {
@@ -171,7 +171,7 @@ func (l *loop) contested(ctx context.Context, s subject) time.Duration {
 	wait := l.state.Contests.Wait(s.key, s.view.Managed[stamp.Record], l.now())
 	if wait > 0 {
 		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.key, "after", wait)
-		l.events.warn(s, reasonContested, contestedText)
+		l.events.Warn(s.reported(), reasonContested, contestedText)
 	}
 	return wait
 }

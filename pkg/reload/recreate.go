@@ -157,7 +157,7 @@ func (a *actions) adoptSuspended(ctx context.Context, s subject, in policy.Input
 		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
 	}
 	text, fits := rec.Text(s.view.RecordBudget())
-	a.events.warn(s, reasonNoRoom, noRoom(fits))
+	a.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
 		return a.closing.inOrder(s)
 	}

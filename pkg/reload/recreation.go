@@ -142,7 +142,7 @@ func (a *actions) completeManifest(ctx context.Context, s subject, r recreation)
 	}
 	s = a.live(s, o)
 	if result, stopped = a.endRecreation(ctx, s, r); !stopped {
-		a.events.warn(s, reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
+		a.events.Warn(s.reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
 			"configuration: the old one is not created again")
 	}
 	return result, stopped

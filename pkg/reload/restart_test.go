@@ -52,15 +52,14 @@ func (a *argoAPI) Patch(_ context.Context, answer client.Object, patch client.Pa
 }
 
 // dueRollout is a loop with a Rollout whose pods have started without configmap/app, which is there now.
-func dueRollout(t *testing.T, c client.Client, out *sent, hash string) (*loop, subject, policy.Input) {
+func dueRollout(t *testing.T, with cluster, hash string) (*loop, subject, policy.Input) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := ringOf(t, "a")
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
-	l := newLoop(cluster{client: c, events: out, Dependencies: Dependencies{
-		Store: &blind{states: map[reference.Ref]digest.State{app: content}}, Keys: &fakeKeys{ring: ring},
-	}}, Options{Reader: sapReader(t), Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return now }})
+	with.Store, with.Keys = &blind{states: map[reference.Ref]digest.State{app: content}}, &fakeKeys{ring: ring}
+	l := newLoop(with, Options{Reader: sapReader(t), Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
 	s := webOf(t)
 	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
@@ -80,7 +79,7 @@ func dueRollout(t *testing.T, c client.Client, out *sent, hash string) (*loop, s
 func TestRestartIsOneWrite(t *testing.T) {
 	t.Parallel()
 	c, out := &argoAPI{}, &sent{}
-	l, s, in := dueRollout(t, c, out, "abc")
+	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 	verdict := policy.Assess(in).Verdict
 	require.Equal(t, policy.Reload, verdict.Action)
 	result := l.actions.reload(t.Context(), s, in, verdict)
@@ -103,7 +102,7 @@ func TestRestartIsOneWrite(t *testing.T) {
 func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) {
 	t.Parallel()
 	c, out := &argoAPI{restores: true}, &sent{}
-	l, s, in := dueRollout(t, c, out, "abc")
+	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 	a := policy.Assess(in)
 	result := l.actions.reload(t.Context(), s, in, a.Verdict)
 	assert.Positive(t, result.RequeueAfter)
@@ -114,7 +113,7 @@ func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) 
 func TestRolloutWithoutAStampIsStampedFirst(t *testing.T) {
 	t.Parallel()
 	c, out := &argoAPI{restores: true}, &sent{}
-	l, s, in := dueRollout(t, c, out, "-")
+	l, s, in := dueRollout(t, cluster{client: c, events: out}, "-")
 	l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict)
 	require.NotEmpty(t, c.patches)
 	assert.Empty(t, c.patches[0].Spec, "a reload request")

@@ -28,7 +28,7 @@ func (l *loop) resumeRecreations(ctx context.Context) error {
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {
 			failed = text
-			l.events.log.Info("Cannot list the Jobs that are to be created again; retrying", "namespace", l.actions.jobs.Store.Namespace, "error", text)
+			l.actions.log.Info("Cannot list the Jobs that are to be created again; retrying", "namespace", l.actions.jobs.Store.Namespace, "error", text)
 		}
 		select {
 		case <-ctx.Done():
@@ -52,7 +52,7 @@ func (a *actions) listRecreations(ctx context.Context) ([]workload.Key, error) {
 	for _, secret := range secrets.Items {
 		m, err := a.jobs.Store.Decode(&secret)
 		if err != nil {
-			a.events.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
+			a.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
 			continue
 		}
 		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}

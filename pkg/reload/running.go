@@ -89,11 +89,11 @@ func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verd
 	}
 	switch err := a.makeJob(ctx, s, cron, cron.Job(name, a.annotations.ConfigHash, hash)); {
 	case err == nil:
-		a.events.warn(*s, reasonRunRefused, "")
+		a.events.Warn(s.reported(), reasonRunRefused, "")
 		return reconcile.Result{}, false
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		a.events.warn(*s, reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		a.events.Warn(s.reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
 		return reconcile.Result{}, false
 	case errors.Is(err, errActive):
 		return a.closing.retry(ctx, *s, failure{reason: reasonRunWaits, err: err, refused: true}), true

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -86,11 +87,11 @@ func (w writer) patchAnnotations(ctx context.Context, s subject, annotations map
 
 // registerWrites registers the metrics of the writes.
 func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[workload.Key]) {
-	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_in_flight",
 		Help: "Workloads with a slot for their writes: at most 64, and 8 in a namespace.",
 	}, func() float64 { return float64(writes.InFlight()) }))
-	register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_waiting",
 		Help: "Workloads that wait for a slot for their writes, because their namespace or the program has reached its limit.",
 	}, func() float64 { return float64(writes.Waiting()) }))

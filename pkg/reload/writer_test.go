@@ -37,16 +37,18 @@ func (h *hanging) Patch(ctx context.Context, obj client.Object, patch client.Pat
 }
 
 // dueLoop is a loop with a workload whose reload is due.
-func dueLoop(t *testing.T, c client.Client, opts Options) (*loop, subject) {
+func dueLoop(t *testing.T, with cluster, opts Options) (*loop, subject) {
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := ringOf(t, "a")
 	newest, _ := ring.Newest()
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	opts.Webhook = true
-	l := newLoop(cluster{client: c, events: &sent{}, Dependencies: Dependencies{
-		Store: &blind{states: map[reference.Ref]digest.State{app: content}}, Keys: &fakeKeys{ring: ring},
-	}}, opts)
+	with.Store, with.Keys = &blind{states: map[reference.Ref]digest.State{app: content}}, &fakeKeys{ring: ring}
+	if with.events == nil {
+		with.events = &sent{}
+	}
+	l := newLoop(with, opts)
 	s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 	s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 	s.object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
@@ -57,13 +59,14 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &hanging{}
-		l, s := dueLoop(t, c, Options{})
+		out := &sent{}
+		l, s := dueLoop(t, cluster{client: c, events: out}, Options{})
 		start := time.Now()
 		result := l.reconcile(t.Context(), s)
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, 25*time.Millisecond, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, queue.Retry, *result.Priority)
-		notes := l.events.out.(*sent).notes()
+		notes := out.notes()
 		require.Len(t, notes, 1, "it is reported")
 		assert.Contains(t, notes[0], "admission webhook")
 		l.writer.slots.Leave(s.key)
@@ -75,7 +78,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	c := &hanging{}
-	l, s := dueLoop(t, c, Options{})
+	l, s := dueLoop(t, cluster{client: c}, Options{})
 	q := open(t, l)
 	l.leads.Begin(time.Now())
 	other := subject{key: workload.Key{Namespace: "shop", Name: "other"}}
@@ -95,7 +98,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 
 func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, nil, Options{})
+	l, s := dueLoop(t, cluster{}, Options{})
 	var order []workload.Key
 	l.writer.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
 	blocks, first := subject{key: workload.Key{Namespace: "shop", Name: "blocks"}}, subject{key: workload.Key{Namespace: "shop", Name: "first"}}
@@ -111,7 +114,7 @@ func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 
 func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, nil, Options{})
+	l, s := dueLoop(t, cluster{}, Options{})
 	denied := errors.New("denied")
 	err := l.writer.write(t.Context(), s, func(context.Context) error { return denied })
 	require.ErrorIs(t, err, denied)
@@ -135,7 +138,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := &hanging{}
-				l, s := dueLoop(t, c, Options{Settle: time.Second, SettleMax: 5 * time.Second})
+				l, s := dueLoop(t, cluster{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
 				s.events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
 				l.reconcile(t.Context(), s)
 				require.Equal(t, 1, c.writes)
@@ -147,7 +150,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 
 func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, &hanging{}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
+	l, s := dueLoop(t, cluster{client: &hanging{}}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()
 	l.state.Changes.Changed(s.key, now)
 	s.events = l.state.Changes.Attempt(s.key)

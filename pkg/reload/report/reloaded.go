@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"fmt"
@@ -20,33 +20,33 @@ import (
 // reload nothing says whether it had one.
 const reportedFor = 50 * time.Minute
 
-// emitReloads emits an Event for each reload that the last-reload annotation names, whichever process made it. The annotation
+// EmitReloads emits an Event for each reload that the last-reload annotation names, whichever process made it. The annotation
 // is read whether it belongs to the present template or not: what it names has happened. Only where the template has no stamp
 // at all, nothing has: it was not stored, and reportLostStamp reports that.
-func (r *reporter) emitReloads(s subject) {
-	if s.view.Managed[stamp.Hash] == "" {
+func (r *Reporter) EmitReloads(s Subject) {
+	if s.Managed[stamp.Hash] == "" {
 		return
 	}
-	text := s.view.Managed[stamp.LastReload]
-	if !r.state.Reports.See(s.key, text, r.now()) {
+	text := s.Managed[stamp.LastReload]
+	if !r.with.State.Reports.See(s.Key, text, r.with.Now()) {
 		return
 	}
 	last, err := record.ParseLastReload(text)
 	if err != nil || r.emitAll(s, last) {
-		r.state.Reports.Close(s.key)
+		r.with.State.Reports.Close(s.Key)
 	}
 }
 
 // emitAll sends the Events of a reload and of those before it. It reports whether all are decided: of the reloads from
 // before this process leads nothing is known until the Events of earlier leaders are listed.
-func (r *reporter) emitAll(s subject, last record.LastReload) bool {
+func (r *Reporter) emitAll(s Subject, last record.LastReload) bool {
 	decided := true
 	for n, reload := range slices.Backward(last.All()) {
-		if r.now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) {
+		if r.with.Now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) {
 			continue
 		}
 		fresh := r.isFresh(reload)
-		exists, known := r.catchUp.exists(s.key.Namespace, eventName(s, reload))
+		exists, known := r.catchUp.exists(s.Key.Namespace, eventName(s, reload))
 		switch {
 		case fresh || known && !exists:
 			r.emit(s, reload, emission{fresh: fresh, last: n == 0})
@@ -54,16 +54,16 @@ func (r *reporter) emitAll(s subject, last record.LastReload) bool {
 			decided = false
 		}
 	}
-	if !decided && !r.catchUp.await(s.key) {
+	if !decided && !r.catchUp.await(s.Key) {
 		return r.emitAll(s, last) // they were listed meanwhile
 	}
 	return decided
 }
 
-// emitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
+// EmitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
 // first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
-func (r *reporter) emitOwn(s subject, last record.LastReload) {
-	if last.Time.IsZero() || s.view.Managed[stamp.Hash] == "" {
+func (r *Reporter) EmitOwn(s Subject, last record.LastReload) {
+	if last.Time.IsZero() || s.Managed[stamp.Hash] == "" {
 		return // without a time, the annotations leave no room for last-reload
 	}
 	r.emit(s, last, emission{fresh: true, last: true})
@@ -71,14 +71,14 @@ func (r *reporter) emitOwn(s subject, last record.LastReload) {
 }
 
 // isFresh reports whether a reload was made while this process leads.
-func (r *reporter) isFresh(reload record.LastReload) bool {
-	since, leads := r.leads.Since()
+func (r *Reporter) isFresh(reload record.LastReload) bool {
+	since, leads := r.with.Leads.Since()
 	return leads && !reload.Time.Before(since)
 }
 
 // beforeCreation reports whether a reload is older than the workload: then the annotation was copied from another one.
-func beforeCreation(s subject, reload record.LastReload) bool {
-	created := s.object.Created()
+func beforeCreation(s Subject, reload record.LastReload) bool {
+	created := s.Object.Created()
 	return !created.IsZero() && reload.Time.Before(created)
 }
 
@@ -90,9 +90,9 @@ type emission struct {
 
 // emit sends the Event of a reload, once. The process that creates the Event counts the reload and offers the alert, so that
 // two leaders do not both do that.
-func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
+func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	name := eventName(s, reload)
-	if !r.state.Reports.Report(s.key, name) {
+	if !r.with.State.Reports.Report(s.Key, name) {
 		return
 	}
 	effect, pending := stamped, ""
@@ -105,13 +105,13 @@ func (r *reporter) emit(s subject, reload record.LastReload, e emission) {
 		m.Time = reload.Time
 	}
 	count := &count{reload: reload, fresh: e.fresh, once: func() {
-		r.metrics.reloaded(s.key.Namespace, s.object.Kind, reload)
-		r.alerts.Offer(alertAbout(s, reload, pending))
+		r.metrics.reloaded(s.Key.Namespace, s.Object.Kind, reload)
+		r.with.Alerts.Offer(alertAbout(s, reload, pending))
 	}}
-	r.out.Put(outbox.Message{
+	r.with.Out.Put(outbox.Message{
 		Event:   m.Event(name),
-		Subject: s.key.String(),
-		Life:    reportedFor - max(r.now().Sub(reload.Time), 0),
+		Subject: s.Key.String(),
+		Life:    reportedFor - max(r.with.Now().Sub(reload.Time), 0),
 		Failed:  func(err error) { r.failed(err); count.failed(err) },
 		Done:    count.done,
 	})

@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"slices"
@@ -16,9 +16,9 @@ func (noAlerts) Offer(alert.Reload) {}
 
 // alertAbout returns the alert about a reload. Any writer of the workload can edit the annotation that it is made of, so only
 // valid names and known words are taken from there.
-func alertAbout(s subject, reload record.LastReload, pending string) alert.Reload {
+func alertAbout(s Subject, reload record.LastReload, pending string) alert.Reload {
 	a := alert.Reload{
-		Time: reload.Time, Kind: s.object.Kind.Kind, Namespace: s.key.Namespace, Name: s.key.Name, Cause: "other", More: reload.More,
+		Time: reload.Time, Kind: s.Object.Kind.Kind, Namespace: s.Key.Namespace, Name: s.Key.Name, Cause: "other", More: reload.More,
 		Pending: pending,
 	}
 	if slices.Contains(causeLabels(), reload.Cause) {

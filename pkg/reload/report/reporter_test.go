@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -37,32 +38,31 @@ func (s *sent) notes() []string {
 }
 
 // webOf is a workload with an identity.
-func webOf(t *testing.T) subject {
-	t.Helper()
-	return subject{
-		key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
-		object: summaryOf(workload.Builtin()[1], map[string]any{
+func webOf() Subject {
+	return Subject{
+		Key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
+		Object: summaryOf(workload.Builtin()[1], map[string]any{
 			"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"},
 		}),
-		view: viewOf(t),
 	}
 }
 
-// emitter is a loop that only writes Events, the messages that it sends, and its clock.
-func emitter() (*loop, *sent, *time.Time) {
+// emitter is a Reporter, the messages that it sends, and its clock.
+func emitter() (*Reporter, *sent, *time.Time) {
 	out, now := &sent{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLoop(cluster{events: out, instance: "pod-reloader-a", Dependencies: Dependencies{Metrics: prometheus.NewRegistry()}},
-		Options{Now: func() time.Time { return now }})
-	return l, out, &now
+	return New(Options{
+		Out: out, Instance: "pod-reloader-a", Metrics: prometheus.NewRegistry(), Leads: &queue.Leadership{}, State: &state.State{},
+		Now: func() time.Time { return now },
+	}), out, &now
 }
 
 func TestWarningEvent(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
-	s := webOf(t)
+	s := webOf()
 	db := reference.Ref{Kind: reference.Secret, Name: "db"}
-	l.events.warn(s, "ConfigMissing", "not found: secret/db", db)
-	l.events.warn(s, "ConfigMissing", "not found: secret/db", db)
+	l.Warn(s, "ConfigMissing", "not found: secret/db", db)
+	l.Warn(s, "ConfigMissing", "not found: secret/db", db)
 	require.Len(t, out.messages, 1, "the same text is no news")
 	m := out.messages[0]
 	assert.Equal(t, "apps/v1/Deployment shop/web", m.Subject)
@@ -79,10 +79,10 @@ func TestWarningEvent(t *testing.T) {
 	assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "db"}, m.Event.Related)
 
 	assert.True(t, m.Valid())
-	l.events.warn(s, "ConfigMissing", "not found: secret/other")
+	l.Warn(s, "ConfigMissing", "not found: secret/other")
 	assert.False(t, m.Valid(), "the text is another one by now")
 	assert.NotEqual(t, m.Event.Name, out.messages[1].Event.Name, "another text is another Event")
-	l.events.warn(s, "ReloadHeld", "not found: secret/db")
+	l.Warn(s, "ReloadHeld", "not found: secret/db")
 	assert.NotEqual(t, m.Event.Name, out.messages[2].Event.Name, "another reason is another Event")
 	assert.Equal(t, corev1.EventTypeWarning, out.messages[2].Event.Type)
 }
@@ -91,9 +91,9 @@ func TestWarningEvent(t *testing.T) {
 func TestWarningsOfOneReasonAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
-	s := webOf(t)
+	s := webOf()
 	for n := range 45 {
-		l.events.warn(s, "ReloadFailed", strings.Repeat("x", n+1))
+		l.Warn(s, "ReloadFailed", strings.Repeat("x", n+1))
 		*now = now.Add(time.Second)
 	}
 	waits := 0
@@ -104,7 +104,7 @@ func TestWarningsOfOneReasonAreSpacedOut(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 4, len(out.messages)-waits, "the first are written at once")
-	l.events.warn(s, "ConfigMissing", "gone")
+	l.Warn(s, "ConfigMissing", "gone")
 	assert.Zero(t, out.messages[len(out.messages)-1].Delay, "another reason has its own pace")
 }
 
@@ -113,16 +113,16 @@ func TestFailedWritesOfEventsAreReported(t *testing.T) {
 	t.Parallel()
 	l, _, now := emitter()
 	lines := 0
-	l.events.log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
-	l.events.failed(errors.New("no connection"))
-	l.events.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
-	l.events.failed(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 777}})
+	l.with.Log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
+	l.failed(errors.New("no connection"))
+	l.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+	l.failed(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 777}})
 	assert.Equal(t, 1, lines)
 	*now = now.Add(eventLogEvery)
-	l.events.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+	l.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 	assert.Equal(t, 2, lines)
 	for label, want := range map[string]int{"none": 1, "403": 2, "other": 1} {
-		assert.Equal(t, want, int(testutil.ToFloat64(l.events.metrics.unwritten.WithLabelValues(label))), label)
+		assert.Equal(t, want, int(testutil.ToFloat64(l.metrics.unwritten.WithLabelValues(label))), label)
 	}
 }
 
@@ -147,4 +147,9 @@ func TestRelated(t *testing.T) {
 			assert.Equal(t, tc.want, related("shop", tc.causes), tc.why)
 		})
 	}
+}
+
+// summaryOf keeps all labels and annotations.
+func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
+	return workload.Object{Kind: kind, Raw: raw}.Summary()
 }

@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
-// eventLister lists Events; outbox.Client does.
-type eventLister interface {
+// EventLister lists Events; outbox.Client does.
+type EventLister interface {
 	List(ctx context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error)
 }
 
@@ -31,10 +30,9 @@ const (
 
 // eventList lists the Events about reloads that exist.
 type eventList struct {
-	api eventLister
+	api EventLister
 	// namespaces are where to look; none means all.
 	namespaces []string
-	log        logr.Logger
 }
 
 // reloads returns the digests of the namespaces and names of the Events about reloads.

@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"context"
@@ -61,19 +61,19 @@ func (c *catchUp) forget() {
 	c.names = nil
 }
 
-// run lists the Events of earlier leaders once, and then calls listed with the workloads that have waited for it. Where the list
-// fails each Event is written: that one exists is then known by the API server's refusal.
-func (c *catchUp) run(ctx context.Context, events eventList, listed func(...workload.Key)) error {
-	names, err := events.reloads(ctx)
+// CatchUp lists the Events of earlier leaders once, and then calls listed with the workloads that have waited for it. Where the list
+// fails each Event is written: that one exists is then known by the API server's refusal. It returns when the context ends.
+func (r *Reporter) CatchUp(ctx context.Context, api EventLister, namespaces []string, listed func(...workload.Key)) error {
+	names, err := eventList{api, namespaces}.reloads(ctx)
 	if err != nil && ctx.Err() == nil {
-		events.log.Info("Cannot list Events; writing those of the last 50 minutes again, without duplicates",
+		r.with.Log.Info("Cannot list Events; writing those of the last 50 minutes again, without duplicates",
 			"error", err.Error())
 	}
-	listed(c.finish(names)...)
+	listed(r.catchUp.finish(names)...)
 	select {
 	case <-ctx.Done():
 	case <-time.After(reportedFor):
-		c.forget()
+		r.catchUp.forget()
 		<-ctx.Done()
 	}
 	return nil

@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"cmp"
@@ -27,15 +27,15 @@ func reloadAt(at time.Time, hash string) record.LastReload {
 }
 
 // with returns a workload whose last-reload annotation is this one.
-func (s subject) with(last record.LastReload) subject {
-	s.view.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
+func (s Subject) with(last record.LastReload) Subject {
+	s.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 	return s
 }
 
-func counted(l *loop, causes ...string) int {
+func counted(l *Reporter, causes ...string) int {
 	sum := 0
 	for _, cause := range causes {
-		sum += int(testutil.ToFloat64(l.events.metrics.reloads.WithLabelValues("Deployment", cause)))
+		sum += int(testutil.ToFloat64(l.metrics.reloads.WithLabelValues("Deployment", cause)))
 	}
 	return sum
 }
@@ -44,10 +44,10 @@ func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Begin(since)
-	s := webOf(t).with(reloadAt(now.Add(-time.Second), "a"))
-	l.events.emitReloads(s)
-	l.events.emitReloads(s)
+	l.with.Leads.Begin(since)
+	s := webOf().with(reloadAt(now.Add(-time.Second), "a"))
+	l.EmitReloads(s)
+	l.EmitReloads(s)
 	require.Len(t, out.messages, 1, "once, though the Events of earlier leaders are not listed yet")
 	m := out.messages[0]
 	assert.Equal(t, "stamped: configmap/app modified", m.Event.Note)
@@ -67,8 +67,8 @@ func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
 func TestEventNameIsThatOfTheReload(t *testing.T) {
 	t.Parallel()
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s, other := webOf(t), webOf(t)
-	other.object = summaryOf(other.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2"}})
+	s, other := webOf(), webOf()
+	other.Object = summaryOf(other.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2"}})
 	name := eventName(s, reloadAt(t0, "a"))
 	parsed, err := record.ParseLastReload(reloadAt(t0, "a").String())
 	require.NoError(t, err)
@@ -86,19 +86,19 @@ func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := *now
-	l.leads.Begin(since)
+	l.with.Leads.Begin(since)
 	first := reloadAt(now.Add(-50*time.Minute), "1")
 	second := reloadAt(now.Add(-49*time.Minute), "2").After(first)
 	third := reloadAt(now.Add(-2*time.Minute), "3").After(second)
 	fourth := reloadAt(now.Add(-time.Minute), "4").After(third)
-	s := webOf(t).with(fourth)
-	l.events.emitReloads(s)
-	l.events.emitReloads(s)
+	s := webOf().with(fourth)
+	l.EmitReloads(s)
+	l.EmitReloads(s)
 	assert.Empty(t, out.messages, "the Events of earlier leaders are not listed yet")
-	again := l.events.catchUp.finish(map[uint64]bool{state.DigestOf("shop/" + eventName(s, third)): true})
-	assert.Equal(t, []workload.Key{s.key}, again, "it is looked at again")
-	l.events.emitReloads(s)
-	l.events.emitReloads(s)
+	again := l.catchUp.finish(map[uint64]bool{state.DigestOf("shop/" + eventName(s, third)): true})
+	assert.Equal(t, []workload.Key{s.Key}, again, "it is looked at again")
+	l.EmitReloads(s)
+	l.EmitReloads(s)
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped: configmap/app modified"}, out.notes(),
 		"those without an Event, the oldest first, but for one that is too old")
 	assert.Equal(t, eventName(s, second), out.messages[0].Event.Name)
@@ -115,33 +115,33 @@ func TestWorkloadThatComesWhileTheListEndsIsReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := *now
-	l.leads.Begin(since)
-	assert.True(t, l.events.catchUp.await(workload.Key{Name: "other"}))
-	assert.True(t, l.events.catchUp.await(workload.Key{Name: "other"}))
-	assert.Len(t, l.events.catchUp.finish(nil), 1, "each once")
-	assert.False(t, l.events.catchUp.await(workload.Key{Name: "web"}))
-	s := webOf(t).with(reloadAt(now.Add(-time.Minute), "a"))
-	l.events.emitReloads(s)
+	l.with.Leads.Begin(since)
+	assert.True(t, l.catchUp.await(workload.Key{Name: "other"}))
+	assert.True(t, l.catchUp.await(workload.Key{Name: "other"}))
+	assert.Len(t, l.catchUp.finish(nil), 1, "each once")
+	assert.False(t, l.catchUp.await(workload.Key{Name: "web"}))
+	s := webOf().with(reloadAt(now.Add(-time.Minute), "a"))
+	l.EmitReloads(s)
 	assert.Len(t, out.messages, 1, "where the list has failed, every reload is written")
-	l.events.catchUp.forget()
-	assert.Nil(t, l.events.catchUp.names)
+	l.catchUp.forget()
+	assert.Nil(t, l.catchUp.names)
 }
 
 func TestReloadThatFollowsAtOnceLosesNothing(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Begin(since)
-	s := webOf(t)
+	l.with.Leads.Begin(since)
+	s := webOf()
 	one := reloadAt(now.Add(-3*time.Second), "1")
-	l.events.emitReloads(s.with(one))
+	l.EmitReloads(s.with(one))
 	two := reloadAt(now.Add(-2*time.Second), "2").After(one)
 	three := reloadAt(now.Add(-time.Second), "3").After(two)
-	l.events.emitReloads(s.with(three))
+	l.EmitReloads(s.with(three))
 	require.Len(t, out.messages, 3)
 	assert.Equal(t, eventName(s, two), out.messages[1].Event.Name)
-	l.events.emitReloads(s.with(one))
-	l.events.emitReloads(s.with(three))
+	l.EmitReloads(s.with(one))
+	l.EmitReloads(s.with(three))
 	assert.Len(t, out.messages, 3, "an undo and its undo bring back what was reported")
 }
 
@@ -150,15 +150,15 @@ func TestFirstStampIsReportedWhereItIsStored(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Begin(since)
-	s, last := webOf(t), reloadAt(*now, "1")
-	l.events.emitOwn(s, last)
+	l.with.Leads.Begin(since)
+	s, last := webOf(), reloadAt(*now, "1")
+	l.EmitOwn(s, last)
 	assert.Empty(t, out.messages)
 	dropped := s.with(last)
-	delete(dropped.view.Managed, stamp.Hash)
-	l.events.emitReloads(dropped)
+	delete(dropped.Managed, stamp.Hash)
+	l.EmitReloads(dropped)
 	assert.Empty(t, out.messages)
-	l.events.emitReloads(s.with(last))
+	l.EmitReloads(s.with(last))
 	assert.Len(t, out.messages, 1)
 }
 
@@ -166,17 +166,17 @@ func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Begin(since)
-	s := webOf(t)
-	s.view.Managed = stamp.Managed{stamp.Hash: "0"}
+	l.with.Leads.Begin(since)
+	s := webOf()
+	s.Managed = stamp.Managed{stamp.Hash: "0"}
 	one := reloadAt(now.Add(-3*time.Hour), "1")
 	two := reloadAt(now.Add(-time.Second), "2").After(one)
-	l.events.emitOwn(s, one)
+	l.EmitOwn(s, one)
 	require.Len(t, out.messages, 1, "whatever the clock of the webhook says")
-	l.events.emitOwn(s, two)
-	l.events.emitReloads(s.with(two))
+	l.EmitOwn(s, two)
+	l.EmitReloads(s.with(two))
 	assert.Len(t, out.messages, 2, "the watch shows nothing new")
-	l.events.emitOwn(s, record.LastReload{})
+	l.EmitOwn(s, record.LastReload{})
 	assert.Len(t, out.messages, 2, "a ref that did not fit into the annotations has no name")
 }
 
@@ -184,31 +184,31 @@ func TestCopiedLastReloadIsNotReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Hour)
-	l.leads.Begin(since)
-	s := webOf(t)
-	s.object = summaryOf(s.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2", "creationTimestamp": now.Format(time.RFC3339)}})
-	l.events.emitReloads(s.with(reloadAt(now.Add(-time.Second), "1")))
+	l.with.Leads.Begin(since)
+	s := webOf()
+	s.Object = summaryOf(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u2", "creationTimestamp": now.Format(time.RFC3339)}})
+	l.EmitReloads(s.with(reloadAt(now.Add(-time.Second), "1")))
 	assert.Empty(t, out.messages, "the workload did not exist then")
-	l.events.emitReloads(s.with(reloadAt(*now, "1")))
+	l.EmitReloads(s.with(reloadAt(*now, "1")))
 	assert.Len(t, out.messages, 1)
 }
 
 func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	t.Parallel()
 	l, out, _ := emitter()
-	s := webOf(t)
-	s.view.Managed = stamp.Managed{stamp.Hash: "x", stamp.LastReload: "{"}
-	l.events.emitReloads(s)
+	s := webOf()
+	s.Managed = stamp.Managed{stamp.Hash: "x", stamp.LastReload: "{"}
+	l.EmitReloads(s)
 	assert.Empty(t, out.messages)
-	assert.False(t, l.state.Reports.See(s.key, "{", l.now()))
+	assert.False(t, l.with.State.Reports.See(s.Key, "{", l.with.Now()))
 }
 
 func TestReloadFromTheFutureIsReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Begin(since)
-	l.events.emitReloads(webOf(t).with(reloadAt(now.Add(time.Hour), "1")))
+	l.with.Leads.Begin(since)
+	l.EmitReloads(webOf().with(reloadAt(now.Add(time.Hour), "1")))
 	require.Len(t, out.messages, 1)
 	assert.Equal(t, *now, out.messages[0].Event.EventTime.Time, "a clock was wrong: it counts as now")
 	assert.Equal(t, reportedFor, out.messages[0].Life)
@@ -218,12 +218,12 @@ func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
 	since := now.Add(-time.Minute)
-	l.leads.Begin(since)
-	s := webOf(t)
-	s.object = summaryOf(s.object.Kind, map[string]any{
+	l.with.Leads.Begin(since)
+	s := webOf()
+	s.Object = summaryOf(s.Object.Kind, map[string]any{
 		"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": map[string]any{"paused": true},
 	})
-	l.events.emitReloads(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
+	l.EmitReloads(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped, rollout pending (paused): configmap/app modified"}, out.notes())
 }
 
@@ -256,7 +256,7 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 				if fresh {
 					want = tc.fresh
 				}
-				l.events.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: fresh, last: true})
+				l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: fresh, last: true})
 				require.Len(t, out.messages, 1)
 				if tc.fails != nil {
 					out.messages[0].Failed(tc.fails)
@@ -272,7 +272,7 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 func TestReloadWithoutTheRightToCreateEventsIsCountedAtOnce(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
-	l.events.emit(webOf(t), reloadAt(*now, "1"), emission{fresh: true})
+	l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: true})
 	out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 	assert.Equal(t, 1, counted(l, "configmap"))
 }

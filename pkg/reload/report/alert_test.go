@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"testing"
@@ -27,9 +27,9 @@ func TestReloadIsOfferedAsAnAlertByTheProcessThatReportsIt(t *testing.T) {
 			t.Parallel()
 			l, out, now := emitter()
 			alerts := &offered{}
-			l.events.alerts = alerts
-			l.leads.Begin(now.Add(-time.Minute))
-			l.events.emitReloads(webOf(t).with(reloadAt(now.Add(-time.Second), "a")))
+			l.with.Alerts = alerts
+			l.with.Leads.Begin(now.Add(-time.Minute))
+			l.EmitReloads(webOf().with(reloadAt(now.Add(-time.Second), "a")))
 			assert.Empty(t, alerts.alerts, "the Event comes first")
 			out.messages[0].Done(outbox.Result{Outcome: tc.outcome})
 			out.messages[0].Done(outbox.Result{Outcome: tc.outcome})
@@ -47,7 +47,7 @@ func TestReloadIsOfferedAsAnAlertByTheProcessThatReportsIt(t *testing.T) {
 // The annotation may have been edited. What is no name and no known word is not passed on.
 func TestAlertHasKnownWordsOnly(t *testing.T) {
 	t.Parallel()
-	a := alertAbout(webOf(t), record.LastReload{Cause: "<!channel>", More: 1, Changes: []record.Change{
+	a := alertAbout(webOf(), record.LastReload{Cause: "<!channel>", More: 1, Changes: []record.Change{
 		{Ref: "configmap/<!here>", Type: record.Modified},
 		{Ref: "secret/db", Type: "<!here>"},
 		{Ref: "*", Type: record.Modified},

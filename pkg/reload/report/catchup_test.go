@@ -1,4 +1,4 @@
-package reload
+package report
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // pages is an API server with two pages of Events in each namespace; fails are the answers before that.
@@ -96,20 +97,20 @@ func TestFailedListDelaysNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, out, now := emitter()
-		events := eventList{api: &pages{fails: []error{apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))}}}
+		api := &pages{fails: []error{apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))}}
 		since := *now
-		l.leads.Begin(since)
-		s := webOf(t).with(reloadAt(now.Add(-time.Minute), "1"))
-		l.events.emitReloads(s)
+		l.with.Leads.Begin(since)
+		s := webOf().with(reloadAt(now.Add(-time.Minute), "1"))
+		l.EmitReloads(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- l.events.catchUp.run(ctx, events, l.queueAgain) }()
+		go func() { ended <- l.CatchUp(ctx, api, nil, func(...workload.Key) {}) }()
 		synctest.Wait()
-		l.events.emitReloads(s)
+		l.EmitReloads(s)
 		assert.Len(t, out.messages, 1, "that it exists is known by the refusal to create it again")
 		time.Sleep(reportedFor) //nolint:forbidigo // the time is fake
 		synctest.Wait()
-		assert.Nil(t, l.events.catchUp.names, "nothing asks for it any more")
+		assert.Nil(t, l.catchUp.names, "nothing asks for it any more")
 		cancel()
 		require.NoError(t, <-ended)
 	})

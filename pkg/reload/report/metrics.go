@@ -1,0 +1,77 @@
+package report
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// metrics count what is reported. All labels are bounded: kinds, causes, statuses; never names, but for byNamespace.
+type metrics struct {
+	reloads, unwritten *prometheus.CounterVec
+	// byNamespace is nil unless reloads are counted by namespace.
+	byNamespace *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer, byNamespace bool) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
+	}
+	m := &metrics{
+		reloads:   counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
+		unwritten: counter("event_write_failures_total", "Failed attempts to write an Event, by HTTP status; none if there was no answer. They are retried.", "code"),
+	}
+	if byNamespace { // as Reloader does, where it is asked for
+		m.byNamespace = counter("namespace_reloads_total", "Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.", "namespace")
+	}
+	return m
+}
+
+// Register registers a collector, or returns the one that is registered already (two loops in one process: tests).
+func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	if err := reg.Register(c); err != nil {
+		if already, ok := err.(prometheus.AlreadyRegisteredError); ok { //nolint:errorlint // returned unwrapped, as documented
+			if existing, ok := already.ExistingCollector.(C); ok {
+				return existing
+			}
+		}
+	}
+	return c
+}
+
+// eventFailed counts a failed write of an Event. A webhook may answer with any status: what is no status of HTTP counts as one label.
+func (m *metrics) eventFailed(err error) {
+	label := "none"
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		label = "other"
+		if code := int(status.Status().Code); http.StatusText(code) != "" {
+			label = strconv.Itoa(code)
+		}
+	}
+	m.unwritten.WithLabelValues(label).Inc()
+}
+
+func (m *metrics) reloaded(namespace string, kind workload.Kind, last record.LastReload) {
+	m.reloads.WithLabelValues(kind.Kind, causeKinds(last)).Inc()
+	if m.byNamespace != nil {
+		m.byNamespace.WithLabelValues(namespace).Inc()
+	}
+}
+
+// WatchOutbox shows how many Events wait to be written.
+func WatchOutbox(reg prometheus.Registerer, waiting func() int) {
+	Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_pending_events",
+		Help: "Events that are not written yet.",
+	}, func() float64 { return float64(waiting()) }))
+}

@@ -1,0 +1,44 @@
+package report
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// Notified offers the notification about a Change, and sends an Event. The Record that was written names both.
+func (r *Reporter) Notified(s Subject, changes []policy.Change, recorded string) {
+	change := policy.Explain(changes, r.with.Now(), "")
+	var causes []reference.Ref
+	for _, c := range changes {
+		causes = append(causes, c.Ref)
+	}
+	notification := alertAbout(s, change, "")
+	notification.NotReloaded = true
+	r.with.Alerts.Offer(notification)
+	m := r.message(s, causes)
+	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, ReasonNotified, action
+	m.Note = sentence(change, "posted to --webhook-url, not reloaded")
+	r.with.Out.Put(outbox.Message{
+		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), ReasonNotified, recorded)),
+		Subject: s.Key.String(),
+		Life:    reportedFor,
+		Failed:  r.failed,
+	})
+}
+
+// EmitResumed sends the Event about the end of a pause.
+func (r *Reporter) EmitResumed(s Subject, since string) {
+	m := r.message(s, nil)
+	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonResumed, action
+	m.Note = "resumed: the pause period is over, and what was stamped since " + since + " rolls out"
+	r.with.Out.Put(outbox.Message{
+		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), reasonResumed, since)),
+		Subject: s.Key.String(),
+		Life:    reportedFor,
+		Failed:  r.failed,
+	})
+}

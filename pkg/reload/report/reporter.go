@@ -1,0 +1,144 @@
+package report
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/pkg/alert"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+)
+
+// The reasons of the Events about what was done. Those of Warning Events are defined where they arise.
+const (
+	reasonReloaded = "Reloaded"
+	reasonResumed  = "Resumed"
+	// ReasonNotified is that of a change that was reported instead of a reload.
+	ReasonNotified = "ChangeNotified"
+)
+
+// action is what an Event of this program says was done, or failed.
+const action = "Reload"
+
+// sender writes Events; outbox.Outbox is one.
+type sender interface {
+	Put(m outbox.Message)
+}
+
+// Alerts takes each reload that is reported; alert.Notifier is one. Offer does not block.
+type Alerts interface {
+	Offer(r alert.Reload)
+}
+
+// Options are what a Reporter works with.
+type Options struct {
+	// Out writes Events; outbox.Outbox does.
+	Out interface{ Put(m outbox.Message) }
+	// Alerts is nil where nothing takes them.
+	Alerts Alerts
+	// Instance names this process in Events.
+	Instance string
+	// Leads says which reloads were made while this process leads.
+	Leads *queue.Leadership
+	// State has which Events were sent.
+	State *state.State
+	// Metrics is where reloads are counted; CountByNamespace counts them by namespace, too: a label whose values have no bound.
+	Metrics          prometheus.Registerer
+	CountByNamespace bool
+	Now              func() time.Time
+	Log              logr.Logger
+}
+
+// Reporter emits the Events about workloads. It is safe for concurrent use.
+type Reporter struct {
+	with    Options
+	metrics *metrics
+	catchUp catchUp
+	// logged is when a failed write of an Event was logged, in nanoseconds.
+	logged atomic.Int64
+}
+
+// New returns a Reporter that has reported nothing.
+func New(o Options) *Reporter {
+	if o.Alerts == nil {
+		o.Alerts = noAlerts{}
+	}
+	return &Reporter{with: o, metrics: newMetrics(o.Metrics, o.CountByNamespace)}
+}
+
+// Warn writes a Warning Event, unless the text is the last one of its reason. An empty text only forgets.
+func (r *Reporter) Warn(s Subject, reason, text string, causes ...reference.Ref) {
+	delay, news := r.with.State.Warnings.Warn(s.Key, reason, text, r.with.Now())
+	if !news {
+		return
+	}
+	m := r.message(s, causes)
+	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeWarning, reason, event.Action(action, text), text
+	r.with.Out.Put(outbox.Message{
+		Event:   m.Event(event.Name(s.Key.Name, s.Key.Kind, s.Object.UID(), reason, text)),
+		Subject: s.Key.String(),
+		Topic:   reason,
+		Delay:   delay,
+		Life:    state.WarnAgain,
+		Repeat:  true,
+		Valid:   func() bool { return r.with.State.Warnings.IsWarned(s.Key, reason, text) },
+		Failed:  r.failed,
+	})
+}
+
+// message returns what all Events about a workload have in common.
+func (r *Reporter) message(s Subject, causes []reference.Ref) event.Message {
+	kind := s.Object.Kind.GroupVersionKind
+	version, kindName := kind.ToAPIVersionAndKind()
+	return event.Message{
+		Regarding: corev1.ObjectReference{
+			APIVersion: version, Kind: kindName, Namespace: s.Key.Namespace, Name: s.Key.Name, UID: types.UID(s.Object.UID()),
+		},
+		Related:  related(s.Key.Namespace, causes),
+		Time:     r.with.Now(),
+		Instance: r.with.Instance,
+	}
+}
+
+// eventName returns the name of the Event of a reload: any process that reports this reload gives it this name.
+func eventName(s Subject, last record.LastReload) string {
+	return event.Name(s.Key.Name, s.Object.UID(), strconv.FormatInt(last.Time.UnixMilli(), 10), last.Hash)
+}
+
+// related is the config object that an Event is about, next to the workload. One that is about several names them in its
+// text only, since the API has a field for one.
+func related(namespace string, causes []reference.Ref) *corev1.ObjectReference {
+	if len(causes) != 1 {
+		return nil
+	}
+	gvk, ok := causes[0].Kind.GroupVersionKind()
+	if !ok {
+		return nil
+	}
+	version, kind := gvk.ToAPIVersionAndKind()
+	return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: causes[0].Name}
+}
+
+// eventLogEvery is how often a failed write of an Event is logged; the metric counts each one.
+const eventLogEvery = time.Minute
+
+// failed reports that an Event could not be written. The outbox tries again.
+func (r *Reporter) failed(err error) {
+	r.metrics.eventFailed(err)
+	now := r.with.Now().UnixNano()
+	last := r.logged.Load()
+	if last != 0 && now-last < int64(eventLogEvery) || !r.logged.CompareAndSwap(last, now) {
+		return
+	}
+	r.with.Log.Info("Cannot write an Event; retrying", "error", err.Error())
+}
