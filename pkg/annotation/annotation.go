@@ -149,6 +149,9 @@ type Source struct {
 	Workload, Template map[string]string
 	// References are the config objects that the pod spec names.
 	References []reference.Reference
+	// Labels and Owners are those of the workload.
+	Labels map[string]string
+	Owners []reference.Owner
 }
 
 // Dialect reads one vocabulary of annotations. It never writes to the Source.
@@ -218,7 +221,7 @@ func (i *Intent) limit(references []reference.Reference) int {
 	}
 	for ref := range i.Tracked {
 		if ref.Kind.Custom() {
-			rank[ref] = -1 // it is listed
+			rank[ref] = -1 // it is listed, or an owner
 		}
 	}
 	for _, r := range references {

@@ -31,6 +31,26 @@ func (l *lists) readReferents(s SAP, value string) {
 	}
 }
 
+// Finder finds the custom resources that a workload runs with, from its labels and owners and nothing else. labelled are those
+// that it runs with if they exist: many workloads have a label that an object could be named in. known is false as long as the
+// rules have not been read: then, what is recorded is all that is known.
+type Finder func(labels map[string]string, owners []reference.Owner) (owned, labelled []reference.Ref, known bool)
+
+// find takes in the custom resources that the workload does not name.
+func (l *lists) find(in Finder) {
+	owned, labelled, known := in(l.source.Labels, l.source.Owners)
+	for _, ref := range owned {
+		l.intent.Asked = true
+		l.intent.track(ref, Trigger{})
+	}
+	for _, ref := range labelled {
+		l.intent.Selections = append(l.intent.Selections, Selection{Kind: ref.Kind, Marked: []string{ref.Name}})
+	}
+	if !known {
+		l.intent.Selections = append(l.intent.Selections, Selection{Recorded: true})
+	}
+}
+
 // referents is the syntax of a list of custom resources.
 func referents() syntax {
 	return syntax{is: func(item string) bool { return validReferent(item) == nil }, why: validReferent}

@@ -2,6 +2,8 @@ package annotation_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -72,6 +75,77 @@ func TestReferents(t *testing.T) {
 				texts = append(texts, p.Message)
 			}
 			assert.Equal(t, c.problems, texts, c.reason)
+		})
+	}
+}
+
+// found is what is known of custom resources in the tests of Finder.
+type found map[reference.Ref]bool
+
+func (f found) Traits(ref reference.Ref) (annotation.Traits, bool) {
+	return annotation.Traits{Marked: f[ref]}, f[ref]
+}
+
+func (f found) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+
+func (f found) Has(ref reference.Ref) bool { return f[ref] }
+
+func (f found) Refs() []reference.Ref { return slices.Collect(maps.Keys(f)) }
+
+// A workload that names no custom resource runs with those of its owners, and with those that its labels name and that exist.
+func TestFoundReferents(t *testing.T) {
+	t.Parallel()
+	ref := func(name string) reference.Ref { return reference.Ref{Kind: "proxies.example.io", Name: name} }
+	configMap := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	for name, c := range map[string]struct {
+		reason           string
+		owned, labelled  []reference.Ref
+		unknown          bool
+		exists, recorded found
+		tracked          []reference.Ref
+		dynamic          bool
+		candidates       []reference.Ref
+		alsoByAnnotation string
+	}{
+		"nothing":   {reason: "Most workloads run with none.", exists: found{ref("p"): true}},
+		"owned":     {reason: "The owner counts, also while it is not known to exist: it is held then.", owned: []reference.Ref{ref("p")}, tracked: []reference.Ref{ref("p")}, candidates: []reference.Ref{ref("p")}},
+		"labelled":  {reason: "The object exists.", labelled: []reference.Ref{ref("p")}, exists: found{ref("p"): true}, tracked: []reference.Ref{ref("p")}, candidates: []reference.Ref{ref("p")}, dynamic: true},
+		"no object": {reason: "Many workloads have such a label; its creation is to be seen.", labelled: []reference.Ref{ref("p")}, candidates: []reference.Ref{ref("p")}},
+		"deleted":   {reason: "It was there: its return is compared with what the pods have.", labelled: []reference.Ref{ref("p")}, recorded: found{ref("p"): true}, tracked: []reference.Ref{ref("p")}, candidates: []reference.Ref{ref("p")}, dynamic: true},
+		"rules unknown": {
+			reason: "No configuration has been read: what is recorded stays.", unknown: true,
+			recorded: found{ref("p"): true, configMap: true}, tracked: []reference.Ref{ref("p")}, dynamic: true,
+		},
+		"named, too": {
+			reason: "The annotation alone decides whether it is tracked.", labelled: []reference.Ref{ref("p")}, alsoByAnnotation: "proxies.example.io/p",
+			exists: found{ref("p"): true}, tracked: []reference.Ref{ref("p")}, candidates: []reference.Ref{ref("p")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+			require.NoError(t, err)
+			labels, owners := map[string]string{"app": "p"}, []reference.Owner{{Group: "example.io", Kind: "Proxy", Name: "p"}}
+			dialect := annotation.SAP{Keys: keys, Workloads: func(l map[string]string, o []reference.Owner) (owned, labelled []reference.Ref, known bool) {
+				assert.Equal(t, labels, l)
+				assert.Equal(t, owners, o)
+				return c.owned, c.labelled, !c.unknown
+			}}
+			source := annotation.Source{Labels: labels, Owners: owners}
+			if c.alsoByAnnotation != "" {
+				source.Workload = map[string]string{referentsKey: c.alsoByAnnotation}
+			}
+			intent, problems := annotation.Parse(source, dialect)
+			assert.Empty(t, problems)
+			assert.Equal(t, c.candidates, intent.Candidates(), c.reason)
+			intent, problems = annotation.Resolve(intent, c.exists, c.recorded, nil)
+			assert.Empty(t, problems)
+			assert.Equal(t, c.tracked, intent.Refs(), c.reason)
+			assert.Equal(t, len(c.tracked) > 0, intent.Asked, c.reason)
+			assert.Equal(t, c.dynamic, intent.Dynamic, c.reason)
+			for _, trigger := range intent.Tracked {
+				assert.Zero(t, trigger, "only a modification counts")
+			}
 		})
 	}
 }

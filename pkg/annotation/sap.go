@@ -16,6 +16,8 @@ type SAP struct {
 	// Resource says why the objects of a custom resource cannot be tracked; nil where it is not known. A Ref of one is tracked
 	// nevertheless: the resource may be configured later, and the Ref is held until then.
 	Resource func(reference.Kind) error
+	// Workloads finds the custom resources that a workload runs with without naming them; nil finds none.
+	Workloads Finder
 	// WithoutSecrets leaves the list of Secrets unread (--secrets=false).
 	WithoutSecrets bool
 }
@@ -36,6 +38,9 @@ func (s SAP) Parse(src Source) (Intent, []Problem) {
 		l.readReferents(s, value)
 	} else {
 		l.misplaced(s.Keys.Referents)
+	}
+	if s.Workloads != nil {
+		l.find(s.Workloads)
 	}
 	return l.intent, l.problems
 }

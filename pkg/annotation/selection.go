@@ -21,6 +21,8 @@ type Selection struct {
 	Patterns []*pattern.Pattern
 	// Excluded are names that no pattern tracks, sorted. The lists do not have them.
 	Excluded []string
+	// Recorded tracks every custom resource that is recorded.
+	Recorded bool
 }
 
 func (s Selection) excludes(name string) bool {
@@ -76,6 +78,7 @@ func Resolve(intent Intent, objects Objects, recorded Recorded, references []ref
 		r.names()
 		r.marked()
 		r.patterns()
+		r.custom()
 	}
 	intent.Dropped += intent.limit(references)
 	return intent, intent.dropped()
@@ -91,7 +94,14 @@ type resolution struct {
 
 func (r resolution) ref(name string) reference.Ref { return reference.Ref{Kind: r.Kind, Name: name} }
 
-func (r resolution) track(ref reference.Ref) { r.intent.track(ref, r.Trigger) }
+// track adds a Ref. No annotation asks for a custom resource here, so that only now the workload is one that asks for something.
+func (r resolution) track(ref reference.Ref) {
+	_, known := r.intent.Tracked[ref]
+	r.intent.track(ref, r.Trigger)
+	if !known && ref.Kind.Custom() {
+		r.intent.Asked, r.intent.Dynamic = true, true
+	}
+}
 
 func (r resolution) names() {
 	for _, names := range [...][]string{r.Listed, r.Referenced} {
@@ -129,6 +139,17 @@ func (r resolution) patterns() {
 			continue
 		}
 		if _, exists := r.objects.Traits(ref); !exists {
+			r.track(ref)
+		}
+	}
+}
+
+func (r resolution) custom() {
+	if !r.Recorded {
+		return
+	}
+	for _, ref := range r.recorded.Refs() {
+		if ref.Kind.Custom() {
 			r.track(ref)
 		}
 	}

@@ -38,15 +38,18 @@ func prune(object any) (any, error) {
 	return object, nil
 }
 
-// keep says what is kept of workloads: our annotations and those of the second dialect, and the labels that matter.
+// keep says what is kept of workloads: our annotations and those of the second dialect, and the labels that matter. With a
+// structured configuration any label and any owner of a custom resource's group can matter, at once.
 func keep(selection options.Selection) workload.Keep {
 	prefix, _, _ := strings.Cut(selection.Keys.ConfigHash, "/")
+	structured := !selection.Configuration.IsZero()
 	return workload.Keep{
+		Owner: func(group string) bool { return structured && strings.Contains(group, ".") },
 		Annotation: func(key string) bool {
 			return strings.HasPrefix(key, prefix+"/") || selection.HasStakater(key)
 		},
 		Label: func(key string) bool {
-			return key == selection.Keys.IgnoredLabel || key == selection.Keys.DisabledLabel || selection.Scope.LooksAt(key)
+			return structured || key == selection.Keys.IgnoredLabel || key == selection.Keys.DisabledLabel || selection.Scope.LooksAt(key)
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -13,6 +14,7 @@ import (
 // objects answers from the metadata cache what the second dialect asks about the config objects of one namespace.
 type objects struct {
 	store     *configstate.Store
+	chain     *chain.Chain
 	patterns  *pattern.Index[workload.Key]
 	dialect   annotation.Stakater
 	namespace string
@@ -26,11 +28,19 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	if !b.store.Listed(namespace) {
 		return nil, fmt.Errorf("the config objects of the namespace %s are not listed yet", namespace)
 	}
-	return objects{store: b.store, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
+	if err := b.chain.Listed(namespace); err != nil {
+		return nil, err
+	}
+	return objects{store: b.store, chain: b.chain, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
 }
 
-// Traits reads the labels and annotations of an object.
+// Traits reads the labels and annotations of an object. A custom resource is asked about where the labels of a workload name it:
+// then its existence is the mark.
 func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
+	if ref.Kind.Custom() {
+		exists := o.chain.Exists(o.namespace, ref)
+		return annotation.Traits{Marked: exists}, exists
+	}
 	if !o.store.Exists(o.namespace, ref) {
 		return annotation.Traits{}, false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
@@ -32,8 +33,17 @@ const loopStop = 10 * time.Second
 func (b *builder) reader() stamp.Reader {
 	selection := b.options.Selection
 	return stamp.Reader{
-		Keys: selection.Keys, Dialects: selection.Dialects(b.chain.Check), Objects: b.objectsOf, Strategy: b.options.ReloadStrategy,
+		Keys: selection.Keys, Dialects: selection.Dialects(b.referents()), Objects: b.objectsOf, Strategy: b.options.ReloadStrategy,
 	}
+}
+
+// referents is what annotations are told of custom resources. Without a structured configuration no workload is found.
+func (b *builder) referents() options.Referents {
+	known := options.Referents{Resource: b.chain.Check}
+	if !b.options.Selection.Configuration.IsZero() {
+		known.Workloads = b.chain.Workload
+	}
+	return known
 }
 
 // writesSHA1 says of which kinds a plain digest of the content goes into pod templates.
@@ -119,7 +129,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
 		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
-		Patterns: b.patterns, Alerts: b.alerts(),
+		Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread,
 	}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),

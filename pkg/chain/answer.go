@@ -44,6 +44,8 @@ func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.S
 	switch {
 	case !c.configured:
 		return held("the configuration has not been read yet", c.began), referent.Key{}, false
+	case !ok && c.awaits(ref.Kind):
+		return held("its configuration is not in force yet", c.options.Now()), referent.Key{}, false
 	case !ok:
 		return held(c.unknown(ref.Kind), time.Time{}), referent.Key{}, false
 	}
@@ -99,6 +101,16 @@ func (c *Chain) Check(kind reference.Kind) error {
 		return nil
 	}
 	return errors.New(c.unknown(kind))
+}
+
+// awaits reports whether a resource is in the configuration, and not in the graph yet.
+func (c *Chain) awaits(kind reference.Kind) bool {
+	rules := c.rules.Load()
+	if rules == nil {
+		return false
+	}
+	_, ok := rules.Resource(kind.GroupResource())
+	return ok
 }
 
 // unknown says that the configuration does not have a resource.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,7 +52,11 @@ const (
 type Chain struct {
 	options  Options
 	handlers []func(configstate.Event)
-	wake     chan struct{} // holds one token: something is pending
+	// rules say which workloads run with which custom resources; nil until a configuration has been read. They are in force
+	// before the graph is, and rereaders are called once both are.
+	rules     atomic.Pointer[referent.Schema]
+	rereaders []func()
+	wake      chan struct{} // holds one token: something is pending
 	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
 	hurried chan chan struct{}
 	synced  chan struct{} // closed once
@@ -116,6 +121,9 @@ func (c *Chain) OnEvent(handler func(configstate.Event)) { c.handlers = append(c
 
 // Configure puts other resources in force. They must be valid; equal ones change nothing.
 func (c *Chain) Configure(definitions []referent.Definition) {
+	if schema, faults := referent.Compile(nil, definitions, c.options.Annotation); len(faults) == 0 {
+		c.rules.Store(schema)
+	}
 	c.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
 }
 
@@ -239,6 +247,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 		c.answers.Unlock()
 		return
 	}
+	reread := !schema.SameWorkloads(c.schema)
 	c.schema, c.graph, c.held, c.tracked = schema, nil, nil, nil
 	c.answers.Unlock()
 	c.stopSources()
@@ -246,6 +255,11 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 	c.startSources(ctx, schema)
 	c.rekey()
 	c.options.Log.Info("Custom resources configured", "resources", len(definitions))
+	for _, handler := range c.rereaders {
+		if reread {
+			handler()
+		}
+	}
 }
 
 // rekey makes the graph anew from what the watches have delivered.

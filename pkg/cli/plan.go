@@ -113,7 +113,7 @@ func (f *planFlags) compare(ctx context.Context, reader planReader, peer peer) (
 	in := plan.Input{
 		Reloader: peer.reloader(selection, reload),
 		Here: plan.Here{
-			Keys: selection.Keys, Dialects: selection.Dialects(nil), Scope: selection.Scope, Kinds: selection.Kinds,
+			Keys: selection.Keys, Dialects: selection.Dialects(options.Referents{}), Scope: selection.Scope, Kinds: selection.Kinds,
 			ReloadMissingRequired: reload.ReloadMissingRequired, NotifyOnly: reload.NotifyOnly, RerunFinishedJobs: reload.RerunFinishedJobs,
 		},
 	}

@@ -125,7 +125,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs,
 	}
 	reader := stamp.Reader{
-		Keys: keys, Dialects: q.selection.Dialects(nil),
+		Keys: keys, Dialects: q.selection.Dialects(options.Referents{}),
 		Objects: func(namespace string) (annotation.Objects, error) {
 			return listObjects(ctx, c, namespace, q.selection.Stakater)
 		},

@@ -28,7 +28,7 @@ func (r *reader) referents(path *field.Path, value any) []referent.Definition {
 
 func (r *reader) referent(path *field.Path, value any) referent.Definition {
 	fields := r.mapping(path, value)
-	r.known(path, fields, "id", "gvr", "scope", "ready", "self", "refs", "referrers", "checksum", "algorithm", "publish", "annotation")
+	r.known(path, fields, "id", "gvr", "scope", "ready", "self", "refs", "referrers", "checksum", "algorithm", "publish", "annotation", "workloads")
 	return referent.Definition{
 		ID:            r.optional(path.Child("id"), fields["id"]),
 		GVR:           r.gvr(path.Child("gvr"), fields["gvr"]),
@@ -41,6 +41,17 @@ func (r *reader) referent(path *field.Path, value any) referent.Definition {
 		Algorithm:     r.optional(path.Child("algorithm"), fields["algorithm"]),
 		Publish:       r.boolean(path.Child("publish"), fields["publish"]),
 		Annotation:    r.optional(path.Child("annotation"), fields["annotation"]),
+		Workloads:     r.workloads(path.Child("workloads"), fields["workloads"]),
+	}
+}
+
+func (r *reader) workloads(path *field.Path, value any) referent.WorkloadsDefinition {
+	fields := r.optionalMapping(path, value)
+	r.known(path, fields, "ownedBy", "ownerKind", "selector")
+	return referent.WorkloadsDefinition{
+		OwnedBy:   r.boolean(path.Child("ownedBy"), fields["ownedBy"]),
+		OwnerKind: r.optional(path.Child("ownerKind"), fields["ownerKind"]),
+		Selector:  r.optional(path.Child("selector"), fields["selector"]),
 	}
 }
 

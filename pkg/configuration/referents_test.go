@@ -1,7 +1,9 @@
 package configuration_test
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +40,7 @@ func TestReferents(t *testing.T) {
 	assert.Equal(t, referent.Definition{
 		ID: "proxies", GVR: group("kafkaproxies"), Self: referent.SelfDefinition{Rule: "none"},
 		Referrers: []referent.EdgeDefinition{{Resource: "virtualclusters", Name: "spec.proxyRef.name"}},
+		Workloads: referent.WorkloadsDefinition{OwnedBy: true, OwnerKind: "KafkaProxy", Selector: "app.kubernetes.io/instance={name}"},
 	}, got.Referents[4])
 	assert.Equal(t, []string{"certificates"}, got.Referents[6].Refs[0].Namespaces)
 	assert.Equal(t, []string{"spec.rules", "status.parents[*].parentRef"}, got.Referents[7].Self.Fields)
@@ -55,8 +58,14 @@ func TestReferentsNameWhatIsWrong(t *testing.T) {
 	}{
 		"no list":         {"referents: {}", []string{`referents: Invalid value: "a mapping": want a list`}},
 		"no mapping":      {"referents: [services]", []string{`referents[0]: Invalid value: "services": want a mapping`}},
-		"unknown fields":  {"referents: [{id: a, " + gvr + ", ref: [], refs: [{from: a}], ready: {x: 1}, workloads: {ownedBy: true}}]", []string{"referents[0].ref: Forbidden", "referents[0].refs[0].from: Forbidden: this field is unknown; known are to, name", "referents[0].ready.x: Forbidden", "referents[0].workloads: Forbidden"}},
+		"unknown fields":  {"referents: [{id: a, " + gvr + ", ref: [], refs: [{from: a}], ready: {x: 1}, workloads: {owned: true}}]", []string{"referents[0].ref: Forbidden", "referents[0].refs[0].from: Forbidden: this field is unknown; known are to, name", "referents[0].ready.x: Forbidden", "referents[0].workloads.owned: Forbidden: this field is unknown; known are ownedBy, ownerKind, selector"}},
 		"types":           {"referents: [{id: 1, gvr: a, publish: 'yes', scope: cluster, ready: {conditions: [{status: true}]}}]", []string{`referents[0].id: Invalid value: "1": want a text`, `gvr: Invalid value: "a": want a mapping`, `publish: Invalid value: "yes": want true or false`, `scope: Unsupported value: "cluster"`, `conditions[0].status: Invalid value: "true": want a text; a number, true or null is one in quotes`}},
+		"workloads":       {"referents: [{id: a, " + gvr + ", workloads: {ownedBy: 'yes', selector: 1}}, {id: b, workloads: all, " + gvr + "}]", []string{`referents[0].workloads.ownedBy: Invalid value: "yes": want true or false`, `referents[0].workloads.selector: Invalid value: "1": want a text`, `referents[1].workloads: Invalid value: "all": want a mapping`}},
+		"selector":        {"referents: [{id: a, " + gvr + ", workloads: {selector: app=web}}]", []string{`referents[0].workloads.selector: Invalid value: "app=web": want a label selector that has the name`}},
+		"100,000":         {"referents: [" + strings.Repeat("{id: a},", 100_000) + "]", []string{"referents: Too many: 100000: must have at most 64 items"}},
+		"too long":        {"referents: [" + strings.Repeat("{id: a, "+gvr+"},", 100_000) + "]", []string{"bytes are too many: at most 1048576 are read"}},
+		"too deep":        {"referents: " + levels(63), []string{"referents[46]: Invalid value: \"l46\": 17 references follow each other: at most 16 are possible"}},
+		"a depth of 1000": {"referents: " + levels(1000), []string{"referents: Too many: 1001: must have at most 64 items"}},
 		"self":            {"referents: [{id: a, " + gvr + ", self: {fields: []}}, {id: b, self: [], " + gvr + "}]", []string{"referents[0].self.fields: Required", "referents[1].self: Invalid value: \"a list\""}},
 		"what it means":   {"referents: [{id: a, " + gvr + ", refs: [{to: b, name: 'spec..c'}, {to: a, name: 'spec.c{'}]}]", []string{`referents[0].refs[0].to: Invalid value: "b": no resource has this id`, `referents[0].refs[1].name: Invalid value: "spec.c{": byte 7`}},
 		"beside the rest": {"workloadKinds: [x]\nreferents: [{}]", []string{"workloadKinds[0]: Invalid", "referents[0].id: Required"}},
@@ -72,4 +81,13 @@ func TestReferentsNameWhatIsWrong(t *testing.T) {
 			assert.NotContains(t, err.Error(), "\n")
 		})
 	}
+}
+
+// levels is a list of resources of which each refers to the next one.
+func levels(depth int) string {
+	var b strings.Builder
+	for i := range depth {
+		fmt.Fprintf(&b, "{id: l%d, gvr: {group: a.io, version: v1, resource: l%d}, refs: [{to: l%d, name: spec.next}]}, ", i, i, i+1)
+	}
+	return fmt.Sprintf("[%s{id: l%d, gvr: {group: a.io, version: v1, resource: l%d}}]", b.String(), depth, depth)
 }

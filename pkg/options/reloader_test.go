@@ -141,9 +141,9 @@ func TestStakaterAnnotationsOff(t *testing.T) {
 	t.Parallel()
 	key := annotation.NewStakaterKeys().Auto
 	on, off := complete(t).Selection, complete(t, "--stakater-annotations=false").Selection
-	assert.Len(t, on.Dialects(nil), 2)
+	assert.Len(t, on.Dialects(options.Referents{}), 2)
 	assert.True(t, on.HasStakater(key))
-	assert.Len(t, off.Dialects(nil), 1)
+	assert.Len(t, off.Dialects(options.Referents{}), 1)
 	assert.False(t, off.HasStakater(key))
 	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--stakater-annotations=false", "--auto-reload-all")
 	require.ErrorContains(t, err, "--auto-reload-all: has no effect with --stakater-annotations=false")
@@ -152,7 +152,7 @@ func TestStakaterAnnotationsOff(t *testing.T) {
 func TestSAPDialectKnowsWhatIsNotHandled(t *testing.T) {
 	t.Parallel()
 	check := func(reference.Kind) error { return assert.AnError }
-	sap, ok := complete(t, "--secrets=false", "--resources-to-ignore=secrets").Selection.Dialects(check)[0].(annotation.SAP)
+	sap, ok := complete(t, "--secrets=false", "--resources-to-ignore=secrets").Selection.Dialects(options.Referents{Resource: check})[0].(annotation.SAP)
 	require.True(t, ok)
 	assert.True(t, sap.WithoutSecrets)
 	assert.Equal(t, assert.AnError, sap.Resource("proxies.example.org"))

@@ -93,10 +93,19 @@ func (f *Flags) ignoredKinds(p *problems) []string {
 	return kinds
 }
 
-// Dialects are the annotations that are read. resource says why the objects of a custom resource cannot be tracked; nil where it
-// is not known.
-func (s Selection) Dialects(resource func(reference.Kind) error) []annotation.Dialect {
-	dialects := []annotation.Dialect{annotation.SAP{Keys: s.Keys, Resource: resource, WithoutSecrets: s.WithoutSecrets}}
+// Referents is what is known of custom resources. Both functions are nil where nothing is.
+type Referents struct {
+	// Resource says why the objects of a custom resource cannot be tracked.
+	Resource func(reference.Kind) error
+	// Workloads finds those that a workload runs with.
+	Workloads annotation.Finder
+}
+
+// Dialects are the annotations that are read.
+func (s Selection) Dialects(known Referents) []annotation.Dialect {
+	dialects := []annotation.Dialect{annotation.SAP{
+		Keys: s.Keys, Resource: known.Resource, Workloads: known.Workloads, WithoutSecrets: s.WithoutSecrets,
+	}}
 	if !s.WithoutStakater {
 		dialects = append(dialects, s.Stakater)
 	}

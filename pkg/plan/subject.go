@@ -43,7 +43,9 @@ type subject struct {
 func (c *comparison) read(object workload.Object) subject {
 	s := subject{
 		object: object, objects: c.Objects[object.Namespace()], namespaceLabels: c.NamespaceLabels[object.Namespace()],
-		source:     annotation.Source{Workload: object.Annotations(), Template: object.TemplateAnnotations()},
+		source: annotation.Source{
+			Workload: object.Annotations(), Template: object.TemplateAnnotations(), Labels: object.Labels(), Owners: object.Owners(),
+		},
 		references: map[reference.Ref]bool{}, required: map[reference.Ref]bool{},
 	}
 	s.source.References, _ = object.References() // what can be read of a broken pod spec

@@ -69,18 +69,12 @@ func (c *compiler) resource(path *field.Path, d Definition) *Resource {
 	r := &Resource{
 		ID: d.ID, GVR: d.GVR, ClusterScoped: d.ClusterScoped, at: path.String(),
 		Publish: d.Publish, Annotation: d.Annotation,
-		Workloads: Workloads{OwnedBy: d.Workloads.OwnedBy, selector: d.Workloads.Selector},
+		workloads: c.workloadsRule(path.Child("workloads"), d.Workloads),
 		ready:     c.readyRule(path.Child("ready"), d.Ready),
 		self:      c.selfRule(path.Child("self"), d.Self),
 	}
 	c.checkGVR(path.Child("gvr"), d.GVR)
 	c.checkChecksum(path, d, r)
-	if d.Workloads.Selector != "" {
-		if _, ok := r.Workloads.Select("a"); !ok {
-			c.invalid(path.Child("workloads", "selector"), d.Workloads.Selector,
-				"want a label selector, such as app.kubernetes.io/instance={name}")
-		}
-	}
 	return r
 }
 

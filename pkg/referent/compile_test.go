@@ -1,7 +1,6 @@
 package referent_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,6 +104,9 @@ func TestCompileReportsFaultsWithTheirPath(t *testing.T) {
 		"annotation":         {change(func(d *referent.Definition) { d.Annotation, d.Publish = "a b", true }), []string{`referents[0].annotation: Invalid value: "a b"`}},
 		"annotation, unused": {change(func(d *referent.Definition) { d.Annotation = "a/b" }), []string{"referents[0].annotation: Forbidden: it has no effect without publish: true"}},
 		"selector":           {change(func(d *referent.Definition) { d.Workloads.Selector = "a in {name}" }), []string{`referents[0].workloads.selector: Invalid value: "a in {name}"`}},
+		"selector of all":    {change(func(d *referent.Definition) { d.Workloads.Selector = "app=web" }), []string{`referents[0].workloads.selector: Invalid value: "app=web": want a label selector that has the name in the value of one label`}},
+		"selector of others": {change(func(d *referent.Definition) { d.Workloads.Selector = "app!={name}" }), []string{`referents[0].workloads.selector: Invalid value: "app!={name}"`}},
+		"kind of no owner":   {change(func(d *referent.Definition) { d.Workloads.OwnerKind = "A" }), []string{"referents[0].workloads.ownerKind: Forbidden: it has no effect without ownedBy: true"}},
 		"too deep":           {levels(referent.MaxDepth, false), []string{`referents[0]: Invalid value: "l0": 17 references follow each other: at most 16 are possible`}},
 		"a depth of 60":      {levels(60, true), []string{`at most 16 are possible`}},
 		"too many":           {make([]referent.Definition, 100_000), []string{"referents: Too many: 100000: must have at most 64 items"}},
@@ -152,18 +154,4 @@ func TestParseKey(t *testing.T) {
 	}
 	_, err = compile(t).ParseKey("n", "a.b/c")
 	require.ErrorContains(t, err, "known are none")
-}
-
-func TestWorkloadsAreSelectedByTheName(t *testing.T) {
-	t.Parallel()
-	d := referent.Definition{ID: "a", GVR: gvr("as"), Workloads: referent.WorkloadsDefinition{OwnedBy: true, Selector: "app={name},tier!=x"}}
-	workloads := compile(t, d).Resources()[0].Workloads
-	assert.True(t, workloads.OwnedBy)
-	selector, ok := workloads.Select("web")
-	require.True(t, ok)
-	assert.Equal(t, "app=web,tier!=x", selector.String())
-	_, ok = workloads.Select(strings.Repeat("a", 64))
-	assert.False(t, ok, "no label has such a value")
-	_, ok = referent.Workloads{}.Select("web")
-	assert.False(t, ok)
 }

@@ -72,11 +72,14 @@ type SelfDefinition struct {
 	Fields []string
 }
 
-// WorkloadsDefinition says which workloads run with an object.
+// WorkloadsDefinition says which workloads run with an object, besides those that name it.
 type WorkloadsDefinition struct {
 	// OwnedBy selects workloads that have an owner reference to the object.
 	OwnedBy bool
-	// Selector is a label selector of workloads in the namespace of the object, in which {name} is the object's name.
+	// OwnerKind is the kind in these owner references. It is needed only where the resource is not a usual plural of it.
+	OwnerKind string
+	// Selector is a label selector of workloads, in which {name} is the name of the object. One of its labels has it:
+	// app.kubernetes.io/instance={name}.
 	Selector string
 }
 

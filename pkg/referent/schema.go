@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -61,11 +60,11 @@ type Resource struct {
 	Publish, Published bool
 	Annotation         string
 	// CRC32 says that the digest is that of Kroxylicious.
-	CRC32     bool
-	Workloads Workloads
+	CRC32 bool
 
 	builtin   bool // a ConfigMap or a Secret
 	at        string
+	workloads workloadsRule
 	ready     readyRule
 	self      selfRule
 	refs      []*edge
@@ -89,24 +88,6 @@ func (r *Resource) String() string { return r.GVR.GroupResource().String() }
 
 // At is the position in the configuration, such as referents[2].
 func (r *Resource) At() string { return r.at }
-
-// Workloads says which workloads run with an object.
-type Workloads struct {
-	OwnedBy  bool
-	selector string
-}
-
-// Select returns the label selector of the workloads that run with the object of that name; false if there is none, also
-// where the name cannot be the value of a label.
-func (w Workloads) Select(name string) (labels.Selector, bool) {
-	if w.selector == "" {
-		return nil, false
-	}
-	selector, err := labels.Parse(strings.ReplaceAll(w.selector, namePlaceholder, name))
-	return selector, err == nil
-}
-
-const namePlaceholder = "{name}"
 
 // edge is a reference between two resources. from refers to to; which one is the parent, inverse says.
 type edge struct {

@@ -106,6 +106,9 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		Dependencies: deps, mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		log: log, events: out, instance: event.Controller + "-" + host,
 	}, opts)
+	if deps.Reread != nil {
+		deps.Reread(l.tracking.Reread)
+	}
 	registerWrites(deps.Metrics, l.writer.slots)
 	report.WatchOutbox(deps.Metrics, out.Waiting)
 	warmup := true

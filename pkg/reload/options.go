@@ -95,6 +95,9 @@ type Dependencies struct {
 	Alerts report.Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
 	Patterns *pattern.Index[workload.Key]
+	// Reread registers what is called when the annotations, labels or owners of workloads read differently than before; nil
+	// where they never do.
+	Reread func(reread func())
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads

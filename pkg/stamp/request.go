@@ -80,7 +80,7 @@ func (r Reader) ReadSummary(s workload.Summary) (View, []annotation.Problem) {
 func (r Reader) Intent(s workload.Summary) annotation.Intent {
 	references, _ := s.References() // what is wrong with them is reported where the workload is judged
 	intent, _ := annotation.Parse(annotation.Source{
-		Workload: s.Annotations(), Template: s.TemplateAnnotations(), References: references,
+		Workload: s.Annotations(), Template: s.TemplateAnnotations(), References: references, Labels: s.Labels(), Owners: s.Owners(),
 	}, r.Dialects...)
 	return intent
 }
@@ -89,6 +89,7 @@ func (r Reader) Intent(s workload.Summary) annotation.Intent {
 type source interface {
 	Namespace() string
 	Labels() map[string]string
+	Owners() []reference.Owner
 	Annotations() map[string]string
 	TemplateAnnotations() map[string]string
 	AnnotationSizes() (onWorkload, onTemplate int)
@@ -123,7 +124,10 @@ func (r Reader) judge(
 
 func (r Reader) read(o source, references []reference.Reference, stored ...Managed) (View, []annotation.Problem) {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
-	intent, problems := annotation.Parse(annotation.Source{Workload: onWorkload, Template: onTemplate, References: references}, r.Dialects...)
+	labels := o.Labels()
+	intent, problems := annotation.Parse(annotation.Source{
+		Workload: onWorkload, Template: onTemplate, References: references, Labels: labels, Owners: o.Owners(),
+	}, r.Dialects...)
 	managed := managedBy(o, r.Keys)
 	intent, more, unresolved := r.resolve(o.Namespace(), intent, references, managed, stored)
 	problems = append(problems, more...)
@@ -131,7 +135,6 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Manag
 	for _, ref := range references {
 		required[ref.Ref] = !ref.Optional
 	}
-	labels := o.Labels()
 	ignored := labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true"
 	view := View{
 		Excluded:   ignored || !o.HasTemplate(),

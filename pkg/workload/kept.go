@@ -12,6 +12,8 @@ import (
 // Keep says which labels and annotations are kept of a workload, by key.
 type Keep struct {
 	Label, Annotation func(key string) bool
+	// Owner says which owners are kept, by their API group; nil keeps none.
+	Owner func(group string) bool
 }
 
 // Kept is what the loop keeps of a workload that it does not treat at the moment. It is immutable, and a small part of the
@@ -25,6 +27,7 @@ type Kept struct {
 	annotations          pairs
 	template             pairs
 	references           []reference.Reference
+	owners               []reference.Owner
 	// sizes are what all annotations take, those included that are not kept: of the workload and of its template.
 	sizes [2]int
 
@@ -50,6 +53,7 @@ func (o Object) Keep(keep Keep) *Kept {
 		annotations:     pairsOf(o.Annotations(), keep.Annotation),
 		template:        pairsOf(o.TemplateAnnotations(), keep.Annotation),
 		references:      slices.Clip(references),
+		owners:          ownersOf(o, keep.Owner),
 		sizes:           [2]int{onWorkload, onTemplate},
 		hasTemplate:     o.HasTemplate(),
 		controlled:      o.Controlled(),
@@ -78,6 +82,9 @@ func (k *Kept) Share(earlier *Kept) *Kept {
 	if slices.Equal(k.references, earlier.references) {
 		shared.references = earlier.references
 	}
+	if slices.Equal(k.owners, earlier.owners) {
+		shared.owners = earlier.owners
+	}
 	return &shared
 }
 
@@ -95,6 +102,21 @@ func pairsOf(all map[string]string, keep func(string) bool) pairs {
 		}
 	}
 	slices.SortFunc(kept, func(a, b pair) int { return strings.Compare(a.key, b.key) })
+	return slices.Clip(kept)
+}
+
+// ownersOf keeps a part of the owners. Those of many workloads have the same group and kind, of which there is one copy.
+func ownersOf(o Object, keep func(group string) bool) []reference.Owner {
+	if keep == nil {
+		return nil
+	}
+	var kept []reference.Owner
+	for _, owner := range o.Owners() {
+		if keep(owner.Group) {
+			owner.Group, owner.Kind = unique.Make(owner.Group).Value(), unique.Make(owner.Kind).Value()
+			kept = append(kept, owner)
+		}
+	}
 	return slices.Clip(kept)
 }
 

@@ -9,11 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/skim"
 )
 
 const large = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"n","namespace":"ns","uid":"u","generation":3,
-	"managedFields":[{"manager":"x"}],"labels":{"l":"1","keep/l":"2"},"annotations":{"keep/a":"1","drop/b":"22"},"ownerReferences":[{"controller":true}]},
+	"managedFields":[{"manager":"x"}],"labels":{"l":"1","keep/l":"2"},"annotations":{"keep/a":"1","drop/b":"22"},"ownerReferences":[{"controller":true},
+	{"apiVersion":"example.io/v1","kind":"Proxy","name":"p"},{"apiVersion":"batch/v1","kind":"CronJob","name":"c"}]},
 	"status":{"replicas":1},
 	"spec":{"replicas":3,"paused":false,"updateStrategy":{"rollingUpdate":{"partition":1}},
 	"template":{"metadata":{"labels":{"l":"1"},"annotations":{"drop/c":"333"}},
@@ -34,8 +36,10 @@ func decoded(t *testing.T, kind Kind, text []byte, keep Keep) Summary {
 func TestSummaryReadsWhatTheObjectReads(t *testing.T) {
 	t.Parallel()
 	o := object(t, "statefulset", large)
-	s := decoded(t, o.Kind, []byte(large), Keep{Label: ours, Annotation: ours})
+	s := decoded(t, o.Kind, []byte(large), Keep{Label: ours, Annotation: ours, Owner: func(group string) bool { return group == "example.io" }})
 	sameReading(t, o, s)
+	assert.Equal(t, []reference.Owner{{Group: "example.io", Kind: "Proxy", Name: "p"}}, s.Owners())
+	assert.Empty(t, decoded(t, o.Kind, []byte(large), Keep{Label: ours, Annotation: ours}).Owners(), "none is kept")
 	assert.Equal(t, map[string]string{"keep/a": "1"}, s.Annotations())
 	assert.Empty(t, s.TemplateAnnotations())
 	assert.Equal(t, map[string]string{"keep/l": "2"}, s.Labels())
@@ -103,10 +107,12 @@ func TestShapeLeavesOutWhatIsNotRead(t *testing.T) {
 
 func TestMatters(t *testing.T) {
 	t.Parallel()
-	const workload = `{"metadata":{"uid":"%s","resourceVersion":"%s","generation":%d,"labels":{"keep/l":"%s"},"annotations":{"keep/a":"%s","x":"%s"}}}`
-	read := func(values ...any) Summary {
-		return decoded(t, Builtin()[1], fmt.Appendf(nil, workload, values...), Keep{Label: ours, Annotation: ours})
+	const workload = `{"metadata":{"uid":"%s","resourceVersion":"%s","generation":%d,"labels":{"keep/l":"%s"},"annotations":{"keep/a":"%s","x":"%s"},
+		"ownerReferences":[{"apiVersion":"%s/v1","kind":"A","name":"a"}]}}`
+	readOwned := func(values ...any) Summary {
+		return decoded(t, Builtin()[1], fmt.Appendf(nil, workload, values...), Keep{Label: ours, Annotation: ours, Owner: func(group string) bool { return group != "apps" }})
 	}
+	read := func(values ...any) Summary { return readOwned(append(values, "apps")...) }
 	before := read("u", "5", 1, "l", "a", "x")
 	for name, c := range map[string]struct {
 		after   Summary
@@ -118,6 +124,7 @@ func TestMatters(t *testing.T) {
 		"created anew":                   {read("v", "6", 1, "l", "a", "x"), true},
 		"a label that is kept":           {read("u", "6", 1, "k", "a", "x"), true},
 		"an annotation that is kept":     {read("u", "6", 1, "l", "b", "x"), true},
+		"an owner that is kept":          {readOwned("u", "6", 1, "l", "a", "x", "a.io"), true},
 		"a workload that was not there":  {Summary{}, true},
 	} {
 		assert.Equal(t, c.matters, c.after.Matters(before), name)
@@ -147,7 +154,8 @@ func TestFinishedJobsMatter(t *testing.T) {
 func TestShareReadsTheSame(t *testing.T) {
 	t.Parallel()
 	kind := object(t, "statefulset", large).Kind
-	keep := Keep{Label: ours, Annotation: func(string) bool { return true }}
+	all := func(string) bool { return true }
+	keep := Keep{Label: ours, Annotation: all, Owner: all}
 	before := decoded(t, kind, []byte(large), keep)
 	for _, text := range []string{
 		large,
@@ -155,6 +163,7 @@ func TestShareReadsTheSame(t *testing.T) {
 		strings.ReplaceAll(large, `"keep/a":"1",`, ``),
 		strings.ReplaceAll(large, `"secretName":"s"`, `"secretName":"t"`),
 		strings.ReplaceAll(large, `"uid":"u"`, `"uid":"v"`),
+		strings.ReplaceAll(large, `"kind":"Proxy"`, `"kind":"Other"`),
 	} {
 		after := decoded(t, kind, []byte(text), keep)
 		assert.Equal(t, after.Kept, after.Kept.Share(before.Kept))

@@ -95,6 +95,27 @@ func (o Object) Controlled() bool {
 	})
 }
 
+// Owners returns the objects that the workload has owner references to, in the order written.
+func (o Object) Owners() []reference.Owner {
+	references, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "metadata", "ownerReferences")
+	list, _ := references.([]any)
+	var owners []reference.Owner
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		apiVersion, _ := fields["apiVersion"].(string)
+		kind, _ := fields["kind"].(string)
+		name, _ := fields["name"].(string)
+		group, _, grouped := strings.Cut(apiVersion, "/")
+		if !grouped {
+			group = ""
+		}
+		if kind != "" && name != "" {
+			owners = append(owners, reference.Owner{Group: group, Kind: kind, Name: name})
+		}
+	}
+	return owners
+}
+
 // Check reports whether annotations can be written where this package looks for them: on the workload and on its pod
 // template. The error says which part of the object is in the way; nothing may then be written, since it would replace
 // what a user has put there.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 func object(t testing.TB, kind, text string) Object {
@@ -83,6 +85,22 @@ func TestReading(t *testing.T) {
 		assert.False(t, o.HasTemplate())
 		assert.False(t, o.Controlled())
 		require.Error(t, o.Check())
+	}
+}
+
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]reference.Owner{
+		`{}`:                                   nil,
+		`{"metadata":{"ownerReferences":"x"}}`: nil,
+		`{"metadata":{"ownerReferences":["x",{},null]}}`:  nil,
+		`{"metadata":{"ownerReferences":[{"kind":"A"}]}}`: nil,
+		`{"metadata":{"ownerReferences":[{"name":"a"}]}}`: nil,
+		`{"metadata":{"ownerReferences":[{"kind":1,"name":"a"},{"apiVersion":"v1","kind":"Node","name":"n"},{"apiVersion":"a.io/v1","kind":"A","name":"a"}]}}`: {
+			{Kind: "Node", Name: "n"}, {Group: "a.io", Kind: "A", Name: "a"},
+		},
+	} {
+		assert.Equal(t, want, object(t, "deployment", text).Owners(), text)
 	}
 }
 

@@ -61,6 +61,9 @@ func (s Summary) HasTemplate() bool { return s.kept().hasTemplate }
 // Controlled reports whether another object made this one and controls it.
 func (s Summary) Controlled() bool { return s.kept().controlled }
 
+// Owners that were kept. Do not change them.
+func (s Summary) Owners() []reference.Owner { return s.kept().owners }
+
 // Check reports whether annotations can be written where this package looks for them.
 func (s Summary) Check() error { return s.kept().misplaced }
 
@@ -79,16 +82,16 @@ func (s Summary) Finished() bool { return s.kept().finished }
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 
-// Matters reports whether a change can change what is due: the spec, or labels or annotations that were kept differ, a Job has
-// finished, or it is another object.
+// Matters reports whether a change can change what is due: the spec, or labels, annotations or owners that were kept differ, a
+// Job has finished, or it is another object.
 func (s Summary) Matters(before Summary) bool {
 	a, b := before.kept(), s.kept()
 	return a.generation != b.generation || a.uid != b.uid || a.finished != b.finished ||
-		!slices.Equal(a.annotations, b.annotations) || !slices.Equal(a.labels, b.labels)
+		!slices.Equal(a.annotations, b.annotations) || !slices.Equal(a.labels, b.labels) || !slices.Equal(a.owners, b.owners)
 }
 
 // Summary keeps the whole of a workload that Summary can return.
 func (o Object) Summary() Summary {
 	all := func(string) bool { return true }
-	return Summary{Kind: o.Kind, Kept: o.Keep(Keep{Label: all, Annotation: all})}
+	return Summary{Kind: o.Kind, Kept: o.Keep(Keep{Label: all, Annotation: all, Owner: all})}
 }

@@ -107,6 +107,23 @@ func (t *Tracking) Follow(ctx context.Context, kinds Kinds) {
 // it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
 func (t *Tracking) QueueAll() { t.with.Queue.Add(queue.Workload, t.index.All()...) }
 
+// Reread enters what the workloads ask for once more, and queues them all.
+func (t *Tracking) Reread() {
+	for _, key := range t.index.All() {
+		w := t.watches.get(key.Kind)
+		if w == nil {
+			continue
+		}
+		w.unlessGone(func() {
+			// Within the lock, so that no later version has been entered.
+			if s, ok := w.workloads.Get(key.Namespace, key.Name); ok {
+				t.index.Enter(key, t.intent(s))
+			}
+		})
+	}
+	t.QueueAll()
+}
+
 // ConfigChanged is called by the watches of config objects. What was there before the watch began is found by comparing.
 func (t *Tracking) ConfigChanged(e configstate.Event) {
 	if !e.Initial {

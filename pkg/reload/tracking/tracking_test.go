@@ -49,6 +49,53 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	assert.Equal(t, 2, q.Len(), "all, when the digest keys have changed")
 }
 
+// A configuration finds other workloads than the one before: all are read again.
+func TestRereadEntersWhatIsFoundNow(t *testing.T) {
+	t.Parallel()
+	reader := sapReader(t)
+	sap, ok := reader.Dialects[0].(annotation.SAP)
+	require.True(t, ok)
+	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
+	var found []reference.Ref
+	sap.Workloads = func(map[string]string, []reference.Owner) (owned, labelled []reference.Ref, known bool) {
+		return found, nil, true
+	}
+	reader.Dialects = []annotation.Dialect{sap}
+	l := standby(Options{Reader: reader})
+	q := open(t, l)
+	l.leads.Begin(time.Now())
+	kind := workload.Builtin()[1]
+	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
+	w := &watched{kind: kind, workloads: workloadsOf{one}}
+	l.tracking.watches.add(w)
+	l.tracking.workloadChanged(w, workload.Summary{}, one)
+	key, _ := q.Get()
+	q.Done(key)
+	assert.Empty(t, l.tracking.index.Trackers("shop", proxy))
+
+	found = []reference.Ref{proxy}
+	l.tracking.Reread()
+	assert.Equal(t, []workload.Key{key}, l.tracking.index.Trackers("shop", proxy))
+	assert.Equal(t, 1, q.Len(), "it is to be adopted")
+	found = nil
+	l.tracking.Reread()
+	assert.Empty(t, l.tracking.index.Trackers("shop", proxy))
+}
+
+// workloadsOf are workloads that are not followed.
+type workloadsOf []workload.Summary
+
+func (w workloadsOf) Run(context.Context) {}
+
+func (w workloadsOf) Get(namespace, name string) (workload.Summary, bool) {
+	for _, s := range w {
+		if s.Namespace() == namespace && s.Name() == name {
+			return s, true
+		}
+	}
+	return workload.Summary{}, false
+}
+
 // fixture is a Tracking and what it works with.
 type fixture struct {
 	tracking *Tracking

@@ -1,0 +1,98 @@
+package chain_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// The rules are in force as soon as they are configured; which objects exist is known once they are listed.
+func TestWorkloadsAreFoundByTheConfiguration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		rereads := 0
+		w.OnReread(func() { rereads++ })
+		labels, owners := map[string]string{"app": "p"}, []reference.Owner{{Group: "kroxylicious.io", Kind: "KafkaService", Name: "s"}}
+		_, _, known := w.Workload(labels, owners)
+		assert.False(t, known, "no configuration has been read")
+		require.NoError(t, w.Listed("ns"))
+
+		definitions := proxyToSecret()
+		definitions[0].Workloads.OwnedBy = true
+		definitions[1].Workloads.Selector = "app={name}"
+		allow := w.refuse(proxies, apierrors.NewTooManyRequests("later", 1))
+		w.Configure(definitions)
+		owned, labelled, known := w.Workload(labels, owners)
+		assert.True(t, known)
+		assert.Equal(t, []reference.Ref{{Kind: "kafkaservices.kroxylicious.io", Name: "s"}}, owned)
+		assert.Equal(t, []reference.Ref{proxy}, labelled)
+		require.ErrorContains(t, w.Listed("ns"), "the objects of kafkaproxies.kroxylicious.io are not listed yet")
+		assert.False(t, w.Exists("ns", proxy))
+		w.pass(time.Second)
+		assert.Equal(t, 1, rereads)
+		require.Error(t, w.Listed("ns"), "their list fails")
+		allow()
+		w.pass(time.Minute)
+		require.NoError(t, w.Listed("ns"))
+		assert.False(t, w.Exists("ns", proxy))
+		w.take()
+		w.put(proxies, "p", map[string]any{})
+		w.pass(time.Second)
+		assert.True(t, w.Exists("ns", proxy))
+		assert.False(t, w.Exists("other", proxy))
+		assert.Contains(t, w.take(), "ns kafkaproxies.kroxylicious.io/p", "its workloads are queued")
+
+		definitions = append([]referent.Definition{}, definitions...)
+		definitions[1].Self.Rule = referent.SelfNone
+		w.Configure(definitions)
+		w.pass(time.Second)
+		assert.Equal(t, 1, rereads, "the same workloads are found")
+		w.Configure(nil)
+		w.pass(time.Second)
+		assert.Equal(t, 2, rereads)
+		owned, labelled, known = w.Workload(labels, owners)
+		assert.True(t, known)
+		assert.Empty(t, append(owned, labelled...))
+		require.NoError(t, w.Listed("ns"))
+		assert.False(t, w.Exists("ns", proxy))
+	})
+}
+
+// Where objects may not be listed there are none: a label finds nothing, and what is recorded is held.
+func TestForbiddenObjectsFindNoWorkloads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refuse(proxies, apierrors.NewForbidden(proxies.GroupResource(), "", nil))
+		definitions := proxyToSecret()
+		definitions[1].Workloads.Selector = "app={name}"
+		w.Configure(definitions)
+		assert.Equal(t, "the configuration has not been read yet", w.hold())
+		w.pass(time.Second)
+		require.NoError(t, w.Listed("ns"))
+		assert.Equal(t, "forbidden: the resource kafkaproxies.kroxylicious.io", w.hold())
+	})
+}
+
+// Between the configuration of a resource and its graph, a workload is held without a report.
+func TestAResourceThatIsBeingConfiguredIsHeldFromNowOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Configure(nil)
+		w.pass(time.Second)
+		w.Configure(proxyToSecret())
+		state := w.State("ns", proxy)
+		require.NotNil(t, state.Hold)
+		assert.Equal(t, "its configuration is not in force yet", state.Hold.Reason)
+		assert.Equal(t, time.Now(), state.Hold.Since)
+	})
+}
