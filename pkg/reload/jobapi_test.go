@@ -193,6 +193,8 @@ type jobScene struct {
 	app  reference.Ref
 	live map[reference.Ref]digest.State
 	opts Options
+	// report tells the leader of a change of the Job.
+	report func(before, after workload.Summary)
 }
 
 const jobName = "Job shop/import"
@@ -253,7 +255,10 @@ func (j *jobScene) leader(t testing.TB) *loop {
 	t.Helper()
 	l := newLoop(cluster{client: j.api, live: j.api, events: j.out, Dependencies: Dependencies{
 		Store: jobStore{scene: j}, Keys: &fakeKeys{ring: j.ring},
-		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return jobWatch{j} },
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+			j.report = changed
+			return jobWatch{j}
+		},
 	}}, j.opts)
 	l.leads.Begin(j.now.Add(-time.Minute))
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(jobKind())))

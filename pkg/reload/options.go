@@ -61,9 +61,10 @@ type Jobs struct {
 	Store jobrun.Store
 }
 
-// leaves reports whether a workload is a Job that is left alone, whatever its annotations ask for.
-func (j Jobs) leaves(s workload.Summary) bool {
-	return s.Kind.CreateOnly && (s.Controlled() || s.Finished() && !j.RerunFinished)
+// leaves reports whether a workload is a Job that is left alone, whatever its annotations ask for. pending says that a change of its
+// configuration came before it finished: how long such a change has to settle does not decide whether the Job runs again.
+func (j Jobs) leaves(s workload.Summary, pending bool) bool {
+	return s.Kind.CreateOnly && (s.Controlled() || s.Finished() && !j.RerunFinished && !pending)
 }
 
 // Store gives the state of config objects; configstate.Store is one.

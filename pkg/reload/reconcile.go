@@ -74,7 +74,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.EmitReloads(s.reported())
 	l.problems.reportLostStamp(s)
-	if l.actions.jobs.leaves(s.object) {
+	if l.actions.jobs.leaves(s.object, l.state.Changes.Pending(s.key)) {
 		return l.closing.inOrder(s)
 	}
 	return l.reconcile(ctx, s)

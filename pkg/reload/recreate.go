@@ -38,7 +38,7 @@ func (a *actions) recreate(ctx context.Context, s subject) reconcile.Result {
 		return a.closing.retry(ctx, s, failedRecreation(err))
 	}
 	s, job := a.live(s, o), jobrun.Job{Object: o}
-	action := job.Decide(a.jobs.RerunFinished)
+	action := job.Decide(a.jobs.RerunFinished || a.state.Changes.Pending(s.key))
 	if action == jobrun.Skip {
 		return a.closing.inOrder(s)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -296,4 +297,61 @@ func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	assert.False(t, followed)
 	require.NoError(t, l.resumeRecreations(t.Context()))
 	assert.Empty(t, j.api.calls, "no right is needed")
+}
+
+// How long a change settles, or a write is refused, does not decide whether the Job runs again.
+func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	for name, tc := range map[string]struct {
+		course func(t *testing.T, j *jobScene, l *loop)
+		want   []string
+	}{
+		"after": {course: func(_ *testing.T, j *jobScene, l *loop) {
+			j.changed(l)
+			j.finish(complete)
+		}, want: recreationSteps},
+		"before": {course: func(_ *testing.T, j *jobScene, l *loop) {
+			j.finish(complete)
+			j.changed(l)
+		}},
+		"after a change that was undone, and before another one": {course: func(t *testing.T, j *jobScene, l *loop) {
+			j.changed(l)
+			j.finish(complete)
+			j.set("old")
+			j.now = j.now.Add(time.Minute)
+			assert.Zero(t, j.reconcile(t, l))
+			j.set("new")
+			j.changed(l)
+		}},
+		"after a change that another leader has dealt with": {course: func(_ *testing.T, j *jobScene, l *loop) {
+			j.changed(l)
+			l.state.Changes.Lead()
+			j.finish(complete)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, nil)
+			j.opts.Settle, j.opts.SettleMax = time.Second, 5*time.Second
+			l := j.leader(t)
+			j.report(workload.Summary{}, summaryOf(jobKind(), j.stored().Object))
+			tc.course(t, j, l)
+			j.now = j.now.Add(time.Minute)
+			j.reconcile(t, l)
+			assert.ElementsMatch(t, tc.want, j.writes())
+		})
+	}
+}
+
+// changed reports a change of configmap/app to a leader.
+func (j *jobScene) changed(l *loop) {
+	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: j.app, Type: configstate.Modified, Received: j.now})
+}
+
+// finish ends the Job, and reports it to the leader.
+func (j *jobScene) finish(status map[string]any) {
+	before := summaryOf(jobKind(), j.stored().DeepCopy().Object)
+	j.stored().Object["status"] = status
+	j.report(before, summaryOf(jobKind(), j.stored().Object))
 }

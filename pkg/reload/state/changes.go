@@ -11,9 +11,9 @@ type changes struct{ perWorkload[arrivalsEntry] }
 
 // Arrivals are when config events came.
 type Arrivals struct {
-	// first is the first event since the workload was last found to be in order, last is the last one.
+	// First is the first event since the workload was last found to be in order, Last is the last one.
 	First, Last time.Time
-	// unacted is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
+	// Unacted is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
 	// constant change cannot put a reload off.
 	Unacted time.Time
 }
@@ -24,6 +24,8 @@ type arrivalsEntry struct {
 	next time.Time
 	// settles is until when the workload waits for its configuration to settle; zero if it does not.
 	settles time.Time
+	// inherited says that the events came before this process led: another may have dealt with them.
+	inherited bool
 }
 
 // Changed records the arrival of a config event, and reports whether the workload waits for its configuration to settle
@@ -31,6 +33,7 @@ type arrivalsEntry struct {
 func (c *changes) Changed(key workload.Key, at time.Time) (settles bool) {
 	c.with(key, func(e *arrivalsEntry) {
 		settles = at.Before(e.settles)
+		e.inherited = e.inherited && !e.First.IsZero()
 		e.First, e.Unacted, e.next = earlier(e.First, at), earlier(e.Unacted, at), earlier(e.next, at)
 		if at.After(e.Last) {
 			e.Last = at
@@ -58,8 +61,15 @@ func (c *changes) Lead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {
-		e.First, e.Unacted = e.Last, e.Last
+		e.First, e.Unacted, e.inherited = e.Last, e.Last, true
 	}
+}
+
+// Pending reports whether a config event came since which the workload has not been found in order. Events from before this process
+// led do not count.
+func (c *changes) Pending(key workload.Key) (pending bool) {
+	c.find(key, func(e *arrivalsEntry) { pending = !e.First.IsZero() && !e.inherited })
+	return pending
 }
 
 // Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that
@@ -82,6 +92,6 @@ func (c *changes) Settled(key workload.Key) {
 			e.Arrivals = Arrivals{}
 			return
 		}
-		e.First, e.Unacted = e.next, e.next
+		e.First, e.Unacted, e.inherited = e.next, e.next, false
 	})
 }

@@ -53,9 +53,10 @@ type Options struct {
 	Reader stamp.Reader
 	// Scope has the workloads that are looked after.
 	Scope scope.Scope
-	// FollowJobs also follows the kinds whose template cannot change. Leaves reports which of them are left alone all the same.
+	// FollowJobs also follows the kinds whose template cannot change. Leaves reports which of them are left alone all the same;
+	// pending says that a change of its configuration came before it finished.
 	FollowJobs bool
-	Leaves     func(workload.Summary) bool
+	Leaves     func(s workload.Summary, pending bool) bool
 	// Settle is how long a change is kept for workloads that come later than it.
 	Settle time.Duration
 	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes.
@@ -130,7 +131,7 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 		// Recorded before the index is asked: a workload that enters it from now on finds the change.
 		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, e.Received)
 	}
-	keys := t.index.Concerned(e)
+	keys := slices.DeleteFunc(t.index.Concerned(e), t.finished)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
 	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.with.State.Changes.Changed(key, e.Received) })
 	t.with.Queue.Add(queue.Config, keys...)
@@ -196,10 +197,21 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 
 // concerned returns a workload as far as configuration matters to it: a Job that is left alone is as good as none.
 func (t *Tracking) concerned(s workload.Summary) workload.Summary {
-	if s.Kept != nil && t.with.Leaves(s) {
+	if s.Kept != nil && t.with.Leaves(s, t.with.State.Changes.Pending(s.Key())) {
 		s.Kept = nil
 	}
 	return s
+}
+
+// finished reports whether a workload is a Job that has finished and to which no earlier change is left to be applied. Such a Job is
+// in the index where it was running at its last change.
+func (t *Tracking) finished(key workload.Key) bool {
+	w := t.watches.get(key.Kind)
+	if w == nil || !w.kind.CreateOnly {
+		return false
+	}
+	s, ok := w.workloads.Get(key.Namespace, key.Name)
+	return ok && t.with.Leaves(s, t.with.State.Changes.Pending(key))
 }
 
 func (t *Tracking) update(s workload.Summary) {

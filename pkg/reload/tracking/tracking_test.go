@@ -110,7 +110,7 @@ func standby(o Options) *fixture {
 	f.queue = queue.New(f.leads, time.Now)
 	o.State, o.Backoff, o.Queue, o.Now = f.state, f.backoff, f.queue, time.Now
 	if o.Leaves == nil {
-		o.Leaves = func(workload.Summary) bool { return false }
+		o.Leaves = func(workload.Summary, bool) bool { return false }
 	}
 	f.tracking = New(o)
 	return f
@@ -243,7 +243,7 @@ func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
 	t.Parallel()
 	kind := workload.Builtin()[0]
 	c := newWatching()
-	l, _ := leading(t, Options{Workloads: c.follow, Leaves: workload.Summary.Controlled})
+	l, _ := leading(t, Options{Workloads: c.follow, Leaves: func(s workload.Summary, _ bool) bool { return s.Controlled() }})
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(kind)))
 	report := <-c.attached
 	none, running := workload.Summary{Kind: kind}, deployment(kind, "web")
