@@ -132,16 +132,46 @@ func (c *client) meta(ctx context.Context, k objectKey) (meta wire.Meta, found b
 func (c *client) content(ctx context.Context, k objectKey, ring digest.Ring, atLeast string) (state digest.State, found bool, err error) {
 	c.payload.add(k.ref.Kind)
 	found, err = c.get(ctx, k, acceptObject, atLeast, func(message []byte) error {
-		content, meta, err := contentOf(k.ref.Kind, message)
-		if err == nil {
-			state = digest.StateOf(content, meta.UID, meta.ResourceVersion, ring)
-			if c.sha1(k.ref.Kind) {
-				state.SHA1 = content.SHA1()
-			}
-		}
+		state, err = c.state(k, message, ring)
 		return err
 	})
 	return state, found, err
+}
+
+// contentAt is content of an object as it was at a resourceVersion of the storage, not later; false when it did not exist then. The
+// API server keeps old versions for some minutes.
+func (c *client) contentAt(ctx context.Context, k objectKey, ring digest.Ring, version string) (state digest.State, found bool, err error) {
+	c.payload.add(k.ref.Kind)
+	options := metav1.ListOptions{
+		FieldSelector: "metadata.name=" + k.ref.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	}
+	request := c.request(k.ref.Kind, k.namespace, acceptObject).VersionedParams(&options, metav1.ParameterCodec)
+	err = c.read(ctx, k, request, func(data []byte) error {
+		message, listed, err := wire.Only(data)
+		if err != nil || !listed {
+			return err
+		}
+		found = true
+		state, err = c.state(k, message, ring)
+		return err
+	})
+	return state, found, err
+}
+
+// state computes what is kept of an object.
+func (c *client) state(k objectKey, message []byte, ring digest.Ring) (digest.State, error) {
+	content, meta, err := contentOf(k.ref.Kind, message)
+	if err == nil && meta.Name != k.ref.Name {
+		err = fmt.Errorf("the response has an object %s", reference.Quote(meta.Name))
+	}
+	if err != nil {
+		return digest.State{}, err
+	}
+	state := digest.StateOf(content, meta.UID, meta.ResourceVersion, ring)
+	if c.sha1(k.ref.Kind) {
+		state.SHA1 = content.SHA1()
+	}
+	return state, nil
 }
 
 func contentOf(kind reference.Kind, message []byte) (digest.Content, wire.Meta, error) {
@@ -159,7 +189,7 @@ func contentOf(kind reference.Kind, message []byte) (digest.Content, wire.Meta, 
 	return digest.OfConfigMap(object), meta, nil
 }
 
-// get reads one object and lets use understand it; then the bytes are overwritten.
+// get reads one object and lets use understand it.
 func (c *client) get(
 	ctx context.Context, k objectKey, accept, atLeast string, use func(message []byte) error,
 ) (found bool, err error) {
@@ -167,12 +197,24 @@ func (c *client) get(
 	if atLeast != "" {
 		request.Param("resourceVersion", atLeast)
 	}
-	body, err := stream(ctx, request)
+	err = c.read(ctx, k, request, func(data []byte) error {
+		_, message, err := wire.Object(data)
+		if err != nil {
+			return err
+		}
+		return use(message)
+	})
 	if absence.Certain(err) {
 		return false, nil
 	}
+	return err == nil, err
+}
+
+// read reads a response and lets use understand it; then the bytes are overwritten.
+func (c *client) read(ctx context.Context, k objectKey, request *rest.Request, use func(data []byte) error) error {
+	body, err := stream(ctx, request)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = body.Close() }()
 	var buffer wire.Buffer
@@ -184,13 +226,9 @@ func (c *client) get(
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("read the response: %w", err)
+		return fmt.Errorf("read the response: %w", err)
 	}
-	_, message, err := wire.Object(data)
-	if err != nil {
-		return false, err
-	}
-	return true, use(message)
+	return use(data)
 }
 
 // list reads the metadata of all objects of a kind.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // ReadError says that one config object could not be read.
@@ -117,6 +118,34 @@ func (s *Store) Current(ctx context.Context, namespace string, refs []reference.
 			return s.readSeen(ctx, k)
 		})
 	})
+}
+
+// At returns the state that an object had at a resourceVersion of the API server's storage, with Entries. It fails where the API server
+// does not keep that version any more, which is after some minutes.
+func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+	ring := s.ring()
+	if ring.Empty() {
+		return digest.State{}, digest.ErrNoKey
+	}
+	if ref.Kind != reference.ConfigMap && ref.Kind != reference.Secret {
+		return digest.State{}, fmt.Errorf("old versions of %s are not kept", ref)
+	}
+	ctx, cancel := context.WithTimeout(watchhealth.Unwatched(ctx), readLimit)
+	defer cancel()
+	k := objectKey{namespace, ref}
+	release, err := s.fills.objects.Admit(ctx, k)
+	if err != nil {
+		return digest.State{}, &ReadError{Namespace: namespace, Ref: ref, Err: err}
+	}
+	defer release()
+	state, found, err := s.client.contentAt(ctx, k, ring, version)
+	switch {
+	case err != nil:
+		return digest.State{}, &ReadError{Namespace: namespace, Ref: ref, Err: err}
+	case !found:
+		return digest.State{Absent: true}, nil
+	}
+	return state, nil
 }
 
 func complete(state digest.State) bool {

@@ -4,18 +4,56 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
+
+func TestStateAtAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, nil)
+	keys := ring(t, 1)
+	for ref, put := range map[reference.Ref]func(content string) client{
+		sec("db"): func(content string) client { return s.put(secret("a", "db", content)) },
+		cm("app"): func(content string) client { return s.put(configMap("a", "app", content)) },
+	} {
+		before := strconv.Itoa(s.version)
+		one := put("x")
+		first := one.GetResourceVersion()
+		want := digest.StateOf(contentOf(one), string(one.GetUID()), first, keys)
+		put("y")
+		got, err := f.At(t.Context(), "a", ref, first)
+		require.NoError(t, err)
+		assert.Equal(t, want, got, "%s was replaced since", ref)
+		if before != "100" {
+			got, err = f.At(t.Context(), "a", ref, before)
+			require.NoError(t, err)
+			assert.Equal(t, digest.State{Absent: true}, got, "%s was created since", ref)
+		}
+		_, err = f.At(t.Context(), "a", ref, "100")
+		assert.ErrorContains(t, err, "read "+ref.String()+" in namespace a: compacted")
+	}
+	_, err := f.At(t.Context(), "a", reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}, "101")
+	assert.ErrorContains(t, err, "not kept")
+}
+
+func contentOf(object client) digest.Content {
+	if s, ok := object.(*corev1.Secret); ok {
+		return digest.OfSecret(s)
+	}
+	return digest.OfConfigMap(object.(*corev1.ConfigMap))
+}
 
 func TestLive(t *testing.T) {
 	t.Parallel()

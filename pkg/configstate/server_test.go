@@ -36,7 +36,9 @@ type server struct {
 	watches  map[*watching]bool
 	history  []happened
 	requests []string
-	refuse   map[string]int // path prefix, or a whole path and "$" → HTTP status
+	// past has what was stored, and nil for what was deleted, by path and version.
+	past   map[string]map[int]client
+	refuse map[string]int // path prefix, or a whole path and "$" → HTTP status
 	// hold, if not nil, is called before a GET of a single object is answered.
 	hold func(*http.Request)
 	// behind makes it an API server whose cache does not come up to any resourceVersion.
@@ -87,6 +89,7 @@ func newUnstartedServer(t *testing.T) *server {
 	s := &server{
 		t: t, scheme: runtime.NewScheme(), version: 100,
 		objects: map[string]client{}, watches: map[*watching]bool{}, refuse: map[string]int{},
+		past: map[string]map[int]client{},
 	}
 	require.NoError(t, corev1.AddToScheme(s.scheme))
 	require.NoError(t, metav1.AddMetaToScheme(s.scheme))
@@ -135,6 +138,7 @@ func (s *server) put(object client) client {
 		}
 	}
 	s.objects[path(object)] = object
+	s.keepLocked(path(object), object)
 	s.sendLocked(kind, object)
 	return object
 }
@@ -145,6 +149,26 @@ func (s *server) forget(object client) {
 	defer s.mu.Unlock()
 	s.version++
 	delete(s.objects, path(object))
+	s.keepLocked(path(object), nil)
+}
+
+func (s *server) keepLocked(path string, object client) {
+	if s.past[path] == nil {
+		s.past[path] = map[int]client{}
+	}
+	s.past[path][s.version] = object
+}
+
+// exactly returns an object as it was at a version; nil if there was none.
+func (s *server) exactly(path string, version int) client {
+	var object client
+	last := 0
+	for at, stored := range s.past[path] {
+		if at <= version && at > last {
+			object, last = stored, at
+		}
+	}
+	return object
 }
 
 func (s *server) remove(object client) {
@@ -288,6 +312,10 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, resource, namespac
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, "list "+r.URL.Path)
+	if r.URL.Query().Get("resourceVersionMatch") == "Exact" {
+		s.listExact(w, r, resource)
+		return
+	}
 	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version), Continue: s.more}}
 	for _, object := range s.objects {
 		if resourceOf(object) == resource && (namespace == "" || namespace == object.GetNamespace()) {
@@ -295,6 +323,30 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, resource, namespac
 		}
 	}
 	list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
+	_, _ = w.Write(s.encode(list))
+}
+
+// listExact answers for one object as it was at a version. Versions up to 100 are compacted.
+func (s *server) listExact(w http.ResponseWriter, r *http.Request, resource string) {
+	version, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	if version <= 100 {
+		s.answer(w, apierrors.NewResourceExpired("compacted"))
+		return
+	}
+	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	object := s.exactly(r.URL.Path+"/"+name, version)
+	if resource == "secrets" {
+		list := &corev1.SecretList{}
+		if object != nil {
+			list.Items = append(list.Items, *object.(*corev1.Secret))
+		}
+		_, _ = w.Write(s.encode(list))
+		return
+	}
+	list := &corev1.ConfigMapList{}
+	if object != nil {
+		list.Items = append(list.Items, *object.(*corev1.ConfigMap))
+	}
 	_, _ = w.Write(s.encode(list))
 }
 

@@ -3,18 +3,21 @@ package reload
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // adopt writes the Record: what is there now is what the pods have.
 func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) reconcile.Result {
 	hash := s.view.Managed[stamp.Hash]
+	in, outdated := a.gather.asCreated(ctx, s, in, found.Verdict.Adopt)
 	rec, err := found.Adopt(in, hash)
 	if err != nil {
 		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
@@ -29,6 +32,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	if err != nil {
 		return a.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
 	}
+	a.state.Births.Forget(s.key)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.stored = true
@@ -42,6 +46,9 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	a.metrics.adopted(s.object.Kind)
 	a.problems.reportLostKey(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(found.Verdict.Adopt))
+	if outdated {
+		return queue.After(time.Second, queue.Config) // or earlier, by the event of this write
+	}
 	return a.closing.inOrder(s)
 }
 

@@ -49,7 +49,10 @@ type gatherer struct {
 	store Store
 	keys  Keys
 	live  client.Reader
-	now   func() time.Time
+	// past is Dependencies.Past.
+	past   func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
+	births *state.Births
+	now    func() time.Time
 }
 
 // subject reads the annotations of a workload.

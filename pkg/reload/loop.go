@@ -67,7 +67,9 @@ func newLoop(with cluster, opts Options) *loop {
 		Cache: with.cache, Live: with.live, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
 	})
-	l.gather = gatherer{opts: opts, store: with.Store, keys: with.Keys, live: with.live, now: l.now}
+	l.gather = gatherer{
+		opts: opts, store: with.Store, keys: with.Keys, live: with.live, past: with.Past, births: &l.state.Births, now: l.now,
+	}
 	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
 	l.writer = newWriter(with.client, l.queue, l.backoff)
 	metrics := newMetrics(with.Metrics, l.state.Due.Oldest, l.now)

@@ -92,6 +92,9 @@ type Dependencies struct {
 	// Watches is nil where all watches work, as in tests.
 	Watches tracking.Watches
 	Metrics prometheus.Registerer
+	// Past returns the state that a ConfigMap or a Secret had at a resourceVersion; configstate.Store.At does. nil where old versions
+	// cannot be read.
+	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// Alerts is nil where nothing takes them.
 	Alerts report.Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.

@@ -18,12 +18,13 @@ type State struct {
 	Reports   reports
 	Contests  contests
 	Runs      runs
+	Births    Births
 }
 
 // Forget drops all that is kept of a workload.
 func (s *State) Forget(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs,
+		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Births,
 	} {
 		part.Forget(key)
 	}

@@ -32,6 +32,8 @@ type Tracking struct {
 	recent     *index.Recent
 	blindness  blindness
 	namespaces *namespaces
+	// began is when the process began to watch.
+	began time.Time
 }
 
 // Workloads are those of one kind; workloadstate.Watch is some.
@@ -82,6 +84,7 @@ type Options struct {
 func New(o Options) *Tracking {
 	t := &Tracking{
 		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), blindness: blindness{o.Watches, o.Mapper},
+		began: o.Now(),
 	}
 	t.namespaces = &namespaces{
 		scope: o.Scope, cache: o.Cache, live: o.Live, blindness: t.blindness, index: t.index, queue: o.Queue,
@@ -177,6 +180,7 @@ func (t *Tracking) Forget(key workload.Key) {
 
 // workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
 func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) {
+	first := before
 	before, after = t.concerned(before), t.concerned(after)
 	if before.Kept == nil && after.Kept == nil || before.Kept != nil && after.Kept != nil && !after.Matters(before) {
 		return
@@ -187,12 +191,28 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 			t.with.State.Forget(before.Key())
 		}
 		if after.Kept != nil {
+			t.born(first, after)
 			t.update(after)
 			return
 		}
 		t.index.Delete(before.Key())
 		t.with.Queue.Add(queue.Workload, before.Key())
 	})
+}
+
+// born records the creation of a workload whose configuration is to be recorded, and forgets that of one that has a Record. A workload
+// that was there before this process starts with what is found now: an installation restarts nothing.
+func (t *Tracking) born(before, after workload.Summary) {
+	key, created := after.Key(), before.Kept == nil && !after.Created().Before(t.began)
+	if !created && t.with.State.Births.Version(key) == "" {
+		return
+	}
+	switch recorded := after.Annotations()[t.with.Reader.Keys.ConfigRecord] != ""; {
+	case recorded:
+		t.with.State.Births.Forget(key)
+	case created && t.intent(after).Asked:
+		t.with.State.Births.Born(key, after.ResourceVersion())
+	}
 }
 
 // concerned returns a workload as far as configuration matters to it: a Job that is left alone is as good as none.

@@ -92,6 +92,25 @@ func Object(data []byte) (kind string, message []byte, err error) {
 	return kind, message, nil
 }
 
+// Only opens the envelope of a list that has one object at most, and returns its message, which aliases data; false where the list is
+// empty.
+func Only(data []byte) (message []byte, found bool, err error) {
+	_, list, err := Object(data)
+	if err != nil {
+		return nil, false, err
+	}
+	err = fields(list, func(number int, value []byte) error {
+		if number == 2 { // items
+			message, found = value, true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("read a list: %w", err)
+	}
+	return message, found, nil
+}
+
 // MetaOf reads the metadata of a PartialObjectMetadata, ConfigMap or Secret: all have it in their first field.
 func MetaOf(message []byte, keep Keep) (Meta, error) {
 	var meta Meta

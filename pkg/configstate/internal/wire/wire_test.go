@@ -187,6 +187,25 @@ func TestReadList(t *testing.T) {
 	assert.Empty(t, empty.Items)
 }
 
+func TestOnlyItemOfAList(t *testing.T) {
+	t.Parallel()
+	list := &corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: metadata("a"), Data: map[string]string{"key": "value"}}}}
+	data := encode(t, list)
+	message, found, err := wire.Only(data)
+	require.NoError(t, err)
+	require.True(t, found)
+	object, meta, err := wire.ConfigMapOf(message)
+	require.NoError(t, err)
+	assert.Equal(t, "a", meta.Name)
+	assert.Equal(t, map[string]string{"key": "value"}, object.Data)
+
+	_, found, err = wire.Only(encode(t, &corev1.ConfigMapList{}))
+	require.NoError(t, err)
+	assert.False(t, found, "the list is empty")
+	_, _, err = wire.Only(data[:len(data)/2])
+	require.Error(t, err)
+}
+
 func TestTruncated(t *testing.T) {
 	t.Parallel()
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metadata("a")}

@@ -1,0 +1,90 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// at is configmap/app with a content, as it was written at a version.
+func (j *jobScene) at(content, version string) digest.State {
+	object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
+	object.Namespace, object.Name = "shop", "app"
+	return digest.StateOf(digest.OfConfigMap(object), "uid", version, j.ring)
+}
+
+// No webhook stamps the creation, and the configuration changes before the loop reads it.
+func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	reloads := append([]string{"patch Job"}, recreationSteps...)
+	adopts := []string{"patch Job"}
+	for name, tc := range map[string]struct {
+		// live and past are versions of configmap/app: now, and when the Job was created, which is version 1.
+		live, past func(j *jobScene) digest.State
+		err        error
+		created    time.Duration
+		want       []string
+	}{
+		"modified": {
+			live: func(j *jobScene) digest.State { return j.at("new", "2") },
+			past: func(j *jobScene) digest.State { return j.at("old", "0") }, want: reloads,
+		},
+		"not its content": {
+			live: func(j *jobScene) digest.State { return j.at("old", "2") },
+			past: func(j *jobScene) digest.State { return j.at("old", "0") }, want: adopts,
+		},
+		"created, which does not trigger": {
+			live: func(j *jobScene) digest.State { return j.at("new", "2") },
+			past: func(*jobScene) digest.State { return digest.State{Absent: true} }, want: []string{"patch Job", "patch Job"},
+		},
+		"modified before": {live: func(j *jobScene) digest.State { return j.at("new", "0") }, want: adopts},
+		"the old version is not kept": {
+			live: func(j *jobScene) digest.State { return j.at("new", "2") },
+			past: func(*jobScene) digest.State { return digest.State{} }, err: errors.New("expired"), want: adopts,
+		},
+		"another storage with other revisions": {
+			live: func(j *jobScene) digest.State { return j.at("new", "2") },
+			past: func(j *jobScene) digest.State { return j.at("old", "2") }, want: adopts,
+		},
+		"the workload is older than this process": {
+			live: func(j *jobScene) digest.State { return j.at("new", "2") }, created: -time.Second, want: adopts,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, nil)
+			job := j.stored()
+			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
+			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
+			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
+			l := j.leader(t)
+			l.gather.past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+				require.NotNil(t, tc.past, "the old version does not matter")
+				assert.Equal(t, []any{"shop", j.app, "1"}, []any{namespace, ref, version})
+				return tc.past(j), tc.err
+			}
+			l.actions.gather = l.gather
+			j.report(workload.Summary{Kind: jobKind()}, summaryOf(jobKind(), job.Object))
+			job.SetResourceVersion("3") // somebody has written its status
+			j.live = map[reference.Ref]digest.State{j.app: tc.live(j)}
+			for range 3 {
+				j.reconcile(t, l)
+				j.report(summaryOf(jobKind(), job.Object), summaryOf(jobKind(), j.stored().Object))
+			}
+			assert.ElementsMatch(t, tc.want, j.writes())
+			assert.Equal(t, policy.Nothing, j.due(t).Action)
+			assert.Empty(t, l.state.Births.Version(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}), "nothing is kept once there is a Record")
+		})
+	}
+}
