@@ -83,7 +83,7 @@ func aboutSelection() map[Reason]Explanation {
 		},
 		bySAP: {
 			"does not read the annotations configmaps and secrets of pod-reloader",
-			"tracks the objects that they list, too; creation and deletion count there",
+			"tracks the objects that they list, too (Secrets not with --secrets=false); creation and deletion count there",
 			"remove those annotations if they are left over",
 		},
 	}
