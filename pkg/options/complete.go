@@ -48,12 +48,13 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 func (f *Flags) ownNamespace(p *problems, env Environment) string {
 	namespace := cmp.Or(f.namespace, env.Getenv("POD_NAMESPACE"), env.Getenv(reloaderNamespace))
 	if namespace == "" {
+		// Where there is no such file, the only namespace to handle is Reloader's own.
 		content, err := os.ReadFile(env.ServiceAccountNamespace)
-		if err != nil {
+		namespace = cmp.Or(strings.TrimSpace(string(content)), env.Getenv(kubernetesNamespace))
+		if err != nil && namespace == "" {
 			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE nor a service account defines it"))
 			return ""
 		}
-		namespace = strings.TrimSpace(string(content))
 	}
 	p.namespace("namespace", namespace)
 	return namespace

@@ -189,6 +189,21 @@ func TestOwnNamespace(t *testing.T) {
 	assert.Equal(t, "from-account", o.Namespace)
 	assert.Equal(t, "from-account", o.Election.Namespace, "the lease is in the same one")
 
+	for name, tc := range map[string]struct {
+		account string
+		want    string
+	}{
+		"outside of a cluster, Reloader's own namespace is the one that it handles": {nothing.ServiceAccountNamespace, "only"},
+		"inside, the service account says it":                                       {file, "from-account"},
+	} {
+		o, err := options.NewFlags().Complete(options.Environment{ServiceAccountNamespace: tc.account, Getenv: func(variable string) string {
+			return map[string]string{"KUBERNETES_NAMESPACE": "only"}[variable]
+		}})
+		require.NoError(t, err, name)
+		assert.Equal(t, tc.want, o.Namespace, name)
+		assert.Equal(t, []string{"only"}, o.Selection.Scope.Namespaces, name)
+	}
+
 	_, err = options.NewFlags().Complete(nothing)
 	assert.ErrorContains(t, err, "--namespace: needed outside of a cluster")
 }

@@ -59,8 +59,7 @@ func startBare(t *testing.T, cp *controlplane.ControlPlane, args ...string) *bar
 	_, err = cp.StartProcess(t.Context(), controlplane.Program{
 		Name: "bare-" + b.namespace, Path: program, Args: args,
 		Env: []string{
-			"KUBECONFIG=" + cp.AdminKubeconfig(), "KUBERNETES_NAMESPACE=" + b.namespace,
-			"RELOADER_NAMESPACE=" + b.namespace, "RELOADER_DEPLOYMENT_NAME=reloader-reloader",
+			"KUBECONFIG=" + cp.AdminKubeconfig(), "KUBERNETES_NAMESPACE=" + b.namespace, "RELOADER_DEPLOYMENT_NAME=reloader-reloader",
 		},
 		Ready: controlplane.URLReady("http://" + metrics + "/live"),
 	})
@@ -370,7 +369,7 @@ func TestBareProgramInPlaceOfReloader(t *testing.T) {
 	})
 	t.Run("jobs", func(t *testing.T) {
 		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=annotations")
+		b := startBare(t, cp, "--reload-strategy=annotations", "--webhook=false")
 		for n := range 4 {
 			b.runsAtOnce(fmt.Sprintf("cron-%d", n))
 			b.createsAgain(fmt.Sprintf("job-%d", n))
