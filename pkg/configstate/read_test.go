@@ -95,7 +95,7 @@ func TestLive(t *testing.T) {
 	two := secret("a", "db", "y")
 	s.put(two)
 	assert.Equal(t, want(two, digest.OfSecret(two)), live())
-	assert.Equal(t, []string{get, meta}, s.seen(), "another version is known, and nobody has told of the new one")
+	assert.Equal(t, []string{get, meta}, s.seen(), "another version is known, and the new one was not reported")
 
 	mu.Lock()
 	keys = ring(t, 1, 2)
@@ -220,7 +220,7 @@ func TestCallersShareOnlyLaterReads(t *testing.T) {
 	assert.NotEqual(t, changed.ResourceVersion, first.ResourceVersion)
 	close(release)
 	for range 5 {
-		assert.Equal(t, changed.ResourceVersion, (<-results).ResourceVersion, "nobody is told of what was before")
+		assert.Equal(t, changed.ResourceVersion, (<-results).ResourceVersion, "no caller gets the version before")
 	}
 	assert.Len(t, s.seen(), 3, "seven callers, two reads: the object, and then its metadata and the object anew")
 }

@@ -70,7 +70,7 @@ func TestRecheckOfAWatchThatNeverWorked(t *testing.T) {
 	f := newFixture(t, s, nil).start(t)
 	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Added}, f.next(t))
-	assert.Empty(t, f.Observe("a", []reference.Ref{sec("other")}), "an object that nobody looked at is not absent")
+	assert.Empty(t, f.Observe("a", []reference.Ref{sec("other")}), "an object that was not read is not absent")
 	s.put(secret("a", "db", "y"))
 	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
@@ -102,7 +102,7 @@ func TestRecheckLeavesWhatTheWatchDeliversMeanwhile(t *testing.T) {
 	}
 }
 
-func TestRecheckOutOfScopeAsksNobody(t *testing.T) {
+func TestRecheckOutOfScopeSendsNoRequest(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{"a"} }).start(t)

@@ -259,7 +259,7 @@ func (s *server) refusal(r *http.Request) int {
 	return 0
 }
 
-// fail refuses, as whoever is between client and server can.
+// fail refuses, as a proxy between client and server can.
 func (s *server) fail(w http.ResponseWriter, code int) {
 	s.answer(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "as the test wants", 0, true))
 }

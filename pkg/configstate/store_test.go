@@ -36,7 +36,7 @@ func ring(t testing.TB, keys ...byte) digest.Ring {
 func cm(name string) reference.Ref  { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
 func sec(name string) reference.Ref { return reference.Ref{Kind: reference.Secret, Name: name} }
 
-// fixture is a Store and what it tells.
+// fixture is a Store and what it reports.
 type fixture struct {
 	*configstate.Store
 	server *server
@@ -164,7 +164,7 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	assert.Equal(t, map[reference.Ref]configstate.EventType{
 		cm("goes"): configstate.Deleted, cm("again"): configstate.Modified, cm("new"): configstate.Added,
-	}, got, "the unchanged object is not told of")
+	}, got, "the unchanged object is not reported")
 }
 
 func TestObserve(t *testing.T) {

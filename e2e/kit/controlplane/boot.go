@@ -30,7 +30,7 @@ func (cp *ControlPlane) startAPI(ctx context.Context) error {
 	if err := cp.startComponent(ctx, program); err != nil {
 		return err
 	}
-	// Without a logger, controller-runtime complains with a stack trace in the middle of somebody's output.
+	// Without a logger, controller-runtime prints a stack trace into the output of the caller.
 	log.SetLogger(logr.Discard())
 	if cp.client, err = client.New(cp.Admin(), client.Options{}); err != nil {
 		return fmt.Errorf("make the administrator's client: %w", err)
@@ -71,7 +71,7 @@ func (cp *ControlPlane) startComponent(ctx context.Context, program Program) err
 }
 
 // addNodes creates the nodes and waits until pods may be bound to them. Without the controller
-// manager nobody takes the taint of a node that is not ready from them.
+// manager, the taint of a node that is not ready stays on them.
 func (cp *ControlPlane) addNodes(ctx context.Context) error {
 	for i := range cp.options.Nodes {
 		node := newNode(fmt.Sprintf("node-%d", i))
@@ -116,7 +116,7 @@ func newNode(name string) *corev1.Node {
 }
 
 // awaitNamespace waits for what Kubernetes puts into every namespace. Pods cannot be created
-// before the service account is there, and whoever tries is put off for a while.
+// before the service account is there, and a client that tries is put off for a while.
 func (cp *ControlPlane) awaitNamespace(ctx context.Context, namespace string) error {
 	return await(ctx, "the service account of namespace "+namespace, func(ctx context.Context) error {
 		return errors.Join(

@@ -28,7 +28,7 @@ type layout struct {
 	etcdAddress string
 }
 
-// serviceNetwork is where the API server takes the addresses of Services from; nobody routes there.
+// serviceNetwork is where the API server takes the addresses of Services from; nothing routes there.
 const serviceNetwork = "10.0.0.0/16"
 
 func (l *layout) file(name string) string {
@@ -51,7 +51,7 @@ func (l *layout) etcdProgram() Program {
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 			"--initial-cluster=default=" + peer,
 			"--quota-backend-bytes=8589934592",
-			// Nobody else stands for election; the default would be waited for at every start.
+			// There is no other candidate for the lease; the default would be waited for at every start.
 			"--heartbeat-interval=20", "--election-timeout=100",
 			"--log-level=warn",
 		},

@@ -38,7 +38,7 @@ type Options struct {
 	// KeepLogs is a directory under which the logs, the audit log too, stay; empty means that of the environment
 	// variable KEEP_LOGS, and if that is empty too they go with everything else.
 	KeepLogs string
-	// Progress is told when programs have to be built; nil means standard error.
+	// Progress is where the building of programs is reported; nil means standard error.
 	Progress io.Writer
 }
 

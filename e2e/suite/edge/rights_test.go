@@ -25,7 +25,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// What the loop writes and which rights it uses, told by the audit log of an installation to which everything happens
+// What the loop writes and which rights it uses, according to the audit log of an installation to which everything happens
 // that its rights are for.
 func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func everything(t *testing.T, s *fixture.Fixture) {
 	s.Settled()
 }
 
-// leavesSpecAlone tells of writes made while the webhook answered that none touches a spec. For a workload with a write
+// leavesSpecAlone asserts that no write made while the webhook answered touches a spec. For a workload with a write
 // that took too long it may not have answered.
 func leavesSpecAlone(t *testing.T, patches controlplane.Requests) {
 	t.Helper()
@@ -172,7 +172,7 @@ func away(t *testing.T, s *fixture.Fixture, workloads []observe.Workload) {
 	}
 }
 
-// hold has the same Event told again for one version of a workload, which its controller may still be writing: it is then
+// hold has the same Event reported again for one version of a workload, which its controller may still be writing: it is then
 // a count on the one before.
 func hold(s *fixture.Fixture) {
 	s.Helper()
@@ -189,7 +189,7 @@ func hold(s *fixture.Fixture) {
 				return nil
 			}
 		}
-		return errors.New("each was told for another version")
+		return errors.New("each Event was for another version")
 	})
 }
 
@@ -197,13 +197,13 @@ func hold(s *fixture.Fixture) {
 func why(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
 	in := s.Installation
-	for of, tells := range map[string]string{
+	for of, want := range map[string]string{
 		"deployment/web": "configmap/app", "statefulset/web": "configmap/app", "daemonset/web": "configmap/app", "cronjob/web": "configmap/app",
 		"deployment/held": "ReloadHeld: reload held: new pods could not start: secret/one deleted",
 	} {
 		output, err := in.WhyAs(t.Context(), in.Identity(), of, "-n", s.Namespace)
 		require.NoError(t, err)
-		assert.Contains(t, output, tells)
+		assert.Contains(t, output, want)
 		assert.NotContains(t, output, "Problem:", "the installation's rights are enough")
 	}
 }
@@ -237,7 +237,7 @@ subjects:
 	}{
 		{"the scraper", token("scraper"), http.StatusOK},
 		{"another service account", token("default"), http.StatusForbidden},
-		{"somebody with a bad token", "bad", http.StatusUnauthorized},
+		{"a client with a bad token", "bad", http.StatusUnauthorized},
 	} {
 		s.Await(test.who+" to be answered", func() error {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
@@ -261,7 +261,7 @@ subjects:
 	}
 }
 
-// everyRightIsUsed tells that each verb on each resource that the manifests grant was used.
+// everyRightIsUsed asserts that each verb on each resource that the manifests grant was used.
 func everyRightIsUsed(t *testing.T, in *installation.Installation, objects []*unstructured.Unstructured) {
 	t.Helper()
 	requests, err := in.ControlPlane().Audit().All(t.Context())

@@ -84,7 +84,7 @@ func TestAWaiterLeavesAlone(t *testing.T) {
 	})
 }
 
-func TestNobodyWaits(t *testing.T) {
+func TestReadIsCanceledWithItsLastCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r reads
@@ -97,7 +97,7 @@ func TestNobodyWaits(t *testing.T) {
 		require.Error(t, err)
 		synctest.Wait()
 		for _, err := range r.ended {
-			assert.ErrorIs(t, err, context.Canceled, "a read that nobody waits for is called off")
+			assert.ErrorIs(t, err, context.Canceled, "a read without a caller is canceled")
 		}
 		_, err = r.do(t.Context())
 		require.NoError(t, err, "and the key is free again")
