@@ -10,15 +10,18 @@
 // alone. What is due is found by comparing, never by counting events, so that nothing depends on having seen them. All
 // decisions are made by the pure packages; this one gathers what they need and does what they say.
 //
-// Each part is a type that works without the others:
+// What it stands on are packages that work without it:
 //
-//   - tracking has the watched kinds and the index from config objects to workloads; namespaces, the labels of namespaces.
-//   - queue, with leadership and aging, has what to look at next.
-//   - state has what is kept per workload, a type for each concern; backoff, the pace of its retries.
-//   - blindness, workloads and rechecker make up for watches that fail.
-//   - gatherer reads what decisions depend on; pacing holds back what is due.
+//   - state has what is kept per workload, a type for each concern, with the gates and the pace of retries.
+//   - index finds the workloads that a config object concerns; queue has what to look at next.
+//   - tracking has the watched kinds and namespaces, and makes up for watches that fail.
+//   - report emits Events and alerts, and counts reloads.
+//
+// The loop itself:
+//
+//   - loop wires the parts; reconcile looks at one workload. gatherer reads what decisions depend on; pacing holds back what is due.
 //   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight. Beside the
 //     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go). A Job is
 //     created again instead (recreate.go); what a leader has begun of that, the next one ends (recreation.go, resume.go).
-//   - closing ends a reconciliation; reporter and problems emit the Events, which catchUp keeps from being written twice.
+//   - closing ends a reconciliation; problems reports what needs a user, failure what follows from an error.
 package reload

@@ -23,7 +23,8 @@ import (
 // core are the packages that decide, and those that feed them.
 var core = []string{
 	"pkg/annotation", "pkg/digest", "pkg/policy", "pkg/record", "pkg/reference", "pkg/stamp", "pkg/workload",
-	"pkg/reload", "pkg/configstate", "pkg/keyring", "pkg/listwatch", "pkg/watch",
+	"pkg/reload", "pkg/reload/index", "pkg/reload/queue", "pkg/reload/report", "pkg/reload/state", "pkg/reload/tracking",
+	"pkg/configstate", "pkg/keyring", "pkg/listwatch", "pkg/watch",
 }
 
 func main() {
