@@ -57,6 +57,28 @@ func (Unlisted) Traits(reference.Ref) (Traits, bool) { return Traits{}, false }
 // Matching finds no object.
 func (Unlisted) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
 
+// Listed are the Objects of a namespace that was listed.
+type Listed map[reference.Ref]Traits
+
+var _ Objects = Listed{}
+
+// Traits returns those of an object.
+func (l Listed) Traits(ref reference.Ref) (Traits, bool) {
+	traits, ok := l[ref]
+	return traits, ok
+}
+
+// Matching returns the names that a pattern matches, in no order.
+func (l Listed) Matching(kind reference.Kind, p *pattern.Pattern) []string {
+	var names []string
+	for ref := range l {
+		if ref.Kind == kind && p.Match(ref.Name) {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
+}
+
 // Recorded is what a workload's valid Record has; record.Record is one.
 type Recorded interface {
 	// Has reports whether there is an item for a Ref.

@@ -14,22 +14,7 @@ import (
 )
 
 // cluster is what a test knows of the config objects of one namespace.
-type cluster map[reference.Ref]annotation.Traits
-
-func (c cluster) Traits(ref reference.Ref) (annotation.Traits, bool) {
-	traits, ok := c[ref]
-	return traits, ok
-}
-
-func (c cluster) Matching(kind reference.Kind, p *pattern.Pattern) []string {
-	var names []string
-	for ref := range c {
-		if ref.Kind == kind && p.Match(ref.Name) {
-			names = append(names, ref.Name)
-		}
-	}
-	return names
-}
+type cluster = annotation.Listed
 
 // recorded is a Record that has some Refs; without names it is a compact one.
 type recorded struct {

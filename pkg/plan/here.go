@@ -84,7 +84,7 @@ func (c *comparison) input(s subject, ch change) (policy.Input, bool) {
 	if item, ok := record.ItemOf(newest.ID, state(ring, ch, ch.event == policy.Created, "before")); ok && wasTracked {
 		items[ch.ref] = item
 	}
-	intent, _ := annotation.Resolve(s.intent, objects(after), recorded{ch.ref: wasTracked}, nil)
+	intent, _ := annotation.Resolve(s.intent, annotation.Listed(after), recorded{ch.ref: wasTracked}, nil)
 	intent.Tracked = map[reference.Ref]annotation.Trigger{ch.ref: intent.Tracked[ch.ref]}
 	return policy.Input{
 		Namespace: s.object.Namespace(), Intent: intent, Required: maps.Clone(s.required), Ring: ring,

@@ -57,7 +57,7 @@ func (c *comparison) read(object workload.Object) subject {
 	keys := c.Reloader.Dialect.Keys
 	var dropped []annotation.Problem
 	s.intent, s.problems = annotation.Parse(s.source, c.Here.Dialects...)
-	s.resolved, dropped = annotation.Resolve(s.intent, objects(s.objects), recorded{}, s.source.References)
+	s.resolved, dropped = annotation.Resolve(s.intent, annotation.Listed(s.objects), recorded{}, s.source.References)
 	s.problems = append(s.problems, dropped...)
 	s.sap, _ = annotation.SAP{Keys: c.Here.Keys}.Parse(s.source)
 	s.concerned = s.intent.Asked || c.Reloader.Dialect.AutoReloadAll || hasAny(s.source.Workload, keys) || hasAny(s.source.Template, keys)
@@ -141,7 +141,7 @@ func (s subject) tracked(ref reference.Ref, exist map[reference.Ref]annotation.T
 	if s.beyondLimit(ref) {
 		return false
 	}
-	one := objects{}
+	one := annotation.Listed{}
 	if traits, ok := exist[ref]; ok {
 		one[ref] = traits
 	}
@@ -164,26 +164,6 @@ func (s subject) samePause(key string) bool {
 	}
 	theirs, err := time.ParseDuration(value)
 	return err == nil && max(theirs, 0) == s.intent.PausePeriod
-}
-
-// objects are the config objects of one namespace.
-type objects map[reference.Ref]annotation.Traits
-
-var _ annotation.Objects = objects{}
-
-func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
-	traits, ok := o[ref]
-	return traits, ok
-}
-
-func (o objects) Matching(kind reference.Kind, p *pattern.Pattern) []string {
-	var names []string
-	for ref := range o {
-		if ref.Kind == kind && p.Match(ref.Name) {
-			names = append(names, ref.Name)
-		}
-	}
-	return names
 }
 
 // recorded is a Record with at most one object.
