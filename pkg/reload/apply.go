@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,24 +21,30 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// actions write what the Verdict about a workload calls for, and close its reconciliation.
-type actions struct {
-	// webhook means that an admission webhook of ours is meant to answer.
-	webhook     bool
+// shared is what all actions work with.
+type shared struct {
 	annotations annotation.Keys
 	gather      gatherer
-	pacing      pacing
 	writer      writer
 	closing     closing
 	backoff     state.Backoff
 	state       *state.State
 	events      *report.Reporter
-	problems    problems
 	metrics     *metrics
 	now         func() time.Time
-	jobs        Jobs
-	recreations *recreations
-	log         logr.Logger
+}
+
+// actions write what the Verdict about a workload calls for, and close its reconciliation.
+type actions struct {
+	shared
+
+	// webhook means that an admission webhook of ours is meant to answer.
+	webhook  bool
+	pacing   pacing
+	problems problems
+	pauses   *pauseActions
+	cronJobs *cronJobActions
+	jobs     *jobActions
 }
 
 // reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
@@ -47,7 +52,7 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 	a.pacing.due(s)
 	switch {
 	case s.object.Kind.CreateOnly:
-		return a.recreate(ctx, s)
+		return a.jobs.recreate(ctx, s)
 	case s.view.Intent.Restart && s.view.Managed[stamp.Hash] != "":
 		return a.restart(ctx, s, in, verdict)
 	case a.webhook:
@@ -63,7 +68,7 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	if err != nil {
 		return a.closing.retry(ctx, s, unreadable(err))
 	}
-	if result, stopped := a.runAtOnce(ctx, &s, verdict, proof); stopped {
+	if result, stopped := a.cronJobs.runAtOnce(ctx, &s, verdict, proof); stopped {
 		return result
 	}
 	request := poke.Request{
@@ -74,7 +79,7 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 		Generation:       s.object.Generation(),
 		UID:              types.UID(s.object.UID()),
 		Keys:             a.annotations,
-		Further:          a.pausing(s),
+		Further:          a.pauses.pausing(s),
 	}
 	if request.Further != nil {
 		s.pausedFor = s.view.Intent.PausePeriod

@@ -45,10 +45,10 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if len(ops) == 0 {
 		return a.closing.inOrder(s)
 	}
-	if ended, stopped := a.runWith(ctx, &s, verdict, states, result); stopped {
+	if ended, stopped := a.cronJobs.runWith(ctx, &s, verdict, states, result); stopped {
 		return ended
 	}
-	pausing := a.pausingDirectly(s, o, result)
+	pausing := a.pauses.pausingDirectly(s, o, result)
 	ops, s.pausedFor = append(ops, pausing.operations...), pausing.period
 	body, err := json.Marshal(append(a.gather.opts.Reader.Guard(o), ops...))
 	if err != nil {

@@ -79,10 +79,15 @@ func newLoop(with cluster, opts Options) *loop {
 	})
 	l.problems = problems{l.events, with.Store, l.state, metrics, l.now}
 	l.closing = closing{l.events, l.state, l.backoff, l.queue, metrics, l.now}
+	shared := shared{
+		annotations: opts.Reader.Keys, gather: l.gather, writer: l.writer, closing: l.closing, backoff: l.backoff, state: l.state,
+		events: l.events, metrics: metrics, now: l.now,
+	}
 	l.actions = &actions{
-		webhook: opts.Webhook, annotations: opts.Reader.Keys, gather: l.gather, pacing: l.pacing, writer: l.writer, closing: l.closing,
-		backoff: l.backoff, state: l.state, events: l.events, problems: l.problems, metrics: metrics, now: l.now,
-		jobs: opts.Jobs, log: with.log, recreations: &recreations{},
+		shared: shared, webhook: opts.Webhook, pacing: l.pacing, problems: l.problems,
+		pauses:   &pauseActions{shared},
+		cronJobs: &cronJobActions{shared, opts.Refractory},
+		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, recreations: &recreations{}, log: with.log},
 	}
 	return l
 }
@@ -130,7 +135,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 			return l.events.CatchUp(ctx, api, opts.Scope.Namespaces, l.queueAgain)
 		},
 		l.lead,
-		l.resumeRecreations,
+		l.actions.jobs.resumeRecreations,
 		l.tracking.Recheck,
 	} {
 		if err := mgr.Add(run); err != nil {

@@ -27,6 +27,9 @@ type pausable interface {
 	Paused() bool
 }
 
+// pauseActions pause Deployments that are reloaded, and end the pauses.
+type pauseActions struct{ shared }
+
 // pauseState returns what is known of the pause of a workload.
 func (g gatherer) pauseState(s subject, version pausable) pause.State {
 	if !s.object.Kind.Pausable() || g.opts.PausedAt == "" {
@@ -39,30 +42,30 @@ func (g gatherer) pauseState(s subject, version pausable) pause.State {
 // endPause ends a pause of ours that is over, and reports whether it has written: the watch then brings the workload back.
 // Otherwise it returns how long to wait for the end; 0 if there is no pause of ours. The pause of a workload that a label excludes,
 // or that asks for nothing any more, ends as well.
-func (a *actions) endPause(ctx context.Context, s subject) (wait time.Duration, result reconcile.Result, wrote bool) {
-	state := a.gather.pauseState(s, s.object)
-	action, wait := state.Decide(a.now())
+func (p *pauseActions) endPause(ctx context.Context, s subject) (wait time.Duration, result reconcile.Result, wrote bool) {
+	state := p.gather.pauseState(s, s.object)
+	action, wait := state.Decide(p.now())
 	if action == pause.Leave {
 		return wait, reconcile.Result{}, false
 	}
-	if a.state.Writes.Behind(s.key, s.object.Generation(), a.now()) {
+	if p.state.Writes.Behind(s.key, s.object.Generation(), p.now()) {
 		return 0, queue.After(time.Second, queue.Workload), true // the cache has not seen our own write yet
 	}
-	if !a.writer.mayWrite(s, inflight.Urgent) {
+	if !p.writer.mayWrite(s, inflight.Urgent) {
 		return 0, reconcile.Result{}, true // queued again when it has a slot
 	}
-	if err := a.resume(ctx, s, action); err != nil {
-		return 0, a.closing.retry(ctx, s, failedWrite(reasonResumeFailed, err)), true
+	if err := p.resume(ctx, s, action); err != nil {
+		return 0, p.closing.retry(ctx, s, failedWrite(reasonResumeFailed, err)), true
 	}
-	a.backoff.Forget(s.key)
-	a.events.Warn(s.reported(), reasonResumeFailed, "")
+	p.backoff.Forget(s.key)
+	p.events.Warn(s.reported(), reasonResumeFailed, "")
 	return 0, reconcile.Result{}, true
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
-func (a *actions) resume(ctx context.Context, s subject, action pause.Action) error {
+func (p *pauseActions) resume(ctx context.Context, s subject, action pause.Action) error {
 	change := map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{a.gather.opts.PausedAt: nil},
+		"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{p.gather.opts.PausedAt: nil},
 	}}
 	if action == pause.Resume {
 		change["spec"] = map[string]any{"paused": nil}
@@ -71,26 +74,26 @@ func (a *actions) resume(ctx context.Context, s subject, action pause.Action) er
 	if err != nil {
 		return err
 	}
-	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	answer, err := p.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
 	if err != nil {
 		return err
 	}
-	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
+	p.state.Writes.Wrote(s.key, answer.Generation, p.now())
 	if action == pause.Resume {
-		log.FromContext(ctx).Info("Resumed", "workload", s.key, "pausedAt", s.object.Annotations()[a.gather.opts.PausedAt])
-		a.events.EmitResumed(s.reported(), s.object.Annotations()[a.gather.opts.PausedAt])
+		log.FromContext(ctx).Info("Resumed", "workload", s.key, "pausedAt", s.object.Annotations()[p.gather.opts.PausedAt])
+		p.events.EmitResumed(s.reported(), s.object.Annotations()[p.gather.opts.PausedAt])
 	}
 	return nil
 }
 
 // pausing returns the change that a reload makes to pause the workload as well, or nil if it does not.
-func (a *actions) pausing(s subject) map[string]any {
-	if !a.gather.pauseState(s, s.object).Begins() {
+func (p *pauseActions) pausing(s subject) map[string]any {
+	if !p.gather.pauseState(s, s.object).Begins() {
 		return nil
 	}
 	return map[string]any{
 		"metadata": map[string]any{
-			"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{a.gather.opts.PausedAt: a.pausedAt()},
+			"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{p.gather.opts.PausedAt: p.pausedAt()},
 		},
 		"spec": map[string]any{"paused": true},
 	}
@@ -103,16 +106,16 @@ type pausing struct {
 }
 
 // pausingDirectly returns the pause that a direct stamp of the stored version begins, if it does.
-func (a *actions) pausingDirectly(s subject, version pausable, result stamp.Result) pausing {
-	state := a.gather.pauseState(s, version)
+func (p *pauseActions) pausingDirectly(s subject, version pausable, result stamp.Result) pausing {
+	state := p.gather.pauseState(s, version)
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	annotation := strings.NewReplacer("~", "~0", "/", "~1").Replace(a.gather.opts.PausedAt)
+	annotation := strings.NewReplacer("~", "~0", "/", "~1").Replace(p.gather.opts.PausedAt)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
-		jsonpatch.NewOperation("add", "/metadata/annotations/"+annotation, a.pausedAt()),
+		jsonpatch.NewOperation("add", "/metadata/annotations/"+annotation, p.pausedAt()),
 		jsonpatch.NewOperation("add", "/spec/paused", true),
 	}}
 }
 
-func (a *actions) pausedAt() string { return a.now().UTC().Format(time.RFC3339) }
+func (p *pauseActions) pausedAt() string { return p.now().UTC().Format(time.RFC3339) }

@@ -82,14 +82,14 @@ func TestPauseIsEndedInTime(t *testing.T) {
 			c, out := &patched{}, &sent{}
 			l := newLoop(cluster{client: c, events: out}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
 			s := pausedDeployment(t, tc.period, tc.paused, tc.since)
-			wait, result, wrote := l.actions.endPause(t.Context(), s)
+			wait, result, wrote := l.actions.pauses.endPause(t.Context(), s)
 			assert.Equal(t, tc.wait, wait)
 			assert.Equal(t, tc.body != "", wrote)
 			assert.Zero(t, result)
 			if tc.body != "" {
 				require.Len(t, c.bodies, 1)
 				assert.JSONEq(t, tc.body, c.bodies[0])
-				_, result, wrote = l.actions.endPause(t.Context(), s)
+				_, result, wrote = l.actions.pauses.endPause(t.Context(), s)
 				assert.Len(t, c.bodies, 1, "the cache has not shown the write yet")
 				assert.True(t, wrote)
 				assert.Positive(t, result.RequeueAfter)
@@ -106,7 +106,7 @@ func TestFailedEndOfPauseIsRetried(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)}
 	l := newLoop(cluster{client: c, events: &sent{}}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
-	_, result, wrote := l.actions.endPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
+	_, result, wrote := l.actions.pauses.endPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
 	assert.True(t, wrote)
 	assert.Positive(t, result.RequeueAfter)
 }
@@ -128,9 +128,9 @@ func TestReloadPauses(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{pausedAt: "2026-01-02T03:04:05Z"}},
 		"spec":     map[string]any{"paused": true},
-	}, l.actions.pausing(s))
-	operations := l.actions.pausingDirectly(s, s.object, stamp.Result{Stamped: true}).operations
-	assert.Empty(t, l.actions.pausingDirectly(s, s.object, stamp.Result{}), "nothing is reloaded")
+	}, l.actions.pauses.pausing(s))
+	operations := l.actions.pauses.pausingDirectly(s, s.object, stamp.Result{Stamped: true}).operations
+	assert.Empty(t, l.actions.pauses.pausingDirectly(s, s.object, stamp.Result{}), "nothing is reloaded")
 	require.Len(t, operations, 2)
 	assert.Equal(t, "/metadata/annotations/deployment.reloader.stakater.com~1paused-at", operations[0].Path)
 	assert.Equal(t, "2026-01-02T03:04:05Z", operations[0].Value)
@@ -141,8 +141,8 @@ func TestReloadPauses(t *testing.T) {
 		"a period has begun":      pausedDeployment(t, time.Minute, true, "2026-01-02T03:04:00Z"),
 		"no period was asked for": pausedDeployment(t, 0, false, ""),
 	} {
-		assert.Nil(t, l.actions.pausing(other), name)
-		assert.Empty(t, l.actions.pausingDirectly(other, other.object, stamp.Result{Stamped: true}), name)
+		assert.Nil(t, l.actions.pauses.pausing(other), name)
+		assert.Empty(t, l.actions.pauses.pausingDirectly(other, other.object, stamp.Result{Stamped: true}), name)
 	}
 }
 

@@ -24,7 +24,7 @@ func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Resul
 	if l.gather.store.WaitForSync(ctx) != nil {
 		return queue.After(time.Second, queue.Workload), nil // the context has ended
 	}
-	if result, stopped := l.actions.completeRecreation(ctx, key); stopped {
+	if result, stopped := l.actions.jobs.completeRecreation(ctx, key); stopped {
 		return result, nil
 	}
 	s, ok := l.subject(ctx, key)
@@ -35,7 +35,7 @@ func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Resul
 	if !l.tracking.InScope(ctx, s.key, s.object.Labels()) {
 		return l.closing.inOrder(s), nil
 	}
-	left, result, wrote := l.actions.endPause(ctx, s)
+	left, result, wrote := l.actions.pauses.endPause(ctx, s)
 	if !wrote {
 		result = notLater(l.handle(ctx, s), left)
 	}
@@ -74,7 +74,7 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.EmitReloads(s.reported())
 	l.problems.reportLostStamp(s)
-	if l.actions.jobs.leaves(s.object, l.state.Changes.Pending(s.key)) {
+	if l.gather.opts.Jobs.leaves(s.object, l.state.Changes.Pending(s.key)) {
 		return l.closing.inOrder(s)
 	}
 	return l.reconcile(ctx, s)

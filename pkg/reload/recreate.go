@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,43 +28,52 @@ const (
 	reasonRecreationDropped = "RecreationDropped"
 )
 
+// jobActions create Jobs again whose reload is due.
+type jobActions struct {
+	shared
+
+	jobs        Jobs
+	recreations *recreations
+	log         logr.Logger
+}
+
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
-func (a *actions) recreate(ctx context.Context, s subject) reconcile.Result {
-	o, err := a.gather.stored(ctx, s)
+func (j *jobActions) recreate(ctx context.Context, s subject) reconcile.Result {
+	o, err := j.gather.stored(ctx, s)
 	switch {
 	case absence.Certain(err):
-		return a.closing.inOrder(s)
+		return j.closing.inOrder(s)
 	case err != nil:
-		return a.closing.retry(ctx, s, failedRecreation(err))
+		return j.closing.retry(ctx, s, failedRecreation(err))
 	}
-	s, job := a.live(s, o), jobrun.Job{Object: o}
-	action := job.Decide(a.jobs.RerunFinished || a.state.Changes.Pending(s.key))
+	s, job := j.live(s, o), jobrun.Job{Object: o}
+	action := job.Decide(j.jobs.RerunFinished || j.state.Changes.Pending(s.key))
 	if action == jobrun.Skip {
-		return a.closing.inOrder(s)
+		return j.closing.inOrder(s)
 	}
-	next, err := a.replacement(ctx, s, job)
+	next, err := j.replacement(ctx, s, job)
 	if err != nil {
-		return a.closing.retry(ctx, s, unreadable(err))
+		return j.closing.retry(ctx, s, unreadable(err))
 	}
 	verdict := policy.Assess(next.input).Verdict
 	switch {
 	case verdict.Action != policy.Reload:
-		return a.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")})
+		return j.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")})
 	case action == jobrun.Adopt:
-		return a.adoptSuspended(ctx, s, next.input)
+		return j.adoptSuspended(ctx, s, next.input)
 	}
-	next.explain(s, verdict, a.now())
-	if err := a.replace(ctx, s, next.manifest); err != nil {
-		return a.closing.retry(ctx, s, failedRecreation(err))
+	next.explain(s, verdict, j.now())
+	if err := j.replace(ctx, s, next.manifest); err != nil {
+		return j.closing.retry(ctx, s, failedRecreation(err))
 	}
-	result, _ := a.completeRecreation(ctx, s.key)
+	result, _ := j.completeRecreation(ctx, s.key)
 	return result
 }
 
 // live returns the subject as a live read shows it.
-func (a *actions) live(s subject, o workload.Object) subject {
-	return a.gather.subject(s.key, o.Summary(), s.events)
+func (j *jobActions) live(s subject, o workload.Object) subject {
+	return j.gather.subject(s.key, o.Summary(), s.events)
 }
 
 // replacement is a Job that is to be created, and what it starts with.
@@ -75,22 +85,22 @@ type replacement struct {
 }
 
 // replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
-func (a *actions) replacement(ctx context.Context, s subject, old jobrun.Job) (*replacement, error) {
-	job := old.Replacement(a.annotations)
-	req, _ := a.gather.opts.Reader.NewRequest(nil, workload.Object{Kind: s.object.Kind, Raw: job.Object})
+func (j *jobActions) replacement(ctx context.Context, s subject, old jobrun.Job) (*replacement, error) {
+	job := old.Replacement(j.annotations)
+	req, _ := j.gather.opts.Reader.NewRequest(nil, workload.Object{Kind: s.object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
 		return nil, req.New.Unresolved
 	}
 	plan := stamp.Choose(req)
-	states, err := a.gather.store.Live(ctx, s.key.Namespace, plan.Reads)
+	states, err := j.gather.store.Live(ctx, s.key.Namespace, plan.Reads)
 	if err != nil {
 		return nil, err
 	}
-	managed := plan.Apply(req, a.gather.webhookInput(s, a.gather.keys.Ring(), states)).Managed
-	if err := jobrun.Stamp(job, a.annotations, managed); err != nil {
+	managed := plan.Apply(req, j.gather.webhookInput(s, j.gather.keys.Ring(), states)).Managed
+	if err := jobrun.Stamp(job, j.annotations, managed); err != nil {
 		return nil, err
 	}
-	in := a.gather.input(s)
+	in := j.gather.input(s)
 	in.Current = states
 	return &replacement{jobrun.Manifest{Job: job, UID: old.UID()}, managed, in}, nil
 }
@@ -104,32 +114,32 @@ func (r *replacement) explain(s subject, verdict policy.Verdict, now time.Time) 
 
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
-func (a *actions) replace(ctx context.Context, s subject, m jobrun.Manifest) error {
-	err := a.writer.write(ctx, s, func(ctx context.Context) error {
-		return a.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
+func (j *jobActions) replace(ctx context.Context, s subject, m jobrun.Manifest) error {
+	err := j.writer.write(ctx, s, func(ctx context.Context) error {
+		return j.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
 	})
 	// The name is looked for last: there is nothing else against the new Job.
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("dry run of the new job: %w", err)
 	}
-	secret, err := a.jobs.Store.Encode(m)
+	secret, err := j.jobs.Store.Encode(m)
 	if err != nil {
 		return err
 	}
-	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, secret, fieldOwner) })
+	err = j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, secret, fieldOwner) })
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
-		a.recreations.Add(s.key, secret.GetName())
+		j.recreations.Add(s.key, secret.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
-	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.deleteJob(ctx, s) })
+	err = j.writer.write(ctx, s, func(ctx context.Context) error { return j.deleteJob(ctx, s) })
 	if err == nil || absence.Certain(err) {
 		// Not found: another leader may have deleted it for the same reason, and stopped.
 		return nil
 	}
-	if answered(err) && a.dropManifest(ctx, s, secret) == nil {
-		a.recreations.Done(s.key, secret.GetName())
+	if answered(err) && j.dropManifest(ctx, s, secret) == nil {
+		j.recreations.Done(s.key, secret.GetName())
 	}
 	return fmt.Errorf("delete the job: %w", err)
 }
@@ -141,31 +151,31 @@ func answered(err error) bool {
 }
 
 // deleteJob deletes a Job with its pods, as it was read.
-func (a *actions) deleteJob(ctx context.Context, s subject) error {
+func (j *jobActions) deleteJob(ctx context.Context, s subject) error {
 	job := s.object.Kind.NewObject()
 	job.SetNamespace(s.key.Namespace)
 	job.SetName(s.key.Name)
 	uid, version := types.UID(s.object.UID()), s.object.ResourceVersion()
-	return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	return j.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid, ResourceVersion: &version})
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (a *actions) adoptSuspended(ctx context.Context, s subject, in policy.Input) reconcile.Result {
+func (j *jobActions) adoptSuspended(ctx context.Context, s subject, in policy.Input) reconcile.Result {
 	rec, err := policy.Fresh(in, s.view.Managed[stamp.Hash], true)
 	if err != nil {
-		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
+		return j.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
 	}
 	text, fits := rec.Text(s.view.RecordBudget())
-	a.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
+	j.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
-		return a.closing.inOrder(s)
+		return j.closing.inOrder(s)
 	}
-	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
-		return a.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
+	if _, err := j.writer.patchAnnotations(ctx, s, map[string]any{j.annotations.ConfigRecord: text}); err != nil {
+		return j.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
 	}
-	a.metrics.adopted(s.object.Kind)
-	return a.closing.inOrder(s)
+	j.metrics.adopted(s.object.Kind)
+	return j.closing.inOrder(s)
 }
 
 // failedRecreation is failedWrite for a Job.

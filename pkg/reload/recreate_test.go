@@ -182,7 +182,7 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 				j.now = j.now.Add(10 * time.Second)
 
 				l := j.leader(t)
-				keys, err := l.actions.listRecreations(t.Context())
+				keys, err := l.actions.jobs.listRecreations(t.Context())
 				require.NoError(t, err)
 				for range 3 {
 					for _, key := range append(keys, workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) {
@@ -295,7 +295,7 @@ func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	l := j.leader(t)
 	_, followed := l.tracking.Get(t.Context(), workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
 	assert.False(t, followed)
-	require.NoError(t, l.resumeRecreations(t.Context()))
+	require.NoError(t, l.actions.jobs.resumeRecreations(t.Context()))
 	assert.Empty(t, j.api.calls, "no right is needed")
 }
 

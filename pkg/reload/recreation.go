@@ -77,41 +77,41 @@ func jobKind() workload.Kind {
 
 // completeRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret. It
 // reports whether the reconciliation ends here.
-func (a *actions) completeRecreation(ctx context.Context, key workload.Key) (result reconcile.Result, stopped bool) {
+func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) (result reconcile.Result, stopped bool) {
 	for !stopped {
-		name := a.recreations.First(key)
+		name := j.recreations.First(key)
 		if name == "" {
 			return reconcile.Result{}, false
 		}
-		s := subject{key: key, object: workload.Summary{Kind: jobKind()}, events: a.state.Changes.Attempt(key)}
-		if !a.writer.mayWrite(s, inflight.Urgent) {
+		s := subject{key: key, object: workload.Summary{Kind: jobKind()}, events: j.state.Changes.Attempt(key)}
+		if !j.writer.mayWrite(s, inflight.Urgent) {
 			return reconcile.Result{}, true // queued again when it has a slot
 		}
-		result, stopped = a.completeOne(ctx, s, name)
+		result, stopped = j.completeOne(ctx, s, name)
 	}
 	return result, true
 }
 
 // completeOne is completeRecreation for one Secret.
-func (a *actions) completeOne(ctx context.Context, s subject, name string) (result reconcile.Result, stopped bool) {
+func (j *jobActions) completeOne(ctx context.Context, s subject, name string) (result reconcile.Result, stopped bool) {
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
-	err := a.gather.live.Get(ctx, types.NamespacedName{Namespace: a.jobs.Store.Namespace, Name: name}, secret)
+	err := j.gather.live.Get(ctx, types.NamespacedName{Namespace: j.jobs.Store.Namespace, Name: name}, secret)
 	switch {
 	case absence.Certain(err):
-		a.recreations.Done(s.key, name)
+		j.recreations.Done(s.key, name)
 		return reconcile.Result{}, false
 	case err != nil:
-		return a.closing.retry(ctx, s, failedRecreation(err)), true
+		return j.closing.retry(ctx, s, failedRecreation(err)), true
 	}
-	m, err := a.jobs.Store.Decode(secret)
+	m, err := j.jobs.Store.Decode(secret)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.key, "secret", name)
-		a.recreations.Done(s.key, name)
+		j.recreations.Done(s.key, name)
 		return reconcile.Result{}, false
 	}
-	return a.completeManifest(ctx, s, recreation{secret, m})
+	return j.completeManifest(ctx, s, recreation{secret, m})
 }
 
 // recreation is a manifest with its Secret.
@@ -121,70 +121,70 @@ type recreation struct {
 }
 
 // completeManifest creates the Job, unless there is one of its name.
-func (a *actions) completeManifest(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
+func (j *jobActions) completeManifest(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
-	s = a.live(s, workload.Object{Kind: s.object.Kind, Raw: old.Object})
-	o, err := a.gather.stored(ctx, s)
+	s = j.live(s, workload.Object{Kind: s.object.Kind, Raw: old.Object})
+	o, err := j.gather.stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
 	case absence.Certain(err):
-		return a.createJob(ctx, s, r)
+		return j.createJob(ctx, s, r)
 	case err != nil:
-		return a.closing.retry(ctx, s, failedRecreation(err)), true
+		return j.closing.retry(ctx, s, failedRecreation(err)), true
 	case o.UID() == r.manifest.UID && job.Deleting():
-		return a.closing.retry(ctx, a.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
+		return j.closing.retry(ctx, j.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}), true
 	case o.UID() == r.manifest.UID: // it was not deleted
-		return a.endRecreation(ctx, s, r)
-	case job.ReplacementOf(a.annotations) == r.manifest.UID:
-		return a.recreated(ctx, a.live(s, o), r), true
+		return j.endRecreation(ctx, s, r)
+	case job.ReplacementOf(j.annotations) == r.manifest.UID:
+		return j.recreated(ctx, j.live(s, o), r), true
 	}
-	s = a.live(s, o)
-	if result, stopped = a.endRecreation(ctx, s, r); !stopped {
-		a.events.Warn(s.reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
+	s = j.live(s, o)
+	if result, stopped = j.endRecreation(ctx, s, r); !stopped {
+		j.events.Warn(s.reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
 			"configuration: the old one is not created again")
 	}
 	return result, stopped
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
-func (a *actions) createJob(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
+func (j *jobActions) createJob(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
 	job := r.manifest.Job.DeepCopy()
-	err := a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
+	err := j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, job, fieldOwner) })
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.key, "replaces", r.manifest.UID)
-		return a.recreated(ctx, a.live(s, workload.Object{Kind: s.object.Kind, Raw: job.Object}), r), true
+		return j.recreated(ctx, j.live(s, workload.Object{Kind: s.object.Kind, Raw: job.Object}), r), true
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), absence.Certain(err):
-		return a.endRecreation(ctx, s, r)
+		return j.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
-		return a.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}), true
+		return j.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}), true
 	default:
-		return a.closing.retry(ctx, s, failedRecreation(fmt.Errorf(
+		return j.closing.retry(ctx, s, failedRecreation(fmt.Errorf(
 			"create the deleted job again from secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))), true
 	}
 }
 
 // recreated closes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
-func (a *actions) recreated(ctx context.Context, s subject, r recreation) reconcile.Result {
+func (j *jobActions) recreated(ctx context.Context, s subject, r recreation) reconcile.Result {
 	last, err := record.ParseLastReload(s.view.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
 		last.Hash = s.view.Managed[stamp.Hash]
-		last.Time = a.now().UTC().Truncate(time.Millisecond)
+		last.Time = j.now().UTC().Truncate(time.Millisecond)
 		if created := s.object.Created(); last.Time.Before(created) {
 			last.Time = created // by another clock; a reload from before the creation is no reload of this Job
 		}
-		if err := a.explainRecreation(ctx, s, last); err != nil {
-			return a.closing.retry(ctx, s, failedRecreation(err))
+		if err := j.explainRecreation(ctx, s, last); err != nil {
+			return j.closing.retry(ctx, s, failedRecreation(err))
 		}
 	}
-	if result, stopped := a.endRecreation(ctx, s, r); stopped {
+	if result, stopped := j.endRecreation(ctx, s, r); stopped {
 		return result
 	}
-	return a.closing.done(ctx, s, verdictOf(last), last, s.object.Generation())
+	return j.closing.done(ctx, s, verdictOf(last), last, s.object.Generation())
 }
 
 // verdictOf is the Verdict that a reload was made for.
@@ -201,14 +201,14 @@ func verdictOf(last record.LastReload) policy.Verdict {
 }
 
 // explainRecreation writes last-reload on the new Job.
-func (a *actions) explainRecreation(ctx context.Context, s subject, last record.LastReload) error {
+func (j *jobActions) explainRecreation(ctx context.Context, s subject, last record.LastReload) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.object.UID(), "annotations": map[string]any{a.annotations.LastReload: last.String()},
+		"uid": s.object.UID(), "annotations": map[string]any{j.annotations.LastReload: last.String()},
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	_, err = j.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
 	if absence.Certain(err) {
 		return nil // it was deleted at once
 	}
@@ -216,19 +216,19 @@ func (a *actions) explainRecreation(ctx context.Context, s subject, last record.
 }
 
 // endRecreation deletes a Secret with its manifest.
-func (a *actions) endRecreation(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
-	if err := a.dropManifest(ctx, s, r.secret); err != nil {
-		return a.closing.retry(ctx, s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))), true
+func (j *jobActions) endRecreation(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
+	if err := j.dropManifest(ctx, s, r.secret); err != nil {
+		return j.closing.retry(ctx, s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))), true
 	}
-	a.recreations.Done(s.key, r.secret.GetName())
+	j.recreations.Done(s.key, r.secret.GetName())
 	return reconcile.Result{}, false
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
-func (a *actions) dropManifest(ctx context.Context, s subject, secret *unstructured.Unstructured) error {
+func (j *jobActions) dropManifest(ctx context.Context, s subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
-	err := a.writer.write(ctx, s, func(ctx context.Context) error {
-		return a.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})
+	err := j.writer.write(ctx, s, func(ctx context.Context) error {
+		return j.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})
 	})
 	if absence.Certain(err) || apierrors.IsConflict(err) {
 		return nil

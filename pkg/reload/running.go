@@ -32,6 +32,14 @@ const (
 	reasonRunFailed  = "RunFailed"
 )
 
+// cronJobActions run CronJobs that are reloaded.
+type cronJobActions struct {
+	shared
+
+	// distance is the shortest time between two runs of one CronJob.
+	distance time.Duration
+}
+
 // runsAtOnce reports whether a reload runs a CronJob besides stamping the template of its next run.
 func runsAtOnce(s subject, verdict policy.Verdict) bool {
 	if !s.object.Kind.Schedules() {
@@ -52,53 +60,53 @@ func runsAtOnce(s subject, verdict policy.Verdict) bool {
 }
 
 // runWith is runAtOnce with the states that a direct stamp is made from.
-func (a *actions) runWith(
+func (c *cronJobActions) runWith(
 	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
 ) (result reconcile.Result, stopped bool) {
-	states, ring := s.view.Managed.Known().Keep(states, a.gather.keys.Ring())
+	states, ring := s.view.Managed.Known().Keep(states, c.gather.keys.Ring())
 	newest, ok := ring.Newest()
 	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
 		return reconcile.Result{}, false
 	}
 	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.view.Intent.Refs()))
 	if err != nil {
-		return a.closing.retry(ctx, *s, unreadable(err)), true
+		return c.closing.retry(ctx, *s, unreadable(err)), true
 	}
-	return a.runAtOnce(ctx, s, verdict, hash)
+	return c.runAtOnce(ctx, s, verdict, hash)
 }
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
 // The digest is that of the content that the stamp is for. It reports whether the reconciliation ends here.
-func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) (result reconcile.Result, stopped bool) {
+func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) (result reconcile.Result, stopped bool) {
 	if !runsAtOnce(*s, verdict) {
 		return reconcile.Result{}, false
 	}
-	o, err := a.gather.stored(ctx, *s)
+	o, err := c.gather.stored(ctx, *s)
 	switch {
 	case absence.Certain(err):
-		return a.closing.inOrder(*s), true
+		return c.closing.inOrder(*s), true
 	case err != nil:
-		return a.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
+		return c.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
 	case o.UID() != s.object.UID():
 		return queue.After(time.Second, queue.Retry), true // it was created anew; the watch brings it
 	}
 	cron := cronrun.CronJob{Object: o}
 	name := cron.JobName(s.view.Managed[stamp.LastReload], hash)
-	if wait := a.state.Runs.Wait(s.key, name, a.now(), a.pacing.gates.Refractory); wait > 0 {
+	if wait := c.state.Runs.Wait(s.key, name, c.now(), c.distance); wait > 0 {
 		return queue.After(wait, queue.Retry), true
 	}
-	switch err := a.makeJob(ctx, s, cron, cron.Job(name, a.annotations.ConfigHash, hash)); {
+	switch err := c.makeJob(ctx, s, cron, cron.Job(name, c.annotations.ConfigHash, hash)); {
 	case err == nil:
-		a.events.Warn(s.reported(), reasonRunRefused, "")
+		c.events.Warn(s.reported(), reasonRunRefused, "")
 		return reconcile.Result{}, false
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		a.events.Warn(s.reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		c.events.Warn(s.reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
 		return reconcile.Result{}, false
 	case errors.Is(err, errActive):
-		return a.closing.retry(ctx, *s, failure{reason: reasonRunWaits, err: err, refused: true}), true
+		return c.closing.retry(ctx, *s, failure{reason: reasonRunWaits, err: err, refused: true}), true
 	default:
-		return a.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
+		return c.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
 	}
 }
 
@@ -106,8 +114,8 @@ func (a *actions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verd
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (a *actions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob, job *unstructured.Unstructured) error {
-	active, err := a.activeJobs(ctx, s, cron)
+func (c *cronJobActions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob, job *unstructured.Unstructured) error {
+	active, err := c.activeJobs(ctx, s, cron)
 	if err != nil {
 		return err
 	}
@@ -121,45 +129,45 @@ func (a *actions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob,
 	case cronrun.Wait:
 		return fmt.Errorf("%w: %s", errActive, strings.Join(active[:min(len(active), mostMissing)], ", "))
 	case cronrun.Replace:
-		if err := a.deleteJobs(ctx, s, active); err != nil {
+		if err := c.deleteJobs(ctx, s, active); err != nil {
 			return err
 		}
 	case cronrun.Run:
 	}
-	err = a.writer.write(ctx, *s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
+	err = c.writer.write(ctx, *s, func(ctx context.Context) error { return c.writer.client.Create(ctx, job, fieldOwner) })
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", name, err)
 	}
 	s.ran = name
-	a.state.Runs.Ran(s.key, name, a.now())
+	c.state.Runs.Ran(s.key, name, c.now())
 	log.FromContext(ctx).Info("Made a Job", "workload", s.key, "job", name, "existed", err != nil)
 	return nil
 }
 
 // activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
-func (a *actions) activeJobs(ctx context.Context, s *subject, cron cronrun.CronJob) ([]string, error) {
+func (c *cronJobActions) activeJobs(ctx context.Context, s *subject, cron cronrun.CronJob) ([]string, error) {
 	if !cron.Exclusive() {
 		return nil, nil
 	}
 	jobs := &unstructured.UnstructuredList{}
 	jobs.SetAPIVersion("batch/v1")
 	jobs.SetKind("JobList")
-	if err := a.gather.live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.key.Namespace)); err != nil {
+	if err := c.gather.live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.key.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
 	return cron.Active(jobs.Items), nil
 }
 
 // deleteJobs deletes some Jobs with their pods.
-func (a *actions) deleteJobs(ctx context.Context, s *subject, names []string) error {
+func (c *cronJobActions) deleteJobs(ctx context.Context, s *subject, names []string) error {
 	for _, name := range names {
 		job := &unstructured.Unstructured{}
 		job.SetAPIVersion("batch/v1")
 		job.SetKind("Job")
 		job.SetNamespace(s.key.Namespace)
 		job.SetName(name)
-		err := a.writer.write(ctx, *s, func(ctx context.Context) error {
-			return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := c.writer.write(ctx, *s, func(ctx context.Context) error {
+			return c.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete job %s: %w", name, err)

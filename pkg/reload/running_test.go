@@ -79,7 +79,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	for range 2 {
 		l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 		s, verdict := dueCronJob(true)
-		_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+		_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
 		assert.False(t, stopped, "the stamp follows")
 		assert.NotEmpty(t, s.ran)
 	}
@@ -87,7 +87,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 	s, verdict := dueCronJob(true)
-	_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "another hash")
+	_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "another hash")
 	assert.False(t, stopped)
 	assert.Len(t, b.jobs, 2, "another content is another run")
 }
@@ -128,7 +128,7 @@ func TestRunIsNotMade(t *testing.T) {
 			b.jobs = map[string]int{}
 			l := newLoop(cluster{client: b, live: b, events: out}, Options{})
 			s, verdict := dueCronJob(!tc.sap)
-			result, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+			result, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
 			assert.Equal(t, tc.stopped, stopped)
 			assert.Equal(t, tc.stopped, result.RequeueAfter > 0, "tried again")
 			assert.Empty(t, b.jobs)
@@ -148,7 +148,7 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 	s, verdict := dueCronJob(true)
-	_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+	_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
 	assert.False(t, stopped)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
@@ -162,7 +162,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
 	attempt := func(hash string) bool {
 		s, verdict := dueCronJob(true)
-		_, stopped := l.actions.runAtOnce(t.Context(), &s, verdict, hash)
+		_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, hash)
 		return !stopped
 	}
 	assert.True(t, attempt("1"))
