@@ -50,7 +50,7 @@ type cluster struct {
 	live   client.Reader
 	log    logr.Logger
 	// events writes Events; instance names this process in them.
-	events   interface{ Put(m outbox.Message) }
+	events   report.Sender
 	instance string
 }
 

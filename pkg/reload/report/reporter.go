@@ -30,8 +30,8 @@ const (
 // action is what an Event of this program says was done, or failed.
 const action = "Reload"
 
-// sender writes Events; outbox.Outbox is one.
-type sender interface {
+// Sender writes Events; outbox.Outbox is one.
+type Sender interface {
 	Put(m outbox.Message)
 }
 
@@ -42,8 +42,7 @@ type Alerts interface {
 
 // Options are what a Reporter works with.
 type Options struct {
-	// Out writes Events; outbox.Outbox does.
-	Out interface{ Put(m outbox.Message) }
+	Out Sender
 	// Alerts is nil where nothing takes them.
 	Alerts Alerts
 	// Instance names this process in Events.

@@ -12,8 +12,11 @@ type Gates struct {
 	Refractory time.Duration
 }
 
-// The names of the gates, as the log has them.
-const GateSettle, GateRefractory = "settle", "refractory"
+// GateSettle is the name of the gate that waits until nothing changes, as the log has it.
+const GateSettle = "settle"
+
+// gateRefractory is the name of the other gate.
+const gateRefractory = "refractory"
 
 // GateInput is what the gates look at.
 type GateInput struct {
@@ -31,7 +34,7 @@ func (g Gates) Wait(in GateInput) (time.Duration, string) {
 		return d, GateSettle
 	}
 	if d := g.resting(in); d > 0 {
-		return d, GateRefractory
+		return d, gateRefractory
 	}
 	return 0, ""
 }
