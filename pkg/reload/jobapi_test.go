@@ -193,7 +193,7 @@ type jobScene struct {
 	app  reference.Ref
 	live map[reference.Ref]digest.State
 	opts Options
-	// report tells the leader of a change of the Job.
+	// report is what the watch of Jobs calls.
 	report func(before, after workload.Summary)
 }
 

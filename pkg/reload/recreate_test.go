@@ -288,6 +288,21 @@ func TestRecreationWaitsForFinalizers(t *testing.T) {
 	assert.Equal(t, policy.Nothing, j.due(t).Action)
 }
 
+func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	q := open(t, j.leader(t))
+	running := summaryOf(jobKind(), j.stored().Object)
+	done := j.stored().DeepCopy()
+	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+	none := workload.Summary{Kind: jobKind()}
+
+	j.report(none, summaryOf(jobKind(), done.Object))
+	assert.Zero(t, q.Len(), "it has finished")
+	j.report(none, running)
+	assert.Equal(t, 1, q.Len())
+}
+
 func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	t.Parallel()
 	j := newJobScene(t, nil, nil)
