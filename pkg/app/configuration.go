@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // buildConfiguration makes what follows the structured configuration; nothing, if there is none. Every replica applies it
@@ -23,14 +24,21 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make a client for the configuration: %w", err)
 	}
+	rights, err := b.buildPreflight(mgr)
+	if err != nil {
+		return err
+	}
 	log := b.log.WithName("configuration").WithValues("config", location.String())
 	b.applier = refresh.NewApplier(refresh.ApplierOptions{
-		Kinds:     b.kinds,
-		Referents: b.chain.Configure,
-		Flags:     b.options.Selection.Kinds,
-		Recorder:  mgr.GetEventRecorder("pod-reloader"),
-		Metrics:   b.registry,
-		Log:       log,
+		Kinds: b.kinds,
+		Referents: func(definitions []referent.Definition) {
+			b.chain.Configure(definitions)
+			rights.Configure(definitions)
+		},
+		Flags:    b.options.Selection.Kinds,
+		Recorder: mgr.GetEventRecorder("pod-reloader"),
+		Metrics:  b.registry,
+		Log:      log,
 	})
 	if b.configuration, err = refresh.NewSource(refresh.SourceOptions{
 		Location: location, Client: client, Pod: podReference(b.options.Pod), Offer: b.applier.Offer, Log: log,

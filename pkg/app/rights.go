@@ -1,0 +1,149 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+const (
+	// rightsAgain is when missing rights are asked for again, rightsLook how often anything else is looked at: a new leader
+	// reports what it knows.
+	rightsAgain, rightsLook = time.Minute, 5 * time.Second
+	// rightsLimit bounds the questions of one look.
+	rightsLimit = 30 * time.Second
+
+	eventRightsMissing = "RightsMissing"
+	eventRightsGranted = "RightsGranted"
+)
+
+// preflight asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
+// blindness: in the log of every replica, and in Events of the leader on the installation's own Deployment. A right that is
+// withdrawn later shows in the health of the watch.
+type preflight struct {
+	ask        rights.Ask
+	namespaces []string
+	location   string
+	leads      func() bool
+	recorder   events.EventRecorder
+	regarding  func(ctx context.Context) *corev1.ObjectReference
+	log        logr.Logger
+
+	mu     sync.Mutex
+	needed []referent.Right
+	fresh  bool // needed has not been asked for
+
+	// The goroutine of Start alone uses the others. missing is what was missing when that was last asked for, logged and
+	// reported what was last said of it.
+	missing, logged, reported string
+	asked, reportedAt         time.Time
+}
+
+var _ manager.LeaderElectionRunnable = (*preflight)(nil)
+
+// NeedLeaderElection is false: a standby needs the rights, too.
+func (p *preflight) NeedLeaderElection() bool { return false }
+
+// Configure takes other resources. It does no I/O.
+func (p *preflight) Configure(definitions []referent.Definition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.needed, p.fresh = referent.Rights(definitions, p.namespaces), true
+}
+
+// Start looks until the context ends.
+func (p *preflight) Start(ctx context.Context) error {
+	ticker := time.NewTicker(rightsLook)
+	defer ticker.Stop()
+	for {
+		p.look(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// look asks if that is due, and reports what has changed.
+func (p *preflight) look(ctx context.Context, now time.Time) {
+	p.mu.Lock()
+	needed, fresh := p.needed, p.fresh
+	p.mu.Unlock()
+	if fresh || p.missing != "" && now.Sub(p.asked) >= rightsAgain {
+		if !p.examine(ctx, now, needed) {
+			return
+		}
+	}
+	if p.missing != p.logged {
+		p.logged = p.missing
+		p.write()
+	}
+	if p.leads() && (p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= blindAgain) {
+		p.reported, p.reportedAt = p.missing, now
+		p.emit(ctx)
+	}
+}
+
+// examine asks for the rights. It is false if there was no answer; then it is asked again at the next look.
+func (p *preflight) examine(ctx context.Context, now time.Time, needed []referent.Right) bool {
+	asking, cancel := context.WithTimeout(ctx, rightsLimit)
+	defer cancel()
+	missing, err := rights.Missing(asking, p.ask, needed)
+	if err != nil {
+		p.log.V(1).Info("Cannot ask for the rights on custom resources", "error", err.Error())
+		return false
+	}
+	p.asked, p.missing = now, ""
+	if len(missing) > 0 {
+		p.missing = rights.Describe(missing, p.location)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.needed) == len(needed) && (len(needed) == 0 || &p.needed[0] == &needed[0]) {
+		p.fresh = false
+	}
+	return true
+}
+
+func (p *preflight) write() {
+	if p.missing == "" {
+		p.log.Info("All rights on custom resources are granted")
+		return
+	}
+	p.log.Info("Rights on custom resources are missing: what needs them is held", "remedy", p.missing)
+}
+
+func (p *preflight) emit(ctx context.Context) {
+	kind, reason, note := corev1.EventTypeWarning, eventRightsMissing, event.Note(p.missing)
+	if p.missing == "" {
+		kind, reason, note = corev1.EventTypeNormal, eventRightsGranted, "all rights on custom resources are granted"
+	}
+	p.recorder.Eventf(p.regarding(ctx), nil, kind, reason, event.Action("Watch", fmt.Sprint(note, p.reportedAt)), "%s", note)
+}
+
+// buildPreflight makes what asks for the rights on custom resources.
+func (b *builder) buildPreflight(mgr manager.Manager) (*preflight, error) {
+	client, err := authorizationclient.NewForConfig(b.config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for access reviews: %w", err)
+	}
+	p := &preflight{
+		ask: rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
+		leads: elected(mgr), recorder: mgr.GetEventRecorder("pod-reloader"),
+		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
+		log:       b.log.WithName("rights"),
+	}
+	return p, mgr.Add(p)
+}
