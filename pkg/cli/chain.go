@@ -16,33 +16,40 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
+
+// chained are the custom resources of a configuration, and its kinds of workloads.
+type chained struct {
+	kinds workload.Kinds
+	*chain.Chain
+}
 
 // chainLimit is how long a command waits for the custom resources of the configuration.
 const chainLimit = 30 * time.Second
 
 // readChain reads the custom resources of the configuration once, with the rights of the user. What it cannot read is held
 // with the reason. Call stop in the end.
-func readChain(ctx context.Context, config *rest.Config, s options.Selection, ring digest.Ring) (c *chain.Chain, stop func(), err error) {
+func readChain(ctx context.Context, config *rest.Config, s options.Selection, ring digest.Ring) (c chained, stop func(), err error) {
 	if s.Configuration.IsZero() {
-		return nil, nil, errors.New("name the configuration of the installation with --config")
+		return chained{}, nil, errors.New("name the configuration of the installation with --config")
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, nil, err
+		return chained{}, nil, err
 	}
 	found, err := refresh.Read(ctx, s.Configuration, client)
 	if err != nil {
-		return nil, nil, err
+		return chained{}, nil, err
 	}
 	store, err := configstate.New(configstate.Options{Config: config, Ring: func() digest.Ring { return ring }, Log: logr.Discard()})
 	if err != nil {
-		return nil, nil, err
+		return chained{}, nil, err
 	}
-	c = chain.New(chain.Options{
+	c = chained{s.Kinds.Override(found.WorkloadKinds...), chain.New(chain.Options{
 		Client: client, Config: liveConfig{store}, Ring: func() digest.Ring { return ring }, Namespaces: s.Scope.Namespaces,
 		Annotation: s.Keys.Checksum, Log: logr.Discard(),
-	})
+	})}
 	running, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -58,7 +65,7 @@ func readChain(ctx context.Context, config *rest.Config, s options.Selection, ri
 	defer cancelWait()
 	if err := c.WaitForSync(waiting); err != nil {
 		stop()
-		return nil, nil, fmt.Errorf("read the custom resources of the configuration: %w", err)
+		return chained{}, nil, fmt.Errorf("read the custom resources of the configuration: %w", err)
 	}
 	return c, stop, nil
 }

@@ -26,14 +26,15 @@ type graphFlags struct {
 func newGraph(p Process) *cobra.Command {
 	f := &graphFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
 	cmd := &cobra.Command{
-		Use:   "graph --config LOCATION [RESOURCE.GROUP/NAME...]",
+		Use:   "graph --config LOCATION [RESOURCE.GROUP/NAME|KIND/NAME...]",
 		Short: "Show custom resources and what they refer to, and why they are held",
 		Long: `Show the custom resources of the configuration with what they refer to, and why they are held.
 
 It only reads, with your rights: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
 ConfigMaps and Secrets that they refer to; and get on the ConfigMap of --config. What it may not read is shown as forbidden.
-Without an object, all of them are shown.`,
+Without an object, all of them are shown. Of a workload it shows what that runs with, which needs get on the workload.`,
 		Example: `  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies kafkaproxies.kroxylicious.io/my-proxy
+  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies deployment/my-proxy
   pod-reloader graph --config configmap:pod-reloader/pod-reloader -o mermaid`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +53,7 @@ Without an object, all of them are shown.`,
 	}
 	f.cluster.register(cmd, "objects")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`text|dot|mermaid`")
-	f.manager.Share(cmd.Flags(), "namespaces", "config", "annotation-prefix")
+	f.manager.Share(cmd.Flags(), "namespaces", "config", "annotation-prefix", "workload-kinds", "is-Argo-Rollouts")
 	return cmd
 }
 
@@ -82,6 +83,9 @@ func (f *graphFlags) run(ctx context.Context, p Process, s options.Selection, ob
 		return err
 	}
 	defer stop()
+	if objects, err = f.roots(ctx, config, s, c, objects); err != nil {
+		return err
+	}
 	picture, err := c.Picture(f.cluster.namespace, objects...)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func newWhy(p Process) *cobra.Command {
 		Long: `Explain why a workload was restarted, or why it was not.
 
 It uses your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events, and list on
-ConfigMaps and Secrets for annotations of Stakater's Reloader. It reports what it cannot read. Repeat the flags of the
+ConfigMaps and Secrets for annotations of Stakater's Reloader, and for custom resources that are found by labels. It reports what it cannot read. Repeat the flags of the
 installation that select workloads and objects.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
@@ -110,10 +110,11 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	if err != nil {
 		return explain.Report{}, err
 	}
-	kind, kindErr, err := q.kind(ctx, config)
+	handled, err := q.handled(ctx, config)
 	if err != nil {
 		return explain.Report{}, err
 	}
+	kind := handled.kind
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind.GroupVersionKind)
 	if err := c.Get(ctx, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
@@ -124,10 +125,16 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs,
 	}
+	custom, err := handled.existing(ctx, config)
+	if err != nil {
+		return explain.Report{}, err
+	}
 	reader := stamp.Reader{
-		Keys: keys, Dialects: q.selection.Dialects(options.Referents{}),
+		Keys: keys, Dialects: q.selection.Dialects(handled.known()),
 		Objects: func(namespace string) (annotation.Objects, error) {
-			return listObjects(ctx, c, namespace, q.selection.Stakater)
+			custom.namespace = namespace
+			custom.Objects, err = listObjects(ctx, c, namespace, q.selection.Stakater)
+			return custom, err
 		},
 	}
 	in.View, in.Problems = reader.Read(in.Object)
@@ -140,7 +147,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	in.Warnings = warnings
 	blind, blindErr := blindness(ctx, c, f.keyNamespace)
 	in.Blind = blind
-	for _, err := range []error{kindErr, in.View.Unresolved, ringErr, scopeErr, eventsErr, blindErr} {
+	for _, err := range []error{handled.problem, in.View.Unresolved, custom.failed, ringErr, scopeErr, eventsErr, blindErr} {
 		if err != nil {
 			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
 		}

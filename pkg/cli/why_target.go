@@ -10,6 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -45,21 +48,44 @@ func (t target) in(kinds workload.Kinds) (workload.Kind, error) {
 	}
 }
 
-// kind returns the kind of the target, among those of the flags and of the configuration. A configuration that cannot be
+// handled is what the flags and the configuration say about the target.
+type handled struct {
+	kind workload.Kind
+	// referents are the custom resources of the configuration; nil if it has not been read.
+	referents *referent.Schema
+	// problem says why the configuration could not be read.
+	problem error
+}
+
+// handled finds the kind of the target, among those of the flags and of the configuration. A configuration that cannot be
 // read is only a problem to report if the kind is known without it.
-func (q question) kind(ctx context.Context, config *rest.Config) (kind workload.Kind, problem, err error) {
+func (q question) handled(ctx context.Context, config *rest.Config) (h handled, err error) {
 	if q.selection.Configuration.IsZero() {
-		kind, err = q.target.in(q.selection.Kinds)
-		return kind, nil, err
+		h.kind, err = q.target.in(q.selection.Kinds)
+		return h, err
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return workload.Kind{}, nil, err
+		return h, err
 	}
 	found, problem := refresh.Read(ctx, q.selection.Configuration, client)
-	kind, err = q.target.in(q.selection.Kinds.Override(found.WorkloadKinds...))
+	h.kind, err = q.target.in(q.selection.Kinds.Override(found.WorkloadKinds...))
 	if err != nil {
-		return workload.Kind{}, nil, errors.Join(problem, err)
+		return h, errors.Join(problem, err)
 	}
-	return kind, problem, nil
+	if h.problem = problem; problem == nil {
+		h.referents, _ = referent.Compile(nil, found.Referents, q.selection.Keys.Checksum) // what is read is valid
+	}
+	return h, nil
+}
+
+// known is what the annotations are told of custom resources.
+func (h handled) known() options.Referents {
+	if h.referents == nil {
+		return options.Referents{}
+	}
+	return options.Referents{Workloads: func(labels map[string]string, owners []reference.Owner) (owned, labelled []reference.Ref, known bool) {
+		owned, labelled = h.referents.Workload(labels, owners)
+		return owned, labelled, true
+	}}
 }

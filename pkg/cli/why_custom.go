@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// customObjects are the config objects of a namespace and, read one by one, the custom resources that the labels of a workload
+// name: they count if they exist.
+type customObjects struct {
+	annotation.Objects
+
+	exists    func(namespace string, ref reference.Ref) (bool, error)
+	namespace string
+	// failed is the last error of exists.
+	failed error
+}
+
+var _ annotation.Objects = &customObjects{}
+
+// existing reads whether custom resources exist.
+func (h handled) existing(ctx context.Context, config *rest.Config) (*customObjects, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &customObjects{exists: func(namespace string, ref reference.Ref) (bool, error) {
+		resource, ok := h.referents.Resource(ref.Kind.GroupResource())
+		if !ok {
+			return false, nil
+		}
+		var at dynamic.ResourceInterface = client.Resource(resource.GVR)
+		if !resource.ClusterScoped {
+			at = client.Resource(resource.GVR).Namespace(namespace)
+		}
+		_, err := at.Get(ctx, ref.Name, metav1.GetOptions{})
+		if absence.Certain(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read %s, which a label of the workload names: %w", ref, err)
+		}
+		return true, nil
+	}}, nil
+}
+
+// Traits of a custom resource are whether it exists.
+func (o *customObjects) Traits(ref reference.Ref) (annotation.Traits, bool) {
+	if !ref.Kind.Custom() {
+		return o.Objects.Traits(ref)
+	}
+	exists, err := o.exists(o.namespace, ref)
+	if err != nil {
+		o.failed = err
+	}
+	return annotation.Traits{Marked: exists}, exists
+}
