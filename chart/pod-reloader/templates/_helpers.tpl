@@ -171,3 +171,21 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- range $key, $value := .matchLabels }}{{ $terms = append $terms (printf "%s=%s" $key $value) }}{{ end -}}
 {{- join "," $terms -}}
 {{- end }}
+
+{{/* What makes workloads interesting that run with a custom resource without naming it: an owner of its group, or the label that
+has its name. The webhook decides by the configuration. */}}
+{{- define "pod-reloader.referentConditions" -}}
+{{- $groups := list }}{{ $labels := list }}
+{{- range .Values.referents }}{{ $gvr := .gvr }}{{ with .workloads }}
+{{- if .ownedBy }}{{ $groups = append $groups (printf "%s/" $gvr.group) }}{{ end }}
+{{- with regexFind "[-A-Za-z0-9_./]+\\s*(==?|\\sin\\s*\\()[^,!=]*\\{name\\}" (default "" .selector) }}
+{{- $labels = append $labels (regexFind "^[-A-Za-z0-9_./]+" .) }}
+{{- end }}{{ end }}{{ end }}
+{{- range $groups | uniq | sortAlpha }}
+          || o != null && has(o.metadata) && has(o.metadata.ownerReferences)
+          && o.metadata.ownerReferences.exists(r, r.apiVersion.startsWith({{ . | toJson }}))
+{{- end }}
+{{- range $labels | uniq | sortAlpha }}
+          || o != null && has(o.metadata) && has(o.metadata.labels) && {{ . | toJson }} in o.metadata.labels
+{{- end }}
+{{- end }}
