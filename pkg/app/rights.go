@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 const (
@@ -23,9 +24,6 @@ const (
 	rightsAgain, rightsLook = time.Minute, 5 * time.Second
 	// rightsLimit bounds the questions of one look.
 	rightsLimit = 30 * time.Second
-
-	eventRightsMissing = "RightsMissing"
-	eventRightsGranted = "RightsGranted"
 )
 
 // preflight asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
@@ -126,9 +124,9 @@ func (p *preflight) write() {
 }
 
 func (p *preflight) emit(ctx context.Context) {
-	kind, reason, note := corev1.EventTypeWarning, eventRightsMissing, event.Note(p.missing)
+	kind, reason, note := corev1.EventTypeWarning, watchhealth.EventRightsMissing, event.Note(p.missing)
 	if p.missing == "" {
-		kind, reason, note = corev1.EventTypeNormal, eventRightsGranted, "all rights on custom resources are granted"
+		kind, reason, note = corev1.EventTypeNormal, watchhealth.EventRightsGranted, "all rights on custom resources are granted"
 	}
 	p.recorder.Eventf(p.regarding(ctx), nil, kind, reason, event.Action("Watch", fmt.Sprint(note, p.reportedAt)), "%s", note)
 }

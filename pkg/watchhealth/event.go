@@ -4,4 +4,7 @@ package watchhealth
 const (
 	EventFailing   = "WatchFailing"
 	EventRecovered = "WatchRecovered"
+
+	EventRightsMissing = "RightsMissing"
+	EventRightsGranted = "RightsGranted"
 )

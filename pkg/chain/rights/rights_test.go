@@ -1,0 +1,51 @@
+package rights_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+func definition(resource string, publish bool) referent.Definition {
+	return referent.Definition{GVR: schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: resource}, Publish: publish}
+}
+
+func TestMissingNamesTheVerbs(t *testing.T) {
+	t.Parallel()
+	granted := map[string]bool{"get as": true, "list as": true, "watch as": true, "get bs": true}
+	ask := func(_ context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+		assert.Equal(t, "a.io", right.Group)
+		assert.Equal(t, "x", right.Namespace)
+		return granted[right.Verb+" "+right.Resource], nil
+	}
+	needed := referent.Rights([]referent.Definition{definition("as", true), definition("bs", false)}, []string{"x"})
+	missing, err := rights.Missing(t.Context(), ask, needed)
+	require.NoError(t, err)
+	assert.Equal(t, "rights on custom resources are missing: patch on as.a.io in namespace x; list, watch on bs.a.io in namespace x; "+
+		"print them with pod-reloader roles --config c.yaml, and bind them to the ServiceAccount of the installation", rights.Describe(missing, "c.yaml"))
+
+	_, err = rights.Missing(t.Context(), func(context.Context, authorizationv1.ResourceAttributes) (bool, error) {
+		return false, errors.New("no answer")
+	}, needed)
+	require.EqualError(t, err, "ask for the right to get as.a.io: no answer")
+}
+
+func TestDescribeIsBounded(t *testing.T) {
+	t.Parallel()
+	var definitions []referent.Definition
+	for i := range referent.MaxResources {
+		definitions = append(definitions, definition(fmt.Sprintf("r%d", i), false))
+	}
+	text := rights.Describe(referent.Rights(definitions, nil), "c.yaml")
+	assert.Contains(t, text, "on r5.a.io; and 58 more; print them")
+	assert.NotContains(t, text, "r6.")
+}
