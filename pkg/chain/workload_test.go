@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -94,5 +96,35 @@ func TestAResourceThatIsBeingConfiguredIsHeldFromNowOn(t *testing.T) {
 		require.NotNil(t, state.Hold)
 		assert.Equal(t, "its configuration is not in force yet", state.Hold.Reason)
 		assert.Equal(t, time.Now(), state.Hold.Since)
+	})
+}
+
+// The digest key is lost during a hold: there is nothing that the Record could be replaced by, neither before nor after there is
+// another key.
+func TestTheKeyIsLostDuringAHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		first := w.entry()
+		require.NoError(t, w.client.Resource(services).Namespace("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is missing", w.hold())
+
+		w.mu.Lock()
+		w.ring = digest.Ring{}
+		w.mu.Unlock()
+		w.KeysChanged()
+		w.pass(time.Second)
+		assert.NotEmpty(t, w.hold(), "no key")
+		w.mu.Lock()
+		w.ring = ring(t, "2")
+		w.mu.Unlock()
+		w.KeysChanged()
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is missing", w.hold(), "a new key")
+		w.put(services, "s", map[string]any{"secret": "tls"})
+		w.pass(time.Second)
+		assert.NotEqual(t, first, w.entry(), "it is under the new key, so that the workload is adopted")
 	})
 }

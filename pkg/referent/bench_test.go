@@ -2,6 +2,7 @@ package referent_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 )
 
@@ -57,7 +58,14 @@ func BenchmarkStatusNoise(b *testing.B) {
 // BenchmarkStart builds the graph of 10,000 nodes and evaluates it for the first time.
 func BenchmarkStart(b *testing.B) {
 	b.ReportAllocs()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var w world
 	for b.Loop() {
-		wide(b)
+		w = wide(b)
 	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(w.Len()), "live-B/node")
 }

@@ -373,3 +373,23 @@ func TestStatusesAreSorted(t *testing.T) {
 		assert.Equal(t, []string{"configmaps", "deployments.apps", "secrets in namespace a", "secrets in namespace b"}, names)
 	})
 }
+
+// A resource is uninstalled while its watch fails: what is answered then says that there is nothing to see.
+func TestAnUninstalledResourceIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for name, failing := range map[string]server{
+		"forbidden": status(403), "unavailable": status(503), "no answer": hang,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t)
+				_ = client.do(watch, failing)
+				require.False(t, client.status().Healthy())
+				_ = client.do(list, status(404))
+				assert.True(t, client.status().Healthy())
+				assert.False(t, client.monitor.Failing("secrets", "shop"))
+			})
+		})
+	}
+}

@@ -211,7 +211,8 @@ func TestChartRendersTheWholeConfiguration(t *testing.T) {
 	t.Parallel()
 	rendered := template(t, tool(t, "helm", "helm"), "workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A",
 		"workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as",
-		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs", "referents[0].publish=true")
+		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs", "referents[0].publish=true",
+		"referents[0].workloads.ownedBy=true", "referents[0].workloads.selector=app=the-{name}")
 	text, _ := field(t, rendered["ConfigMap pod-reloader/pod-reloader"], "data", "config.yaml").(string)
 	_, err := configuration.Parse([]byte(text))
 	require.NoError(t, err, text)
@@ -219,6 +220,9 @@ func TestChartRendersTheWholeConfiguration(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &fields))
 	rules := fmt.Sprint(field(t, rendered["ClusterRole /pod-reloader"], "rules"))
 	assert.Contains(t, rules, "map[apiGroups:[b.io] resources:[bs] verbs:[get list watch patch]]")
+	webhook := fmt.Sprint(field(t, rendered["MutatingWebhookConfiguration /pod-reloader"], "webhooks"))
+	assert.Contains(t, webhook, `o.metadata.ownerReferences.exists(r, r.apiVersion.startsWith("b.io/"))`)
+	assert.Contains(t, webhook, `has(o.metadata.labels) && "app" in o.metadata.labels`)
 	for _, match := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)`(?:, `([A-Za-z]+)`)? \\|").FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		for _, name := range match[1:] {
 			if name != "" {
