@@ -27,12 +27,15 @@ var errNotStamped = errors.New("no webhook stamped the Deployment: check that po
 
 // checkFlags are those of the sub-command check.
 type checkFlags struct {
-	cluster     cluster
-	labels      map[string]string
-	timeout     time.Duration
-	manager     *options.Flags
-	environment options.Environment
-	out         io.Writer
+	cluster cluster
+	labels  map[string]string
+	// serviceAccount is the account as written.
+	serviceAccount string
+	account        account
+	timeout        time.Duration
+	manager        *options.Flags
+	environment    options.Environment
+	out            io.Writer
 }
 
 // newCheck returns the sub-command that checks whether the API server calls the webhook. It needs the right to create
@@ -45,26 +48,32 @@ func newCheck(p Process) *cobra.Command {
 		Long: `Check that the API server calls the webhook.
 
 It has the API server create a Deployment by a dry run, which stores nothing, and looks for the hash that the webhook
-writes. When writes pass without a hash, pod-reloader works in direct mode.`,
-		Example: `  pod-reloader check -n shop`,
-		Args:    noArgs,
+writes. When writes pass without a hash, pod-reloader works in direct mode.
+
+With --config it also checks the rights on the custom resources of the configuration: those of --service-account, which
+needs the right to create SubjectAccessReviews, or else your own.`,
+		Example: `  pod-reloader check -n shop
+  pod-reloader check --config configmap:pod-reloader/pod-reloader --service-account pod-reloader/pod-reloader`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			selection, _, err := f.manager.CompleteShared(f.environment)
-			if err != nil {
+			if err = errors.Join(err, f.account.parse(f.serviceAccount)); err != nil {
 				return usageError{err}
 			}
-			return f.run(cmd.Context(), p, selection.Keys)
+			return f.run(cmd.Context(), p, selection)
 		},
 	}
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "Deployment")
 	flags.StringToStringVar(&f.labels, "labels", nil, "labels of the Deployment, as `KEY=VALUE`, where an object selector asks for them")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to retry, for example while a certificate is issued")
-	f.manager.Share(flags, "annotation-prefix")
+	flags.StringVar(&f.serviceAccount, "service-account", "", "account of the installation, as `NAMESPACE/NAME`, whose rights are checked with --config")
+	f.manager.Share(flags, "annotation-prefix", "config", "namespaces")
 	return cmd
 }
 
-func (f *checkFlags) run(ctx context.Context, p Process, keys annotation.Keys) error {
+func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) error {
+	keys := s.Keys
 	config, err := f.cluster.connect(p.readBuild().Version)
 	if err != nil {
 		return err
@@ -79,7 +88,10 @@ func (f *checkFlags) run(ctx context.Context, p Process, keys annotation.Keys) e
 		return fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
 	}
 	fmt.Fprintf(f.out, "the webhook stamps workloads in namespace %s\n", f.cluster.namespace)
-	return nil
+	if s.Configuration.IsZero() {
+		return nil
+	}
+	return f.rights(ctx, config, s)
 }
 
 // retry repeats an attempt that may succeed later, until the timeout.

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/dynamic"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// account is a ServiceAccount; the zero value is none.
+type account struct{ namespace, name string }
+
+func (a *account) parse(text string) error {
+	namespace, name, ok := strings.Cut(text, "/")
+	if text != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+		return fmt.Errorf("--service-account: %q: want NAMESPACE/NAME", text)
+	}
+	a.namespace, a.name = namespace, name
+	return nil
+}
+
+// rights checks those on the custom resources of the configuration. The error names the missing ones.
+func (f *checkFlags) rights(ctx context.Context, config *rest.Config, s options.Selection) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	found, err := refresh.Read(ctx, s.Configuration, client)
+	if err != nil {
+		return err
+	}
+	reviews, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ask := rights.Own(reviews)
+	if f.account.name != "" {
+		ask = rights.OfServiceAccount(reviews, f.account.namespace, f.account.name)
+	}
+	missing, err := rights.Missing(ctx, ask, referent.Rights(found.Referents, s.Scope.Namespaces))
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return errors.New(rights.Describe(missing, s.Configuration.String()))
+	}
+	fmt.Fprintf(f.out, "all rights on %d custom resources are granted\n", len(found.Referents))
+	return nil
+}
