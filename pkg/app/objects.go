@@ -28,9 +28,6 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	if !b.store.Listed(namespace) {
 		return nil, fmt.Errorf("the config objects of the namespace %s are not listed yet", namespace)
 	}
-	if err := b.chain.Listed(namespace); err != nil {
-		return nil, err
-	}
 	return objects{store: b.store, chain: b.chain, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
 }
 

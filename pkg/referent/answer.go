@@ -46,11 +46,6 @@ func (g *Graph) Exists(key Key) bool {
 	return ok && n.exists()
 }
 
-// Source is what is known of a resource's objects in a namespace.
-func (g *Graph) Source(resource *Resource, namespace string) Source {
-	return g.source(resource, namespace)
-}
-
 // Publication is what the annotation of a node must be, and whether it has to be written: only where the configuration
 // asks for it, the node is not held, and the annotation says something else. A digest that is right under an older key of
 // the ring remains; one under a key that is lost is replaced. Empty means no annotation.
