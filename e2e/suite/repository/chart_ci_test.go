@@ -241,6 +241,7 @@ func TestAlertsAreThoseOfTheDocumentation(t *testing.T) {
 	require.NotEmpty(t, rules.Groups[0].Rules)
 	for _, rule := range rules.Groups[0].Rules {
 		assert.Regexp(t, "(?m)^\\| .*`"+rule.Alert+"`.* \\|", page, "the page does not say what to do")
+		assert.Regexp(t, "(?m)^\\| .*`"+rule.Alert+"`.* \\|", read(t, "docs/runbook.md"), "the runbook does not say how urgent it is")
 		assert.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 		assert.Contains(t, []string{"warning", "critical"}, rule.Labels["severity"], rule.Alert)
 		assert.Equal(t, strings.Count(rule.Expr, "("), strings.Count(rule.Expr, ")"), rule.Expr)
