@@ -114,6 +114,17 @@ func same(a, b []*x509.Certificate) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c *x509.Certificate) bool { return !contains(b, c) })
 }
 
+// union returns a and what of b it does not have.
+func union(a, b []*x509.Certificate) []*x509.Certificate {
+	all := slices.Clone(a)
+	for _, c := range b {
+		if !contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // distinct returns the CAs among certificates that are not expired, each once.
 func distinct(certificates []*x509.Certificate, now time.Time) []*x509.Certificate {
 	var all []*x509.Certificate

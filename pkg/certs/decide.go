@@ -43,6 +43,9 @@ type Situation struct {
 	Last Data
 	// Bundles are the caBundles of the webhook configuration, one for each webhook; none if it does not exist.
 	Bundles [][]byte
+	// Shared says that another program sets the caBundles as well, as while an installation changes to the certificates of that
+	// program: CAs of others then stay.
+	Shared bool
 	// TrustedFor says for how long each CA has been in all caBundles, as far as this replica has seen it.
 	TrustedFor map[Fingerprint]time.Duration
 	// Now is the time of the API server, which verifies the certificates.
@@ -281,8 +284,12 @@ func (v view) wantedBundle() []byte {
 	if v.broken() != "" || len(v.bundles) == 0 {
 		return nil
 	}
-	wanted := distinct(append([]*x509.Certificate{v.signing.certificate, v.next.certificate}, v.earlier...), v.Now)
+	own := distinct(append([]*x509.Certificate{v.signing.certificate, v.next.certificate}, v.earlier...), v.Now)
 	for _, bundle := range v.bundles {
+		wanted := own
+		if v.Shared {
+			wanted = union(bundle, own)
+		}
 		if !same(bundle, wanted) {
 			return bytes.TrimSpace(write(wanted))
 		}

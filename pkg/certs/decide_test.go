@@ -1,6 +1,7 @@
 package certs_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -36,6 +37,8 @@ type cluster struct {
 	now     time.Time
 	// without is set while there is no webhook configuration.
 	without bool
+	// shared is set while another program sets the caBundle as well.
+	shared bool
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -62,7 +65,7 @@ func (c *cluster) decide(last certs.Data) certs.Decision {
 		trusted[id] = c.now.Sub(c.trusted[id])
 	}
 	decision, err := c.policy.Decide(certs.Situation{
-		Data: c.data, Last: last, Bundles: c.bundles(), TrustedFor: trusted, Now: c.now,
+		Data: c.data, Last: last, Bundles: c.bundles(), Shared: c.shared, TrustedFor: trusted, Now: c.now,
 	}, rand.Reader)
 	require.NoError(c.t, err)
 	return decision
@@ -296,6 +299,29 @@ func TestBundleIsCorrected(t *testing.T) {
 			assert.Equal(t, string(want), string(c.bundle), tt.why)
 		})
 	}
+}
+
+// While an installation changes to the certificates of another program, both set the caBundle: neither must remove what the other
+// needs, or calls would fail.
+func TestSharedBundleKeepsTheCAsOfOthers(t *testing.T) {
+	t.Parallel()
+	c, other := settled(t), settled(t)
+	own := c.bundle
+	c.shared = true
+	c.bundle = append(append(bytes.Clone(other.bundle), '\n'), own...)
+	both := c.bundle
+	steps, _ := c.take()
+	assert.Empty(t, steps)
+	assert.Equal(t, string(both), string(c.bundle), "nothing is missing")
+
+	c.bundle = other.bundle
+	c.take()
+	c.requireTrusted()
+	assert.True(t, policy.Trusted(other.data.Leaf(), [][]byte{c.bundle}, c.now), "the other program's certificate")
+
+	c.shared = false
+	c.take()
+	assert.Equal(t, string(own), string(c.bundle), "not shared any more")
 }
 
 // cert-manager, or another installation, was there before: what the pods of then serve stays trusted until they are gone.

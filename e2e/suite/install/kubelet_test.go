@@ -69,26 +69,31 @@ func (k *kubelet) follow(ctx context.Context) error {
 		return err
 	}
 	wanted := sets.New[string]()
-	var changes sync.WaitGroup
-	failures := make(chan error, len(pods)+len(k.running()))
+	var starts, stops []func() error
 	for i := range pods {
 		wanted.Insert(pods[i].Name)
 		if k.container(pods[i].Name) == nil {
-			changes.Go(func() { failures <- k.start(ctx, &pods[i]) })
+			starts = append(starts, func() error { return k.start(ctx, &pods[i]) })
 		}
 	}
 	for _, c := range k.running() {
 		if !wanted.Has(c.pod.Name) {
-			changes.Go(func() { failures <- k.stop(ctx, c) })
+			stops = append(stops, func() error { return k.stop(ctx, c) })
 		}
 	}
-	changes.Wait()
-	close(failures)
-	var all error
-	for failure := range failures {
-		all = errors.Join(all, failure)
+	// As the Deployment says: no replica stops before the new ones are ready.
+	return errors.Join(atOnce(starts), atOnce(stops))
+}
+
+// atOnce calls functions at the same time.
+func atOnce(all []func() error) error {
+	failures := make([]error, len(all))
+	var running sync.WaitGroup
+	for i, do := range all {
+		running.Go(func() { failures[i] = do() })
 	}
-	return all
+	running.Wait()
+	return errors.Join(failures...)
 }
 
 // rolledOut waits until the pods are those that the Deployment asks for, all ready, and returns them.
@@ -149,6 +154,21 @@ func (k *kubelet) reach(pod string, port int32) (string, error) {
 		return "", fmt.Errorf("the container of pod %s has no port %d", pod, port)
 	}
 	return address, nil
+}
+
+// reachReady is like reach, but takes another container for a pod whose own is not ready yet. KWOK reports a pod as ready before its
+// process is started, and in a cluster it would be no endpoint of the Service yet.
+func (k *kubelet) reachReady(pod string, port int32) (string, error) {
+	address, err := k.reach(pod, port)
+	if k.container(pod) != nil {
+		return address, err
+	}
+	for _, c := range k.running() {
+		if address, there := c.ports[port]; there {
+			return address, nil
+		}
+	}
+	return "", err
 }
 
 // start mounts what a pod mounts and runs its container until it is ready.

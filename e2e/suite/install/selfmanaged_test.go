@@ -57,25 +57,31 @@ func TestSelfManagedCertificates(t *testing.T) {
 // lifetimes that shorten the waits of a rotation to 3 and 12 seconds.
 func selfManaged(t *testing.T, w *world) string {
 	t.Helper()
+	return strict(t, w, []string{"self-managed-certificates", "guard"}, map[string]any{
+		"target": map[string]any{"kind": "Deployment", "name": ours.Name}, "patch": `[
+			{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--certificate-lifetime=2m"},
+			{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--certificate-ca-lifetime=30m"}]`,
+	})
+}
+
+// strict is a kustomization with components, and a failure policy that shows each call that fails.
+func strict(t *testing.T, w *world, components []string, patches ...map[string]any) string {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	manifests, err := filepath.Rel(dir, w.manifests)
 	require.NoError(t, err)
-	patch := func(kind, name, operations string) map[string]any {
-		return map[string]any{"target": map[string]any{"kind": kind, "name": name}, "patch": operations}
+	paths := make([]string, 0, len(components))
+	for _, component := range components {
+		paths = append(paths, filepath.Join(manifests, "components", component))
 	}
 	kustomization, err := yaml.Marshal(map[string]any{
-		"resources": []string{manifests},
-		// The guard must let each write of a rotation pass.
-		"components": []string{filepath.Join(manifests, "components", "self-managed-certificates"), filepath.Join(manifests, "components", "guard")},
-		"patches": []map[string]any{
-			patch("MutatingWebhookConfiguration", ours.Name, `[
+		"resources": []string{manifests}, "components": paths,
+		"patches": append(patches, map[string]any{
+			"target": map[string]any{"kind": "MutatingWebhookConfiguration", "name": ours.Name}, "patch": `[
 				{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"},
-				{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":30}]`),
-			patch("Deployment", ours.Name, `[
-				{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--certificate-lifetime=2m"},
-				{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--certificate-ca-lifetime=30m"}]`),
-		},
+				{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":30}]`,
+		}),
 	})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), kustomization, 0o600))
@@ -195,6 +201,7 @@ func (u *user) awaitOther(before *corev1.Secret, key string) {
 // load calls the webhook, and makes connections to every replica, all the time.
 type load struct {
 	calls, handshakes atomic.Int64
+	ctx               context.Context
 	cancel            context.CancelFunc
 	running           sync.WaitGroup
 
@@ -203,27 +210,55 @@ type load struct {
 }
 
 func startLoad(u *user) *load {
-	ctx, cancel := context.WithCancel(u.Context())
-	l := &load{cancel: cancel}
-	repeat := func(count *atomic.Int64, try func(context.Context) error) {
-		l.running.Go(func() {
-			for ctx.Err() == nil {
-				if err := try(ctx); err != nil && ctx.Err() == nil {
-					l.mutex.Lock()
-					l.failures = append(l.failures, time.Now().Format(time.TimeOnly)+" "+err.Error())
-					l.mutex.Unlock()
-				}
-				count.Add(1)
-			}
-		})
-	}
+	l := startCalls(u)
+	l.repeat(&l.handshakes, func(ctx context.Context) error { return trustedEverywhere(ctx, u.world) })
+	return l
+}
+
+// startCalls calls the webhook only.
+func startCalls(u *user) *load {
+	l := &load{}
+	l.ctx, l.cancel = context.WithCancel(u.Context())
 	for range 2 {
-		repeat(&l.calls, func(ctx context.Context) error {
+		l.repeat(&l.calls, func(ctx context.Context) error {
 			return u.world.Client().Create(ctx, workload("default", "probe", "kube-root-ca.crt"), client.DryRunAll)
 		})
 	}
-	repeat(&l.handshakes, func(ctx context.Context) error { return trustedEverywhere(ctx, u.world) })
 	return l
+}
+
+func (l *load) repeat(count *atomic.Int64, try func(context.Context) error) {
+	l.running.Go(func() {
+		for l.ctx.Err() == nil {
+			if err := try(l.ctx); err != nil && l.ctx.Err() == nil {
+				l.mutex.Lock()
+				l.failures = append(l.failures, time.Now().Format(time.TimeOnly)+" "+err.Error())
+				l.mutex.Unlock()
+			}
+			count.Add(1)
+		}
+	})
+}
+
+// failed returns the failures since the last time.
+func (l *load) failed() []string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	failures := l.failures
+	l.failures = nil
+	return failures
+}
+
+// awaitMore waits until the webhook was called often since now.
+func (l *load) awaitMore(ctx context.Context, t *testing.T) {
+	t.Helper()
+	enough := l.calls.Load() + leastCalls
+	require.NoError(t, await(ctx, "enough calls", func(context.Context) error {
+		if n := l.calls.Load(); n < enough {
+			return fmt.Errorf("%d of %d", n, enough)
+		}
+		return nil
+	}))
 }
 
 func (l *load) stop() {

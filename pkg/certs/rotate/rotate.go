@@ -14,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,10 +189,22 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
+// injected reports whether the CA injector of cert-manager sets the caBundles, by one of the annotations that ask for it:
+// https://cert-manager.io/docs/concepts/ca-injector/
+func injected(registration *admissionv1.MutatingWebhookConfiguration) bool {
+	for key := range registration.Annotations {
+		if strings.HasPrefix(key, "cert-manager.io/inject-") {
+			return true
+		}
+	}
+	return false
+}
+
 // situation is what the decision is made of.
 func (r *Rotator) situation(registration *admissionv1.MutatingWebhookConfiguration, secret *corev1.Secret) certs.Situation {
 	s := certs.Situation{Last: r.last, Now: r.clock.now(), TrustedFor: map[certs.Fingerprint]time.Duration{}}
 	if registration != nil {
+		s.Shared = injected(registration)
 		for _, w := range registration.Webhooks {
 			s.Bundles = append(s.Bundles, w.ClientConfig.CABundle)
 		}

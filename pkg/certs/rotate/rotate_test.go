@@ -150,3 +150,29 @@ func TestNewNeedsNames(t *testing.T) {
 	_, err := rotate.New(rotate.Options{})
 	require.Error(t, err)
 }
+
+func TestCAsOfTheInjectorStay(t *testing.T) {
+	t.Parallel()
+	other := newServer(t)
+	r, _ := start(t, other)
+	awaitValid(t, r)
+	var foreign []byte
+	other.do(func() { foreign = other.registration.Webhooks[0].ClientConfig.CABundle })
+
+	s := newServer(t)
+	r, _ = start(t, s)
+	awaitValid(t, r)
+	s.do(func() {
+		s.registration.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "pod-reloader/pod-reloader"}
+		for i := range s.registration.Webhooks {
+			s.registration.Webhooks[i].ClientConfig.CABundle = foreign
+		}
+	})
+	second, _ := start(t, s)
+	awaitValid(t, second)
+	s.do(func() {
+		for _, w := range s.registration.Webhooks {
+			assert.Len(t, certs.InAll([][]byte{w.ClientConfig.CABundle}), 2, "the own CA is added, and the other one stays")
+		}
+	})
+}
