@@ -1,8 +1,11 @@
 package oracle
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -119,6 +122,23 @@ func TestUnharmed(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: status, Webhook: webhook})
 		}
 	}
+	put := func(change func(world.Object)) func(s *scene) {
+		return func(s *scene) {
+			s.t.Helper()
+			s.begin()
+			body, err := json.Marshal(edited(s.objects[cart], func(o world.Object) {
+				setAnnotation(o, prefix+"config-hash", "00")
+				change(o)
+			}))
+			require.NoError(t, err)
+			call := s.call(user, "update", cart, body)
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 409, Webhook: "mutate.pod-reloader.cs.sap.com"})
+		}
+	}
+	container := func(o world.Object) world.Object {
+		return objects(section(o, "spec", "template", "spec"), "containers")[0]
+	}
 	const ours = "mutate.pod-reloader.cs.sap.com"
 	const asks = `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}`
 	runLaw(t, "unharmed", map[string]lawCase{
@@ -167,6 +187,21 @@ func TestUnharmed(t *testing.T) {
 			options: hooked, want: "unharmed/rejected/with-template", because: "rollout undo asks for nothing",
 			happens: rejected(`[{"op":"replace","path":"/spec/template","value":{}},
 				{"op":"replace","path":"/metadata/annotations","value":{"pod-reloader.cs.sap.com/config-hash":"00"}}]`, 409, ours),
+		},
+		"verified reload by PUT": {options: hooked, because: "it does not match", happens: put(func(world.Object) {})},
+		"old request in a PUT with another image": {
+			options: hooked, want: "unharmed/rejected/with-template", because: "the release asks for nothing",
+			happens: put(func(o world.Object) { container(o)["image"] = "example.com/other:2" }),
+		},
+		"old request in a PUT that adds a variable": {
+			options: hooked, want: "unharmed/rejected/with-template", because: "the release asks for nothing",
+			happens: put(func(o world.Object) { container(o)["env"] = []any{world.Object{"name": "A", "value": "1"}} }),
+		},
+		"old request in a PUT with another container": {
+			options: hooked, want: "unharmed/rejected/with-template", because: "the release asks for nothing",
+			happens: put(func(o world.Object) {
+				section(o, "spec", "template", "spec")["containers"] = []any{container(o), world.Object{"name": "more", "image": "example.com/more:1"}}
+			}),
 		},
 		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *scene) {
 			s.begin()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -147,8 +148,30 @@ func changesTemplate(call *world.Call, w *workload) bool {
 	if err := yaml.Unmarshal(call.Body, &body); err != nil {
 		return false
 	}
+	if last := w.last(); last != nil && last.version > call.ArrivedVersion {
+		return false // it was compared with another template
+	}
 	sent := section(body, templatePath(w.id.plural)...)
-	return !equal(section(sent, "spec", "containers"), section(w.template, "spec", "containers"))
+	return !covers(items(section(w.template, "spec"), "containers"), items(section(sent, "spec"), "containers"))
+}
+
+// covers reports whether a stored value is what was sent, but for the defaults of the API server.
+func covers(stored, sent any) bool {
+	switch s := sent.(type) {
+	case map[string]any:
+		have, ok := stored.(map[string]any)
+		for name, value := range s {
+			ok = ok && covers(have[name], value)
+		}
+		for _, name := range []string{"args", "command", "env", "envFrom", "volumeMounts"} { // without a default
+			ok = ok && (s[name] != nil || empty(have[name]))
+		}
+		return ok
+	case []any:
+		have, _ := stored.([]any)
+		return slices.EqualFunc(have, s, covers)
+	}
+	return equal(stored, sent)
 }
 
 func isWriteVerb(verb string) bool {
