@@ -18,6 +18,8 @@ type DrawOptions struct {
 	Flags []string
 	// BuiltinKinds leaves out the workload of a custom kind, which only some API servers serve.
 	BuiltinKinds bool
+	// Graph gives every history custom resources; without it, only some have any.
+	Graph bool
 	// Scene ends every history with the scene of this name; empty draws one for some.
 	Scene string
 }
@@ -29,8 +31,12 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
+	h.Setup.Graph = o.hasGraph(seed)
+	if h.Setup.Graph && !slices.Contains(h.Setup.Flags, configMapFlag) {
+		h.Setup.Flags = append(slices.Clone(h.Setup.Flags), configMapFlag)
+	}
 	c := Catalogue()
-	weights := swarm(r, c, h.Setup.TrackFields)
+	weights := swarm(r, c, h.Setup)
 	for _, name := range pointless(h.Setup, o) {
 		weights[name] = 0
 	}
@@ -38,7 +44,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		weights[slow] = min(weights[slow], slowWeight(seed))
 	}
 	h.Steps = history.Draw(r, c, history.DrawOptions{
-		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Weights: weights, Pace: pace(r),
+		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
 	switch {
 	case o.Scene != "":
@@ -47,6 +53,17 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		finale(r, c, &h)
 	}
 	return h
+}
+
+// graphOf is how many histories there are for each that has custom resources.
+const graphOf = 6
+
+// hasGraph draws whether the history of a seed has custom resources. It shifts no other choice of the seed.
+func (o DrawOptions) hasGraph(seed uint64) bool {
+	if o.BuiltinKinds || o.Scene != "" {
+		return false
+	}
+	return o.Graph || rand.New(rand.NewPCG(seed, 4)).IntN(graphOf) == 0
 }
 
 // slowOf is how many histories there are for each that may have acts which make it slow: a list of thousands of names costs more
@@ -70,7 +87,7 @@ func pointless(s history.Setup, o DrawOptions) []string {
 	if o.BuiltinKinds || !slices.Contains(s.Flags, customKind) && !slices.Contains(s.Flags, configMapFlag) {
 		acts = append(acts, act.CreateRollout)
 	}
-	if !slices.Contains(s.Flags, configMapFlag) {
+	if s.Graph || !slices.Contains(s.Flags, configMapFlag) { // these would replace the configuration of the graph
 		acts = append(acts, act.WriteConfiguration, act.DeleteConfiguration)
 	}
 	return acts

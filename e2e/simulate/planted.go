@@ -17,6 +17,8 @@ type Planted struct {
 	// Old stands exactly once in the file; New takes its place.
 	Old string `json:"old"`
 	New string `json:"new"`
+	// Graph hunts with histories that all have custom resources.
+	Graph bool `json:"graph,omitempty"`
 }
 
 // Root is the root of the repository.

@@ -179,6 +179,12 @@ func (s *simulation) open() error {
 	if _, err := s.api.Store(world.Key{Resource: world.Namespaces, Name: installation}, namespace); err != nil {
 		return fmt.Errorf("create the namespace of the installation: %w", err)
 	}
+	if s.history.Setup.Graph {
+		key, configuration := act.GraphConfiguration()
+		if _, err := s.api.Store(key, configuration); err != nil {
+			return fmt.Errorf("create the configuration: %w", err)
+		}
+	}
 	for i := range max(s.history.Setup.Replicas, 1) {
 		at := &slot{name: fmt.Sprintf("replica-%d", i), flags: s.history.Setup.Flags}
 		s.slots = append(s.slots, at)
@@ -189,6 +195,11 @@ func (s *simulation) open() error {
 	s.run(time.Now().Add(time.Minute), func() bool { return len(s.endpoints()) == len(s.slots) })
 	if err := s.perform(func(ctx context.Context) error { return act.Setup(ctx, s.user) }); err != nil {
 		return fmt.Errorf("create the workloads: %w", err)
+	}
+	if s.history.Setup.Graph {
+		if err := s.perform(func(ctx context.Context) error { return act.SetupGraph(ctx, s.user) }); err != nil {
+			return fmt.Errorf("create the custom resources: %w", err)
+		}
 	}
 	s.run(time.Now().Add(10*time.Second), nil)
 	s.faults.jitter = s.jitter()

@@ -41,6 +41,7 @@ func (s *simulation) run(until time.Time, done func() bool) {
 		s.settle()
 		s.crash()
 		s.reap()
+		s.operate()
 		if s.fire() || s.decide() {
 			continue
 		}

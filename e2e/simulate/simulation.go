@@ -33,9 +33,11 @@ type simulation struct {
 	api     *apiserver.Server
 	http    *http.Server
 	cluster *cluster.Cluster
-	oracle  *judge
-	faults  faults
-	healing []func()
+	// operator looks after custom resources; nothing is done where the history has none.
+	operator *operator
+	oracle   *judge
+	faults   faults
+	healing  []func()
 	// faulty is when the last fault ends.
 	faulty time.Time
 	trace  trace
@@ -80,7 +82,7 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 		history: h, began: time.Now(),
 		random: rand.New(rand.NewPCG(h.Seed, 1)), balance: rand.New(rand.NewPCG(h.Seed, 2)), apart: rand.New(rand.NewPCG(h.Seed, 3)),
 		net: memnet.New(), gate: newGate(), faults: faults{foreign: map[string]string{}}, tried: map[string]int{},
-		trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},
+		operator: newOperator(h.Seed), trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},
 	}
 	settings, err := parse(append(baseFlags(), h.Setup.Flags...))
 	if err != nil {
@@ -102,9 +104,10 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 			}
 			return s.gate.Wait(ctx, call)
 		},
-		Webhooks: webhooks, NoStreamingLists: h.Setup.NoStreamingLists, TrackFields: h.Setup.TrackFields,
+		Webhooks: webhooks, NoStreamingLists: h.Setup.NoStreamingLists, Graph: h.Setup.Graph, TrackFields: h.Setup.TrackFields,
 		OnCommit: func(c world.Commit) {
 			s.cluster.Dirty(c)
+			s.operator.note(c)
 			s.oracle.Commit(c)
 		},
 		OnReply: s.replied,

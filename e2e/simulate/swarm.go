@@ -9,16 +9,19 @@ import (
 // swarm draws the weights of one history (Groce et al., "Swarm testing", ISSTA '12): some entries are left out and some come
 // often, so that acts follow each other that would rarely meet among all of them, and the oracle is not always busy excusing
 // some fault.
-func swarm(r *rand.Rand, c history.Catalogue, ssa bool) map[string]int {
+func swarm(r *rand.Rand, c history.Catalogue, s history.Setup) map[string]int {
 	weights := make(map[string]int, len(c))
 	acts := 0
 	for _, e := range c {
-		if e.Fault {
+		if e.Fault || outOfGraph(e, s) {
 			continue
 		}
 		weight := e.Weight
-		if ssa {
+		if s.TrackFields {
 			weight += e.WeightSSA
+		}
+		if s.Graph {
+			weight += e.WeightGraph
 		}
 		weights[e.Name] = unit * weight * factor(r)
 		acts += weights[e.Name]
@@ -27,8 +30,13 @@ func swarm(r *rand.Rand, c history.Catalogue, ssa bool) map[string]int {
 		acts += least - weights[editConfig]
 		weights[editConfig] = least
 	}
-	share(r, c, weights, acts)
+	share(r, c, weights, acts, s)
 	return weights
+}
+
+// outOfGraph reports whether an entry is about custom resources, which this history does not have.
+func outOfGraph(e history.Entry, s history.Setup) bool {
+	return !s.Graph && e.WeightGraph > 0 && e.Weight == 0
 }
 
 const (
@@ -42,18 +50,21 @@ const (
 func factor(r *rand.Rand) int { return []int{0, 0, 1, 1, 1, 5, 20}[r.IntN(7)] }
 
 // share sets the weights of faults: none, or some kinds, as a part of all steps.
-func share(r *rand.Rand, c history.Catalogue, weights map[string]int, acts int) {
+func share(r *rand.Rand, c history.Catalogue, weights map[string]int, acts int, s history.Setup) {
 	percent := []int{0, 3, 8, 15, 30}[r.IntN(5)]
 	chance := []int{8, 25, 60, 100}[r.IntN(4)] // of each kind to be in it, in percent
 	total := 0
 	for _, e := range c {
-		if !e.Fault {
+		if !e.Fault || outOfGraph(e, s) {
 			continue
 		}
 		weights[e.Name] = 0
 		if r.IntN(100) < chance {
 			weights[e.Name] = e.Weight
-			total += e.Weight
+			if s.Graph {
+				weights[e.Name] += e.WeightGraph
+			}
+			total += weights[e.Name]
 		}
 	}
 	for _, e := range c {

@@ -18,6 +18,7 @@ import (
 type act struct {
 	name              string
 	weight, weightSSA int
+	weightGraph       int
 	on                target
 	with              []parameter
 	// words is a sentence with placeholders: {on}, {NAME} for a parameter and {NAME|q} for a quoted one. A part in
@@ -38,15 +39,15 @@ type step struct {
 var all = slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
 	listActs(), excludeActs(), markActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
-	dialectActs(), jobActs(),
+	dialectActs(), jobActs(), graphActs(),
 )
 
-// Catalogue has all acts. Those that need server-side apply have only a WeightSSA.
+// Catalogue has all acts. Those that need server-side apply have only a WeightSSA, those on custom resources only a WeightGraph.
 func Catalogue() history.Catalogue {
 	catalogue := make(history.Catalogue, 0, len(all))
 	for _, a := range all {
 		catalogue = append(catalogue, history.Entry{
-			Name: a.name, Weight: a.weight, WeightSSA: a.weightSSA,
+			Name: a.name, Weight: a.weight, WeightSSA: a.weightSSA, WeightGraph: a.weightGraph,
 			Draw: a.draw, Words: a.sentence,
 			Check: func(s history.Step) error { _, err := a.check(s); return err },
 		})

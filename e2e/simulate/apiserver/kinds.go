@@ -54,6 +54,8 @@ type kind struct {
 	// custom resources are decoded without Go types by kube-apiserver: they know no strategic merge patch. The model keeps no
 	// managed fields of them.
 	custom bool
+	// annotates means that server-side apply of annotations works without managed fields.
+	annotates bool
 	// putCreates means that PUT creates what is missing.
 	putCreates bool
 	// twin is the other API group that serves the same objects.

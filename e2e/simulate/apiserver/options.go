@@ -34,6 +34,8 @@ type Options struct {
 	OnWatch func(*Watch)
 	// TrackFields keeps metadata.managedFields of what requests write. Server-side apply works only with it.
 	TrackFields bool
+	// Graph serves world.GraphResources, too.
+	Graph bool
 	// NoStreamingLists refuses sendInitialEvents, as servers without the feature WatchList do.
 	NoStreamingLists bool
 }

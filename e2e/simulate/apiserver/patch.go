@@ -23,6 +23,9 @@ func (s *Server) patch(q *request) (answer, error) {
 	if q.call.ContentType == string(types.ApplyYAMLPatchType) && s.tracker != nil && !q.kind.custom {
 		return s.apply(q)
 	}
+	if q.call.ContentType == string(types.ApplyYAMLPatchType) && q.kind.annotates {
+		return s.applyAnnotations(q)
+	}
 	decode, ok := map[types.PatchType]func(body []byte) (applied, error){
 		types.JSONPatchType: decodeOperationsOf, types.MergePatchType: decodeMerge, types.StrategicMergePatchType: decodeStrategic,
 	}[types.PatchType(q.call.ContentType)]

@@ -25,6 +25,7 @@ type Server struct {
 	accepts sync.Map
 	hooks   atomic.Pointer[[]*hook]
 	tracker *tracker
+	owners  owners
 
 	calls   atomic.Int64
 	watches atomic.Int64
@@ -40,6 +41,9 @@ func New(o Options) (*Server, error) {
 		o.Client = func(r *http.Request) string { return manager("", r.UserAgent()) }
 	}
 	s := &Server{options: o, kinds: kinds(), served: map[served]*kind{}}
+	if o.Graph {
+		s.kinds = append(s.kinds, graphKinds()...)
+	}
 	for _, k := range s.kinds {
 		s.served[served{k.Group, k.Version, k.Plural}] = k
 	}

@@ -41,6 +41,8 @@ func prepareCreate(k *kind, o object) {
 		o.Status = batchv1.JobStatus{}
 	case *rollout:
 		o.Status = appsv1.DeploymentStatus{}
+	case *referent:
+		o.Status = referentStatus{}
 	}
 }
 
@@ -120,6 +122,8 @@ func copyStatus(next, old object) {
 		o.Status = old.(*batchv1.Job).Status
 	case *rollout:
 		o.Status = old.(*rollout).Status
+	case *referent:
+		o.Status = old.(*referent).Status
 	}
 }
 
@@ -160,5 +164,7 @@ func copySpec(next, old object) {
 		o.Spec = old.(*batchv1.Job).Spec
 	case *rollout:
 		o.Spec = old.(*rollout).Spec
+	case *referent:
+		o.Spec = old.(*referent).Spec
 	}
 }

@@ -34,7 +34,7 @@ func tours(seed uint64, n int) []history.History {
 	all := make([]history.History, n)
 	for i, at := range r.Perm(len(catalogue)) {
 		h := &all[i%n]
-		if catalogue[at].Name == act.CreateRollout { // the control plane serves no such kind
+		if catalogue[at].Name == act.CreateRollout || catalogue[at].WeightGraph > 0 { // the control plane serves no such kind
 			continue
 		}
 		h.Form, h.Seed, h.Setup = history.Form, seed+uint64(i%n), installed(true)

@@ -80,7 +80,8 @@ func TestEveryActOccursInATour(t *testing.T) {
 			assert.NoError(t, e.Check(s))
 		}
 	}
-	assert.Len(t, names, len(act.Catalogue())-2)
+	left := slices.DeleteFunc(act.Catalogue(), func(e history.Entry) bool { return e.WeightGraph > 0 })
+	assert.Len(t, names, len(left)-2)
 	assert.NotContains(t, names, act.CreateRollout, "the control plane serves no such kind")
 	assert.NotContains(t, names, act.AskPause, "it ends by the clock")
 }

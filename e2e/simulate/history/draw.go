@@ -13,6 +13,8 @@ type DrawOptions struct {
 	Faults bool
 	// SSA allows entries that need server-side apply, which needs Setup.TrackFields.
 	SSA bool
+	// Graph allows entries about custom resources, which need Setup.Graph.
+	Graph bool
 	// Weights replaces the weights of entries by name, e.g. for histories about one thing; 0 switches an entry off.
 	Weights map[string]int
 	// Pace is how fast the steps follow each other.
@@ -61,10 +63,18 @@ func (o DrawOptions) weight(e Entry) int {
 	if weight, ok := o.Weights[e.Name]; ok {
 		return max(weight, 0)
 	}
-	if o.SSA {
-		return e.Weight + e.WeightSSA
+	return e.weight(o.SSA, o.Graph)
+}
+
+func (e Entry) weight(ssa, graph bool) int {
+	weight := e.Weight
+	if ssa {
+		weight += e.WeightSSA
 	}
-	return e.Weight
+	if graph {
+		weight += e.WeightGraph
+	}
+	return weight
 }
 
 // choose returns the index of the weight in which the n-th unit lies.

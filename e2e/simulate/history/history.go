@@ -47,6 +47,8 @@ type Setup struct {
 	// OtherWebhooks says where other mutating webhooks are: "before", "after" or "around" ours; empty means nowhere. With
 	// "checksum" there is one after ours that changes the workload whenever ours has changed the template.
 	OtherWebhooks string `json:"otherWebhooks,omitempty"`
+	// Graph has custom resources that refer to each other, and an operator that looks after them.
+	Graph bool `json:"graph,omitempty"`
 	// Latency is how long each request of the program is under way, whatever faults add.
 	Latency Duration `json:"latency,omitzero"`
 }
@@ -73,6 +75,8 @@ type Entry struct {
 	Weight int
 	// WeightSSA is added to Weight where DrawOptions.SSA is set: for steps that need server-side apply, whose Weight is 0.
 	WeightSSA int
+	// WeightGraph is the same where DrawOptions.Graph is set: for steps about custom resources.
+	WeightGraph int
 	// Draw makes a step; Wait is set by the caller. It sees the steps drawn so far.
 	Draw func(r *rand.Rand, before []Step) Step
 	// Words says in a short English sentence what the step does, e.g. `user sets key "a" of configmaps/shop/app to "7"`.

@@ -35,6 +35,7 @@ type settings struct {
 	out      string
 	profile  string
 	scene    string
+	graph    bool
 	report   bool
 	first    bool
 	verbose  bool
@@ -86,6 +87,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
 	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each worker into this `file`, with the process number added")
 	set.StringVar(&o.scene, "scene", "", "end every history with the scene of this `name`: "+strings.Join(simulate.SceneNames(), ", "))
+	set.BoolVar(&o.graph, "graph", false, "give every history custom resources that refer to each other")
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
 	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
 	set.IntVar(&o.shrink, "shrink", 200, "how many `runs` may be spent on making a failing history shorter")
@@ -120,7 +122,7 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
 	}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
-		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Scene: o.scene},
+		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Scene: o.scene, Graph: o.graph},
 		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink, CPUProfile: o.profile,
 	})
 }

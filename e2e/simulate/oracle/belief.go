@@ -63,6 +63,9 @@ func (o *Oracle) beliefs(w *workload, s *stamp, r ref) believed {
 		for _, p := range s.periods {
 			set.addPeriod(h, p, o.version)
 		}
+		for _, p := range s.carried[r] {
+			set.addPeriod(h, p, o.version)
+		}
 	}
 	for _, a := range w.adoptions {
 		if a.version > s.version && a.covers(r) {
@@ -77,6 +80,11 @@ func (o *Oracle) believes(w *workload, s *stamp, r ref, content int) bool {
 	h := o.contents.of(w.id.namespace, r)
 	if w.tracked[r] <= s.version {
 		for _, p := range s.periods {
+			if o.had(h, p, content) {
+				return true
+			}
+		}
+		for _, p := range s.carried[r] {
 			if o.had(h, p, content) {
 				return true
 			}

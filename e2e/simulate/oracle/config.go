@@ -27,6 +27,7 @@ func (o *Oracle) commitContent(c world.Commit) {
 		return
 	}
 	o.count("content changes")
+	defer o.regraph(c)
 	r := ref{key.plural, key.name}
 	for _, w := range o.all {
 		if w.gone || !w.lists(key) {

@@ -126,10 +126,15 @@ func (c *contents) number(object world.Object) int {
 			b.WriteString(field + " " + strconv.Itoa(len(name)) + " " + name + " " + strconv.Itoa(len(value)) + " " + value)
 		}
 	}
-	n, known := c.numbers[b.String()]
+	return c.numberOf(b.String())
+}
+
+// numberOf returns the same number for the same text.
+func (c *contents) numberOf(text string) int {
+	n, known := c.numbers[text]
 	if !known {
 		n = len(c.numbers) + 1
-		c.numbers[b.String()] = n
+		c.numbers[text] = n
 	}
 	return n
 }

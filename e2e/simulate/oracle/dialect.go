@@ -173,6 +173,9 @@ func (o *Oracle) asks(w *workload, object world.Object) (refs []ref, by map[ref]
 	for _, r := range listed(annotationsOf(object), o.options.Prefix) {
 		by[r] = triggers{created: true, deleted: true}
 	}
+	for _, r := range referents(annotationsOf(object), o.options.Prefix) {
+		by[r] = triggers{}
+	}
 	return slices.SortedFunc(maps.Keys(by), compareRefs), by
 }
 

@@ -24,7 +24,7 @@ func (o *Oracle) judgeCurrent(now time.Time) {
 			o.count("pods excused: not looked after")
 		case !p.stamp.same(w.last()):
 			o.count("pods excused: rollout pending")
-		case o.held(w):
+		case o.held(w), o.waits(w, w.last()):
 			o.count("pods excused: held")
 		case !known || now.Sub(later(calm, w.eligibleSince)) < recovery:
 			o.count("pods excused: fault")
@@ -41,6 +41,10 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 	for _, r := range w.refs {
 		h := o.contents.of(w.id.namespace, r)
 		content := h.now()
+		if o.referentHeld(w, r) {
+			o.count("pods excused: custom resource held")
+			continue
+		}
 		if h.at(p.started) == content || content == absent && !w.triggers[r].deleted {
 			continue
 		}

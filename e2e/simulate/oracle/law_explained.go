@@ -41,6 +41,9 @@ type reloadCause struct{ Ref, Type string }
 
 // of returns the config object that changed; false for what is not known.
 func (c reloadCause) of() (ref, bool) {
+	if r, ok := referentOf(c.Ref); ok {
+		return r, true
+	}
 	kind, name, ok := strings.Cut(c.Ref, "/")
 	r := ref{kind + "s", name}
 	return r, ok && isConfig(r.plural) && slices.Contains([]string{"created", "modified", "deleted"}, c.Type)
@@ -113,7 +116,11 @@ func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) {
 			continue
 		}
 		o.count("causes judged")
-		if len(o.contents.of(w.id.namespace, r).within(since, s.version)) == 0 {
+		since := since
+		for _, p := range before.carried[r] {
+			since = min(since, p.from)
+		}
+		if h := o.contents.of(w.id.namespace, r); len(h.within(since, s.version)) == 0 && (!isReferent(r.plural) || !h.touchedWithin(since, s.version)) {
 			o.violate(s.at, broken{"explained", w.id.String(), "cause"}, "the reload of %s names %s as %s, but it has not changed since %s",
 				o.when(s.at), change.Ref, change.Type, o.when(before.at))
 		}

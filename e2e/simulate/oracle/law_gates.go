@@ -80,7 +80,7 @@ func (o *Oracle) firstTouch(w *workload, from int64, latest time.Time) time.Time
 
 // watched reports whether the program surely heard of all changes since a moment without delay.
 func (o *Oracle) watched(w *workload, since, now time.Time) bool {
-	for _, plural := range []string{"configmaps", "secrets"} {
+	for _, plural := range []string{"configmaps", "secrets", filters, proxies} {
 		if !o.rewatched[plural].Before(since) {
 			return false
 		}

@@ -21,7 +21,7 @@ func (l *idleLog) note(call *world.Call) {
 	switch plural := call.Key.Resource.Plural; {
 	case plural == "" || plural == "leases":
 	case plural == "events" && call.Verb == "patch": // client-go ends a series of equal Events some minutes later
-	case call.Verb == "list", call.Verb == "get" && isConfig(plural) && call.Key.Name != "":
+	case call.Verb == "list", call.Verb == "get" && (isConfig(plural) || isReferent(plural)) && call.Key.Name != "":
 		l.calls = append(l.calls, call)
 	case call.Verb == "create", call.Verb == "update", call.Verb == "patch", call.Verb == "delete":
 		if plural != "events" || !l.repeats(call) {

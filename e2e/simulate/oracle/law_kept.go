@@ -142,6 +142,8 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "" // the program restarts nothing then, whatever the contents
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
 		return "not looked after"
+	case p.stamp.voided:
+		return "hash of before, while a custom resource was held"
 	case w.uncertain(p.stamp):
 		return "not known yet"
 	case w.lostKeySince(p.stamp):
@@ -150,6 +152,11 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 	for _, r := range w.refs {
 		if excuse := o.contentCause(p, s, r); excuse != "" {
 			return excuse
+		}
+		if isReferent(r.plural) {
+			if excuse := o.unclearGraph(p, s, r); excuse != "" {
+				return excuse
+			}
 		}
 	}
 	for r, until := range w.dropped { // at least until then

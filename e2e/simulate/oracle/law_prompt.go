@@ -29,10 +29,13 @@ func (o *Oracle) judgeDue(w *workload, now time.Time) {
 // dueOf returns an object that has surely changed since the stamp, and how; nothing if no reload is due for sure.
 func (o *Oracle) dueOf(w *workload) (r ref, how string) {
 	s := w.last()
-	if !w.eligible || s == nil || o.held(w) {
+	if !w.eligible || s == nil || o.held(w) || o.waits(w, s) {
 		return ref{}, ""
 	}
 	for _, r := range w.refs {
+		if o.referentHeld(w, r) {
+			continue
+		}
 		now := o.contents.of(w.id.namespace, r).now()
 		if o.believes(w, s, r, now) {
 			continue
@@ -95,7 +98,7 @@ func (o *Oracle) excuse(w *workload, from time.Time) time.Time {
 	if w.acts[0].After(from) {
 		from = w.acts[2]
 	}
-	for _, plural := range []string{"configmaps", "secrets", w.id.plural} {
+	for _, plural := range []string{"configmaps", "secrets", filters, proxies, w.id.plural} {
 		if again := o.rewatched[plural]; again.After(w.due.since) && again.Sub(w.due.since) < recovery {
 			from = later(from, again)
 		}

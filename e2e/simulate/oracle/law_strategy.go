@@ -34,6 +34,10 @@ func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object
 	if o.returned(w, s) || w.unclearSince(before) || !before.eligible || w.relisted > before.version || w.lostKeySince(before) {
 		return
 	}
+	if slices.ContainsFunc(w.refs, func(r ref) bool { return isReferent(r.plural) }) {
+		o.count("strategy excused: custom resources leave no trace but the hash")
+		return
+	}
 	o.count("strategy judged")
 	if o.options.Strategy == strategyEnvVars {
 		o.judgeVariables(w, s, variablesOf(old), variablesOf(template))

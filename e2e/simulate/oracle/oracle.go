@@ -51,6 +51,7 @@ type Oracle struct {
 
 	scope    scope
 	contents contents
+	graph    graph
 	// traits are those of the config objects that exist.
 	traits     map[id]traits
 	namespaces map[string]*space
@@ -88,7 +89,7 @@ type Oracle struct {
 func New(options Options) *Oracle {
 	o := &Oracle{
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
-		contents: newContents(), traits: map[id]traits{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
+		contents: newContents(), graph: newGraph(), traits: map[id]traits{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), values: newValues(), jobs: newJobs(), blindness: newBlindness(),
 		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},
@@ -117,6 +118,8 @@ func (o *Oracle) Commit(c world.Commit) {
 		o.requestCommitted(c)
 	case isConfig(plural):
 		o.commitConfig(c)
+	case isReferent(plural):
+		o.commitReferent(c)
 	case plural == "namespaces":
 		o.commitNamespace(c)
 	case plural == jobsResource:
@@ -187,6 +190,7 @@ func (o *Oracle) Quiet(now time.Time) {
 		}
 	}
 	o.judgeCurrent(now)
+	o.judgePublished(now)
 	o.judgeJobsAtQuiet(now)
 	o.judgeMetrics(now)
 }

@@ -80,6 +80,7 @@ type configuration struct {
 	APIVersion    string           `json:"apiVersion"`
 	Kind          string           `json:"kind"`
 	WorkloadKinds []configuredKind `json:"workloadKinds"`
+	Referents     []any            `json:"referents"`
 }
 
 type configuredKind struct {

@@ -37,6 +37,11 @@ type stamp struct {
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
 	periods []*period
+	// carried has further ones for custom resources that were held.
+	carried map[ref][]*period
+	// voided means that a user brought marks of before back while a custom resource was held: the hash cannot be compared, and
+	// nothing else is known, until the hold ends.
+	voided bool
 }
 
 // same reports whether two stamps are of one template, marks included.
@@ -88,6 +93,7 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 		inherit(w, s)
 	}
+	o.carry(w, s)
 	o.noteOldKey(w, s)
 	s.handmade = !s.program && (o.isHandmade(w, c) || !w.eligible && o.setsMarks(w, c))
 	return s

@@ -16,12 +16,16 @@ import (
 )
 
 // hunter is a built hunt command, with or without a fault in the program.
-type hunter struct{ file string }
+type hunter struct {
+	file string
+	// args are those of every hunt.
+	args []string
+}
 
 // build compiles the hunter into a directory. The files of the overlay lie over those of the tree. The symbols are left out:
 // linking is the most of it.
 func build(ctx context.Context, dir string, overlay map[string]string) (hunter, error) {
-	h := hunter{filepath.Join(dir, "hunt")}
+	h := hunter{file: filepath.Join(dir, "hunt")}
 	list, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {
 		return h, err
@@ -59,8 +63,9 @@ type finding struct {
 
 // hunt runs histories from a seed on until one breaks a law: n of them, or as many as the time allows if n is 0.
 func (h hunter) hunt(ctx context.Context, seed uint64, n int, lasting time.Duration) (finding, error) {
-	cmd := exec.CommandContext(ctx, h.file, "-first", "-seed", strconv.FormatUint(seed, 10), "-n", strconv.Itoa(n),
-		"-for", lasting.String(), "-out", filepath.Dir(h.file))
+	args := append([]string{"-first", "-seed", strconv.FormatUint(seed, 10), "-n", strconv.Itoa(n),
+		"-for", lasting.String(), "-out", filepath.Dir(h.file)}, h.args...)
+	cmd := exec.CommandContext(ctx, h.file, args...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err == nil || !errors.As(err, &exit) {

@@ -107,6 +107,9 @@ func (o settings) plantAndSearch(ctx context.Context, sound hunter, fault simula
 	if err != nil {
 		return result{}, err
 	}
+	if fault.Graph {
+		sound.args, faulty.args = []string{"-graph"}, []string{"-graph"}
+	}
 	return o.search(ctx, sound, faulty)
 }
 

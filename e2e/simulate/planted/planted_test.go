@@ -15,7 +15,7 @@ func program(t *testing.T, script string) hunter {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hunt")
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700))
-	return hunter{file}
+	return hunter{file: file}
 }
 
 func TestHuntReturnsTheFirstFinding(t *testing.T) {

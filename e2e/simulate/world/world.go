@@ -45,15 +45,21 @@ var (
 	Jobs                = Resource{"batch", "v1", "jobs", "Job", true, true}
 	// Rollouts are a custom resource: a kind of workload that the program knows only from its configuration.
 	Rollouts = Resource{"argoproj.io", "v1alpha1", "rollouts", "Rollout", true, true}
+	// Filters and Proxies are custom resources of an operator. A proxy refers to filters, a filter to a Secret and a ConfigMap.
+	Filters = Resource{"proxy.example.com", "v1", "filters", "Filter", true, true}
+	Proxies = Resource{"proxy.example.com", "v1", "proxies", "Proxy", true, true}
 )
 
-// Resources returns all of them.
+// Resources returns those that each model serves.
 func Resources() []Resource {
 	return []Resource{
 		ConfigMaps, Secrets, Pods, Namespaces, CoreEvents, Events, Leases, Deployments, StatefulSets, DaemonSets, ReplicaSets,
 		ControllerRevisions, CronJobs, Jobs, Rollouts,
 	}
 }
+
+// GraphResources returns the custom resources that are served only where a history has a graph of them.
+func GraphResources() []Resource { return []Resource{Filters, Proxies} }
 
 // Key names one object.
 type Key struct {

@@ -1,0 +1,416 @@
+package oracle
+
+import (
+	"encoding/json"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// The oracle knows the graph of custom resources that package act makes: proxies refer to filters, filters to a Secret that must
+// exist and to a ConfigMap that may be absent. A custom resource is to a workload as a config object is: it has a content, which is
+// all the specs and contents below it, as of the last moment at which all of it was ready. While it is held nothing may restart
+// because of it.
+
+const (
+	filters, proxies = "filters", "proxies"
+	// graphGroup is their API group.
+	graphGroup = "proxy.example.com"
+	// referentList is the annotation on workloads, checksumMark the one on proxies.
+	referentList = "referents"
+	checksumMark = "referent-checksum"
+)
+
+func isReferent(plural string) bool { return plural == filters || plural == proxies }
+
+// graph is what is known of custom resources.
+type graph struct {
+	// objects are those that exist, nodes all that ever did.
+	objects map[id]world.Object
+	nodes   map[id]*referent
+	// published has the digest that was written for each content below a proxy.
+	published map[string]int
+}
+
+func newGraph() graph {
+	return graph{objects: map[id]world.Object{}, nodes: map[id]*referent{}, published: map[string]int{}}
+}
+
+// referent is one custom resource, with all that is below it.
+type referent struct {
+	// state is a text for all specs, contents and conditions.
+	state string
+	// held says why it is held; empty if it is not.
+	held string
+	// below is the content without the object's own spec, belowText a text for it.
+	below     int
+	belowText string
+	// moved is when state changed, movedBelow when belowText did, holds when held did.
+	moved      []moment
+	movedBelow time.Time
+	holds      []hold
+}
+
+// hold is a moment from which on a custom resource is held, or not any more.
+type hold struct {
+	moment
+
+	is bool
+}
+
+// seenSince reports whether it was not held for so long, since a version, that the program has surely read it.
+func (n *referent) seenSince(version int64, now time.Time) bool {
+	for i, h := range n.holds {
+		until := moment{now, 1 << 62}
+		if i+1 < len(n.holds) {
+			until = n.holds[i+1].moment
+		}
+		if !h.is && until.version > version && until.at.Sub(h.at) >= chance && h.version >= version {
+			return true
+		}
+	}
+	return false
+}
+
+// heldWithin reports whether it was held at some time with from ≤ version ≤ to.
+func (n *referent) heldWithin(from, to int64) bool {
+	if n == nil {
+		return true // it does not exist
+	}
+	before := sort.Search(len(n.holds), func(i int) bool { return n.holds[i].version > from })
+	if before == 0 || n.holds[before-1].is {
+		return true
+	}
+	for _, h := range n.holds[before:] {
+		if h.version <= to && h.is {
+			return true
+		}
+	}
+	return false
+}
+
+// movedWithin reports whether something in it changed with from < version ≤ to.
+func (n *referent) movedWithin(from, to int64) bool {
+	if n == nil {
+		return false
+	}
+	i := sort.Search(len(n.moved), func(i int) bool { return n.moved[i].version > from })
+	return i < len(n.moved) && n.moved[i].version <= to
+}
+
+// referents reads the annotation of a workload. What is not in the graph is left out.
+func referents(annotations world.Object, prefix string) []ref {
+	var refs []ref
+	for _, item := range names(text(annotations, prefix+referentList)) {
+		if r, ok := referentOf(item); ok {
+			refs = append(refs, r)
+		}
+	}
+	return refs
+}
+
+// referentOf reads e.g. "proxies.proxy.example.com/edge".
+func referentOf(item string) (ref, bool) {
+	kind, name, _ := strings.Cut(item, "/")
+	plural, group, _ := strings.Cut(kind, ".")
+	return ref{plural, name}, isReferent(plural) && group == graphGroup && name != ""
+}
+
+// commitReferent takes note of a stored change of a custom resource.
+func (o *Oracle) commitReferent(c world.Commit) {
+	key := idOf(c.Key)
+	if c.New == nil {
+		delete(o.graph.objects, key)
+	} else {
+		o.graph.objects[key] = c.New
+	}
+	if o.graph.nodes[key] == nil {
+		o.graph.nodes[key] = &referent{}
+	}
+	byProgram := c.Call != nil && o.options.Program(c.Call.Client)
+	if !byProgram {
+		o.probes.disturbed = c.At
+	}
+	o.regraph(c)
+	if byProgram {
+		o.judgePublication(c)
+	}
+}
+
+// regraph looks at all custom resources of the namespace of a change.
+func (o *Oracle) regraph(c world.Commit) {
+	if len(o.graph.nodes) == 0 {
+		return
+	}
+	keys := make([]id, 0, len(o.graph.nodes))
+	for key := range o.graph.nodes {
+		if key.namespace == c.Key.Namespace {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b id) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		o.revalue(key, c)
+	}
+}
+
+// revalue finds out what a custom resource is now.
+func (o *Oracle) revalue(key id, c world.Commit) {
+	n := o.graph.nodes[key]
+	var v valuation
+	o.value(key, &v)
+	if state := v.content.String() + "\n" + v.held; state != n.state {
+		n.state = state
+		n.moved = append(n.moved, moment{c.At, c.Version})
+	} else {
+		return
+	}
+	if was := n.held != "" || len(n.holds) == 0; was != (v.held != "") {
+		n.holds = append(n.holds, hold{moment{c.At, c.Version}, v.held != ""})
+	}
+	if below := v.below(); below != n.belowText {
+		n.belowText, n.movedBelow = below, c.At
+	}
+	free := n.held != "" && v.held == ""
+	n.held = v.held
+	h := o.contents.histories[key]
+	if h == nil {
+		h = &history{}
+		o.contents.histories[key] = h
+	}
+	h.touched = append(h.touched, moment{c.At, c.Version})
+	before := h.now()
+	if n.held == "" {
+		n.below = o.contents.numberOf("below " + v.below())
+		if now := o.contents.numberOf(v.content.String()); now != before {
+			h.edits = append(h.edits, edit{c.Version, c.At, now})
+			o.count("graph changes")
+		}
+	} else {
+		o.count("graph held: " + v.held)
+	}
+	r := ref{key.plural, key.name}
+	for _, w := range o.all {
+		if w.gone || !w.lists(key) {
+			continue
+		}
+		if free && !n.seenSince(w.knownSince(r), c.At) {
+			w.adopt(c.Version, c.Version, c.At, r).precise = true
+		}
+		o.judgeDue(w, c.At)
+	}
+}
+
+// knownSince returns the version since which the program may know what the pods run with of an object; before, it did not track it,
+// or had lost what it knew.
+func (w *workload) knownSince(r ref) int64 {
+	since := w.tracked[r]
+	for _, a := range w.adoptions {
+		if a.covers(r) {
+			since = max(since, a.version)
+		}
+	}
+	return since
+}
+
+// valuation is what is found below a custom resource.
+type valuation struct {
+	content strings.Builder
+	// own is the length of the first object's own part in content.
+	own  int
+	held string
+}
+
+func (v *valuation) below() string { return v.content.String()[v.own:] }
+
+func (v *valuation) hold(why string) {
+	if v.held == "" {
+		v.held = why
+	}
+}
+
+// value adds a custom resource and all that is below it.
+func (o *Oracle) value(key id, v *valuation) {
+	object := o.graph.objects[key]
+	if object == nil {
+		v.content.WriteString(key.String() + " missing\n")
+		v.hold("missing")
+		return
+	}
+	spec := section(object, "spec")
+	encoded, _ := json.Marshal(spec) // decoded JSON can be encoded
+	v.content.WriteString(key.String() + " " + string(encoded) + "\n")
+	if v.own == 0 {
+		v.own = v.content.Len()
+	}
+	if !isReady(object) {
+		v.hold("not ready")
+	}
+	for _, name := range referredTo(spec) {
+		o.value(id{filters, key.namespace, name}, v)
+	}
+	secret, config := text(section(spec, "secretRef"), "name"), text(section(spec, "configRef"), "name")
+	if secret != "" {
+		content := o.contents.histories[id{secretList, key.namespace, secret}].now()
+		if content == absent {
+			v.hold("Secret missing")
+		}
+		v.content.WriteString("secret " + secret + " " + strconv.Itoa(content) + "\n")
+	}
+	if config != "" {
+		content := o.contents.histories[id{configMapList, key.namespace, config}].now()
+		v.content.WriteString("configmap " + config + " " + strconv.Itoa(content) + "\n")
+	}
+}
+
+// referredTo returns the filters of a proxy, each once, sorted.
+func referredTo(spec world.Object) []string {
+	var all []string
+	for _, item := range objects(spec, "filterRefs") {
+		all = append(all, text(item, "name"))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// isReady reports whether the operator has seen the present spec and says that it is valid.
+func isReady(object world.Object) bool {
+	generation, _ := numberOf(section(object, "metadata")["generation"])
+	observed, _ := numberOf(section(object, "status")["observedGeneration"])
+	if observed < generation {
+		return false
+	}
+	for _, condition := range objects(section(object, "status"), "conditions") {
+		of, said := numberOf(condition["observedGeneration"])
+		if text(condition, "type") == "Ready" {
+			return text(condition, "status") == "True" && (!said || of >= generation)
+		}
+	}
+	return false
+}
+
+// referentHeld reports whether an object that a workload tracks is a custom resource that is held.
+func (o *Oracle) referentHeld(w *workload, r ref) bool {
+	if !isReferent(r.plural) {
+		return false
+	}
+	n := o.graph.nodes[id{r.plural, w.id.namespace, r.name}]
+	return n == nil || n.held != ""
+}
+
+// carry notes for the custom resources of a workload that were, or may have been, held when a stamp was made: the program goes on
+// with what it knew of before.
+func (o *Oracle) carry(w *workload, s *stamp) {
+	previous := w.last()
+	for _, r := range w.refs {
+		if !isReferent(r.plural) || previous == nil {
+			continue
+		}
+		n := o.graph.nodes[id{r.plural, w.id.namespace, r.name}]
+		from := o.versionAt(s.arrivedAt.Add(-readBefore))
+		if !n.heldWithin(from, s.version) && !n.movedWithin(from, s.version) && o.healthy(w, s.arrivedAt.Add(-readBefore)) {
+			continue
+		}
+		if s.carried == nil {
+			s.carried = map[ref][]*period{}
+		}
+		s.carried[r] = slices.Concat(previous.periods, previous.carried[r])
+		s.voided = previous.voided || !s.program && s.marks != previous.marks
+	}
+}
+
+// waits reports whether a workload waits for the end of a hold, whatever else changes.
+func (o *Oracle) waits(w *workload, s *stamp) bool {
+	return s != nil && s.voided && slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
+}
+
+// unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two
+// stamps: its watches deliver each resource for itself.
+func (o *Oracle) unclearGraph(p *pod, s *stamp, r ref) string {
+	n := o.graph.nodes[id{r.plural, p.workload.id.namespace, r.name}]
+	for _, at := range []*stamp{p.stamp, s} {
+		from := at.arrived // the webhook reads what is live
+		if !at.seen && (!at.program || at.direct) {
+			from = o.versionAt(at.arrivedAt.Add(-readBefore))
+		}
+		if n.movedWithin(from, at.version) {
+			return "graph in motion"
+		}
+		if !o.healthy(p.workload, at.arrivedAt.Add(-readBefore)) && n.movedWithin(o.versionAt(at.arrivedAt.Add(-longRecovery)), at.version) {
+			return "graph in motion and fault"
+		}
+	}
+	return ""
+}
+
+// judgePublication judges a write of the program to a custom resource: it is the digest of a proxy, and nothing else.
+func (o *Oracle) judgePublication(c world.Commit) {
+	subject := idOf(c.Key).String()
+	o.count("publications")
+	if c.Old == nil || c.New == nil || c.Key.Resource.Plural != proxies {
+		o.violate(c.At, broken{"scope", subject, "referent"}, "the program sent a %s at %s", c.Call.Verb, o.when(c.At))
+		return
+	}
+	mark := o.options.Prefix + checksumMark
+	rest := func(name string) bool { return name == mark }
+	if !sameWithout(annotationsOf(c.Old), annotationsOf(c.New), rest) || !equal(c.Old["spec"], c.New["spec"]) || !equal(c.Old["status"], c.New["status"]) ||
+		!equal(labelsOf(c.Old), labelsOf(c.New)) {
+		o.violate(c.At, broken{"unharmed", subject, "referent"}, "the program's %s at %s changed more than its annotation", c.Call.Verb, o.when(c.At))
+	}
+	n := o.graph.nodes[idOf(c.Key)]
+	if !o.calmWithoutWorkload(c.At) || c.Call.Arrived.Sub(n.movedBelow) < readBefore {
+		return
+	}
+	if n.held != "" && n.movedWithin(o.versionAt(c.Call.Arrived.Add(-readBefore)), c.Version) {
+		return // it was written before the program could know
+	}
+	if n.held != "" {
+		o.violate(c.At, broken{"kept", subject, "published-while-held"}, "the program published a digest at %s, but it is held: %s", o.when(c.At), n.held)
+		return
+	}
+	o.judgeDigest(subject, text(annotationsOf(c.New), mark), n.below, c.At)
+}
+
+// calmWithoutWorkload reports whether there was no fault so far, and no digest key was changed.
+func (o *Oracle) calmWithoutWorkload(now time.Time) bool {
+	return o.faults.never() && o.jobs.keyChanged == 0 && !o.faults.begun.IsZero() && now.Sub(o.faults.begun) > warmUp
+}
+
+// judgeDigest compares with what was published before: one digest for one content.
+func (o *Oracle) judgeDigest(subject, digest string, below int, at time.Time) {
+	known, seen := o.graph.published[digest]
+	if seen && known != below {
+		o.violate(at, broken{"current", subject, "published"}, "the digest at %s is one of an earlier content", o.when(at))
+		return
+	}
+	o.graph.published[digest] = below
+	for other, content := range o.graph.published {
+		if other != digest && content == below {
+			o.violate(at, broken{"kept", subject, "published"}, "there is another digest for the same content at %s", o.when(at))
+		}
+	}
+}
+
+// judgePublished judges what is published when all is quiet.
+func (o *Oracle) judgePublished(now time.Time) {
+	if !o.calmWithoutWorkload(now) {
+		return
+	}
+	for key, object := range o.graph.objects {
+		n := o.graph.nodes[key]
+		if key.plural != proxies || n.held != "" || len(n.moved) == 0 || now.Sub(n.moved[len(n.moved)-1].at) < recovery {
+			continue
+		}
+		o.count("publications judged")
+		digest := text(annotationsOf(object), o.options.Prefix+checksumMark)
+		if digest == "" {
+			o.violate(now, broken{"current", key.String(), "not-published"}, "it has no digest, although it is ready since %s", o.when(n.moved[len(n.moved)-1].at))
+			continue
+		}
+		o.judgeDigest(key.String(), digest, n.below, now)
+	}
+}

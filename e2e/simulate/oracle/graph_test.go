@@ -1,0 +1,184 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+var (
+	edge = world.Key{Resource: world.Proxies, Namespace: "shop", Name: "edge"}
+	auth = world.Key{Resource: world.Filters, Namespace: "shop", Name: "auth"}
+)
+
+// referent stores a custom resource whose operator has seen a generation; it is ready.
+func (s *scene) referent(client string, key world.Key, generation, observed int, spec world.Object) {
+	s.write(client, "update", key, world.Object{
+		"metadata": world.Object{"name": key.Name, "generation": int64(generation)}, "spec": spec,
+		"status": world.Object{"observedGeneration": int64(observed), "conditions": []any{world.Object{"type": "Ready", "status": "True"}}},
+	})
+}
+
+func filterSpec(mode string) world.Object {
+	return world.Object{"mode": mode, "secretRef": world.Object{"name": "tls"}}
+}
+
+// beginGraph creates a graph and cart, which tracks it.
+func (s *scene) beginGraph() {
+	s.set(secret("tls"), "1")
+	s.referent(user, auth, 1, 1, filterSpec("fast"))
+	s.referent(user, edge, 1, 1, world.Object{"filterRefs": []any{world.Object{"name": "auth"}}})
+	s.wait(time.Minute)
+	s.sends("create", cart, edited(manifest(cart, "one"), func(o world.Object) {
+		setAnnotation(o, prefix+"configmaps", "")
+		setAnnotation(o, prefix+"referents", "proxies.proxy.example.com/edge")
+		section(o, "spec", "template", "spec")["containers"] = []any{world.Object{"image": "one"}}
+	}), "a")
+	s.wait(100 * time.Millisecond)
+	s.rollout(cart)
+	s.wait(time.Minute)
+}
+
+// reloaded is a reload because of the graph some time after a change.
+func (s *scene) reloadedAfter(wait time.Duration) {
+	s.wait(wait)
+	s.reload(cart, "b", "proxies.proxy.example.com/edge modified")
+	s.rollout(cart)
+}
+
+func TestGraphKept(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "kept", map[string]lawCase{
+		"leaf changed": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+			s.beginGraph()
+			s.set(secret("tls"), "2")
+			s.reloadedAfter(10 * time.Second)
+		}},
+		"filter changed and ready": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.wait(5 * time.Second)
+			s.referent(user, auth, 2, 2, filterSpec("slow"))
+			s.reloadedAfter(10 * time.Second)
+		}},
+		"filter changed and stale": {options: hooked, want: "kept/program/touched", because: "the operator has not looked", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.reloadedAfter(10 * time.Second)
+		}},
+		"filter deleted": {options: hooked, want: "kept/program/touched", because: "it is required", happens: func(s *scene) {
+			s.beginGraph()
+			s.remove(user, auth)
+			s.reloadedAfter(10 * time.Second)
+		}},
+		"filter changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.wait(5 * time.Second)
+			s.referent(user, auth, 3, 3, filterSpec("fast"))
+			s.reloadedAfter(10 * time.Second)
+		}},
+		"reload among changes": {options: hooked, because: "watches of several resources are not in order", happens: func(s *scene) {
+			s.beginGraph()
+			s.wait(time.Second)
+			call := s.call(replica, "patch", cart, []byte("template"))
+			s.oracle.Request(call)
+			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.change(call, cart, s.objects[cart], edited(marked(s.objects[cart], "b"), func(o world.Object) {
+				setAnnotation(o, prefix+"last-reload", `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+			}))
+			s.announce(cart)
+			s.rollout(cart)
+		}},
+		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+			s.beginGraph()
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"published anew": {options: hooked, want: "kept/published", because: "nothing below it has changed", happens: func(s *scene) {
+			s.beginGraph()
+			for _, digest := range []string{"v1:a", "v1:b"} {
+				s.publish(digest)
+				s.wait(10 * time.Second)
+			}
+		}},
+		"published while held": {options: hooked, want: "kept/published-while-held", because: "what is there is the last one that was valid", happens: func(s *scene) {
+			s.beginGraph()
+			s.remove(user, auth)
+			s.wait(10 * time.Second)
+			s.publish("v1:a")
+		}},
+	})
+}
+
+// publish is a write of the digest of the proxy by the program.
+func (s *scene) publish(digest string) {
+	s.write(replica, "patch", edge, edited(s.objects[edge], func(o world.Object) { setAnnotation(o, prefix+"referent-checksum", digest) }))
+}
+
+func TestGraphCurrent(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "current", map[string]lawCase{
+		"held": {options: hooked, because: "the pods keep what they have", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.quiet()
+		}},
+		"reloaded": {options: hooked, because: "the pods have the new content", happens: func(s *scene) {
+			s.beginGraph()
+			s.set(secret("tls"), "2")
+			s.reloadedAfter(10 * time.Second)
+			s.publish("v1:a")
+			s.quiet()
+		}},
+		"not published": {options: hooked, want: "current/not-published", because: "other controllers wait for it", happens: func(s *scene) {
+			s.beginGraph()
+			s.quiet()
+		}},
+		"published for another content": {options: hooked, want: "current/published", because: "a leaf has changed", happens: func(s *scene) {
+			s.beginGraph()
+			s.publish("v1:a")
+			s.wait(10 * time.Second)
+			s.set(secret("tls"), "2")
+			s.reloadedAfter(10 * time.Second)
+			s.quiet()
+		}},
+	})
+}
+
+func TestGraphPrompt(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "prompt", map[string]lawCase{
+		"leaf changed": {options: hooked, want: "prompt/modified", because: "no reload came", happens: func(s *scene) {
+			s.beginGraph()
+			s.set(secret("tls"), "2")
+			s.wait(time.Minute)
+			s.space("shop", nil)
+		}},
+		"held": {options: hooked, because: "it is not ready", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.quiet()
+		}},
+	})
+}
+
+func TestGraphUnharmed(t *testing.T) {
+	t.Parallel()
+	runLaw(t, "unharmed", map[string]lawCase{
+		"program edits a spec": {options: Options{Webhook: true}, want: "unharmed/referent", because: "it writes one annotation", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(replica, edge, 2, 1, world.Object{})
+		}},
+	})
+	runLaw(t, "scope", map[string]lawCase{
+		"program writes a filter": {options: Options{Webhook: true}, want: "scope/referent", because: "nothing is published there", happens: func(s *scene) {
+			s.beginGraph()
+			s.referent(replica, auth, 1, 1, filterSpec("fast"))
+		}},
+	})
+}
