@@ -20,9 +20,14 @@ func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
 		delete(items, ref)
 	}
 	key := newest.ID
-	for _, item := range items {
-		if !item.Absent() {
+	_, inRing := in.Ring.Key(in.Known.Record.Key)
+	for ref, item := range items {
+		switch {
+		case item.Absent():
+		case inRing:
 			key = in.Known.Record.Key // a Record has one key
+		default:
+			delete(items, ref) // it cannot be compared any more; what is held now is adopted when the hold ends
 		}
 	}
 	for _, ref := range a.Verdict.Adopt {

@@ -48,6 +48,12 @@ func TestAdopt(t *testing.T) {
 			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
 			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {}}),
 		},
+		"a lost key while one is held": {
+			reason: "What is held is adopted later; the others do not wait for that.",
+			known:  known("00000000", items{a: {Entry: "0000000000000000"}, b: {Entry: "0000000000000000"}}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: {Hold: &digest.Hold{Reason: "not-ready"}}},
+			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}),
+		},
 		"not tracked any more": {
 			reason: "The Record is of what is tracked.",
 			known:  known(newest(t), items{c: {Entry: "0000000000000000"}}),
