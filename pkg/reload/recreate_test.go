@@ -331,6 +331,7 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 			j.changed(l)
 		}},
 		"after a change that was undone, and before another one": {course: func(t *testing.T, j *jobScene, l *loop) {
+			t.Helper()
 			j.changed(l)
 			j.finish(complete)
 			j.set("old")
