@@ -76,7 +76,7 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			}
 			l.actions.gather = l.gather
 			j.report(workload.Summary{Kind: jobKind()}, summaryOf(jobKind(), job.Object))
-			job.SetResourceVersion("3") // somebody has written its status
+			job.SetResourceVersion("3") // the Job controller has written the status
 			j.live = map[reference.Ref]digest.State{j.app: tc.live(j)}
 			for range 3 {
 				j.reconcile(t, l)
