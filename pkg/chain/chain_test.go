@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -390,5 +391,31 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		w.set(tls, "2")
 		w.pass(time.Second)
 		assert.Equal(t, "secret/tls", w.State("ns", proxy).Because(first.Short()), "what is in the graph is remembered")
+	})
+}
+
+// The objects of a tenant can be large, and many.
+func TestTheContentOfObjectsIsNotKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		before, first := w.Kept(), w.entry()
+		w.put(services, "s", map[string]any{"secret": "tls", "large": strings.Repeat("x", 900_000)})
+		w.pass(time.Second)
+		second := w.entry()
+		assert.NotEqual(t, first, second, "it counts")
+		assert.Less(t, w.Kept(), before+100)
+
+		w.mu.Lock()
+		w.ring = ring(t, "1", "2")
+		w.mu.Unlock()
+		w.KeysChanged()
+		w.pass(time.Second)
+		old, _ := ring(t, "1").Newest()
+		state := w.State("ns", proxy)
+		entry, ok := state.Entry(old.ID)
+		require.True(t, ok)
+		assert.Equal(t, second, entry, "the graph is made anew without it")
 	})
 }

@@ -6,3 +6,15 @@ func (c *Chain) Remembered() int {
 	defer c.answers.RUnlock()
 	return len(c.held) + len(c.tracked)
 }
+
+// Kept is the size in bytes of the JSON of the objects that the watches keep.
+func (c *Chain) Kept() int {
+	size := 0
+	for _, s := range c.owned.sources {
+		for _, object := range s.bulk.Store().List() {
+			text, _ := object.MarshalJSON()
+			size += len(text)
+		}
+	}
+	return size
+}

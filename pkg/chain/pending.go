@@ -3,8 +3,6 @@ package chain
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -49,7 +47,7 @@ type change interface{ apply(graph *referent.Graph) }
 type objectChange struct {
 	source *source
 	key    referent.Key
-	object *unstructured.Unstructured
+	object *referent.Object
 }
 
 func (o objectChange) apply(graph *referent.Graph) {
@@ -60,7 +58,7 @@ func (o objectChange) apply(graph *referent.Graph) {
 		graph.Delete(o.key)
 	default:
 		o.source.known[o.key] = struct{}{}
-		graph.Set(o.source.resource, o.object)
+		graph.Put(o.object)
 	}
 }
 

@@ -21,6 +21,8 @@ type source struct {
 	bulk      *watch.Bulk
 	cancel    context.CancelFunc
 	ended     atomic.Bool
+	// latest has what counts of each object; of the object itself, the watch keeps the name only.
+	latest latest
 
 	// The goroutine of Chain.Start alone uses the others.
 
@@ -65,8 +67,8 @@ func (s *source) start(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(ctx)
 	bulk, err := watch.NewBulk(watch.Config{
 		GVR: s.resource.GVR, Namespace: s.namespace, IndexBy: []string{"metadata.name"},
-		IgnoreFields: []string{"metadata.managedFields", `metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']`},
-		OnObject:     s.deliver,
+		Transform: s.reduce,
+		OnObject:  s.deliver,
 		OnSyncComplete: func(context.Context, watch.Reader, int) error {
 			s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{s, referent.SourceSynced}) })
 			return nil
@@ -83,13 +85,32 @@ func (s *source) start(ctx context.Context) {
 	s.chain.owned.running.Go(func() { _ = bulk.Start(ctx) }) // it retries by itself
 }
 
-// deliver is called for each object, by the goroutine of the watch.
+// reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.
+func (s *source) reduce(object *unstructured.Unstructured) {
+	s.latest.set(object.GetUID(), s.resource.Read(object))
+	bare := &unstructured.Unstructured{Object: map[string]any{}}
+	bare.SetAPIVersion(object.GetAPIVersion())
+	bare.SetKind(object.GetKind())
+	bare.SetNamespace(object.GetNamespace())
+	bare.SetName(object.GetName())
+	bare.SetUID(object.GetUID())
+	bare.SetResourceVersion(object.GetResourceVersion())
+	object.Object = bare.Object
+}
+
+// deliver is called for each object, by the goroutine of the watch. A later state than the one of the event may have been read
+// already: then it is delivered twice.
 func (s *source) deliver(before, now *unstructured.Unstructured) {
-	o := objectChange{source: s, object: now}
+	o := objectChange{source: s}
 	if now == nil {
 		o.key = s.resource.Key(before.GetNamespace(), before.GetName())
+		s.latest.drop(o.key, before.GetUID())
 	} else {
 		o.key = s.resource.Key(now.GetNamespace(), now.GetName())
+		o.object = s.latest.get(o.key)
+		if o.object == nil {
+			return // it has been deleted since
+		}
 	}
 	s.chain.gather(func(p *pending) { p.changes = append(p.changes, o) })
 }
@@ -134,6 +155,7 @@ func (s *source) forgetGone(graph *referent.Graph) {
 	for key := range s.known {
 		if s.bulk.Store().Object(key.Namespace, key.Name) == nil {
 			delete(s.known, key)
+			s.latest.drop(key, "")
 			graph.Delete(key)
 		}
 	}
@@ -146,8 +168,11 @@ func (s *source) fill(graph *referent.Graph) {
 		return
 	}
 	for _, object := range s.bulk.Store().List() {
-		s.known[s.resource.Key(object.GetNamespace(), object.GetName())] = struct{}{}
-		graph.Set(s.resource, object)
+		key := s.resource.Key(object.GetNamespace(), object.GetName())
+		if read := s.latest.get(key); read != nil {
+			s.known[key] = struct{}{}
+			graph.Put(read)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package referent
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -31,35 +35,48 @@ func (v version) bytes(i int) []byte {
 	return []byte(v.text)
 }
 
-// version computes what counts of an object.
-func (s selfRule) version(object *unstructured.Unstructured, keys []digest.Key) version {
-	v := version{rule: s.rule}
-	switch s.rule {
-	case SelfGeneration:
-		v.text = strconv.FormatInt(object.GetGeneration(), 10)
-	case SelfNone:
-	default:
-		v.sums = make([]digest.Entry, 0, len(keys))
-		for _, key := range keys {
-			v.sums = append(v.sums, s.sum(object.Object, key))
-		}
-	}
-	return v
+// own is what counts of an object itself: a text, or the SHA-256 of the content. It does not depend on the digest keys, and its
+// size not on that of the content.
+type own struct {
+	text string
+	sum  [sha256.Size]byte
 }
 
-func (s selfRule) sum(object map[string]any, key digest.Key) digest.Entry {
-	mac := key.MAC("pod-reloader referent " + s.rule + " v1")
+// read extracts what counts of an object.
+func (s selfRule) read(object *unstructured.Unstructured) own {
+	switch s.rule {
+	case SelfGeneration:
+		return own{text: strconv.FormatInt(object.GetGeneration(), 10)}
+	case SelfNone:
+		return own{}
+	}
+	to := encoder{sha256.New()}
 	if s.rule == SelfContent {
-		encode(mac, content(object))
-		return mac.Sum()
+		to.encode(content(object.Object))
+	} else {
+		to.number(len(s.fields))
+		for _, path := range s.fields {
+			var values []any
+			path.Find(object.Object, func(value any) { values = append(values, value) })
+			to.encode(values)
+		}
 	}
-	mac.Number(len(s.fields))
-	for _, path := range s.fields {
-		var values []any
-		path.Find(object, func(value any) { values = append(values, value) })
-		encode(mac, values)
+	return own{sum: [sha256.Size]byte(to.Sum(nil))}
+}
+
+// version is what is in the entries of the parents under keys.
+func (s selfRule) version(o own, keys []digest.Key) version {
+	v := version{rule: s.rule, text: o.text}
+	if s.rule == SelfGeneration || s.rule == SelfNone {
+		return v
 	}
-	return mac.Sum()
+	v.sums = make([]digest.Entry, 0, len(keys))
+	for _, key := range keys {
+		mac := key.MAC("pod-reloader referent " + s.rule + " v1")
+		mac.Bytes(o.sum[:])
+		v.sums = append(v.sums, mac.Sum())
+	}
+	return v
 }
 
 // content is the spec of an object. A kind that has none keeps its content in other fields: then everything counts that
@@ -75,33 +92,43 @@ func content(object map[string]any) map[string]any {
 	return fields
 }
 
+// encoder writes texts, each preceded by its length as 8 bytes, and numbers as 8 bytes.
+type encoder struct{ hash.Hash }
+
+func (e encoder) text(s string) {
+	e.number(len(s))
+	_, _ = io.WriteString(e.Hash, s) // a hash never fails
+}
+
+func (e encoder) number(n int) { _, _ = e.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+
 // encode writes a JSON value so that no two values have the same encoding: each has its type and its length, mappings are
 // in the order of their keys. A whole number is the same whether it was decoded as an integer or not.
-func encode(mac digest.MAC, value any) {
+func (e encoder) encode(value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		mac.Text("mapping")
-		mac.Number(len(value))
+		e.text("mapping")
+		e.number(len(value))
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			mac.Text(key)
-			encode(mac, value[key])
+			e.text(key)
+			e.encode(value[key])
 		}
 	case []any:
-		mac.Text("list")
-		mac.Number(len(value))
+		e.text("list")
+		e.number(len(value))
 		for _, item := range value {
-			encode(mac, item)
+			e.encode(item)
 		}
 	case string:
-		mac.Text("text")
-		mac.Text(value)
+		e.text("text")
+		e.text(value)
 	case bool:
-		mac.Text(strconv.FormatBool(value))
+		e.text(strconv.FormatBool(value))
 	case nil:
-		mac.Text("null")
+		e.text("null")
 	default:
-		mac.Text("number")
-		mac.Text(number(value))
+		e.text("number")
+		e.text(number(value))
 	}
 }
 

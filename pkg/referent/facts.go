@@ -2,6 +2,7 @@ package referent
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -29,19 +30,42 @@ func (f *facts) equal(o *facts) bool {
 		f.fault.equal(o.fault) && f.unready.equal(o.unready) && slices.Equal(f.problems, o.problems)
 }
 
-// read extracts the facts of an object.
-func (r *Resource) read(object *unstructured.Unstructured, keys []digest.Key) *facts {
-	key := r.Key(object.GetNamespace(), object.GetName())
-	f := &facts{version: r.self.version(object, keys), unready: r.ready.check(key, object)}
+// Object is what counts of an object, for a Graph under any digest keys. Its size does not depend on that of the content.
+type Object struct {
+	resource *Resource
+	key      Key
+	facts    facts // without version
+	own      own
+	// annotation is the published digest, where it is written from here.
+	annotation string
+}
+
+// Key is that of the object.
+func (o *Object) Key() Key { return o.key }
+
+// Read extracts what counts of an object of the resource. It keeps no part of it.
+func (r *Resource) Read(object *unstructured.Unstructured) *Object {
+	o := &Object{resource: r, key: r.Key(object.GetNamespace(), object.GetName()), own: r.self.read(object)}
+	o.facts.unready = r.ready.check(o.key, object)
 	if r.identified {
-		f.identity = identify(object)
+		o.facts.identity = identify(object)
 	}
 	if r.Published {
-		f.published = object.GetAnnotations()[r.Annotation]
+		o.facts.published = strings.Clone(object.GetAnnotations()[r.Annotation])
 	}
-	reader := &linkReader{key: key, facts: f}
+	if r.Publish {
+		o.annotation = strings.Clone(object.GetAnnotations()[r.Annotation])
+	}
+	reader := &linkReader{key: o.key, facts: &o.facts}
 	for _, edge := range slices.Concat(r.refs, r.points) {
 		reader.follow(edge, object.Object)
 	}
-	return f
+	return o
+}
+
+// under are the facts of an object under digest keys.
+func (o *Object) under(keys []digest.Key) *facts {
+	f := o.facts
+	f.version = o.resource.self.version(o.own, keys)
+	return &f
 }

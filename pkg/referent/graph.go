@@ -94,12 +94,14 @@ func (g *Graph) Anew(ring digest.Ring) (*Graph, error) {
 
 // Set takes an object of a resource of the Schema as it is now. It keeps no part of it.
 func (g *Graph) Set(resource *Resource, object *unstructured.Unstructured) {
-	key := resource.Key(object.GetNamespace(), object.GetName())
-	n := g.node(key, resource)
-	if resource.Publish {
-		n.annotation = object.GetAnnotations()[resource.Annotation]
-	}
-	g.put(n, resource.read(object, g.keys), nil)
+	g.Put(resource.Read(object))
+}
+
+// Put is Set for an object that was read before.
+func (g *Graph) Put(o *Object) {
+	n := g.node(o.key, o.resource)
+	n.annotation = o.annotation
+	g.put(n, o.under(g.keys), nil)
 }
 
 // Delete takes an object of a custom resource as absent.
