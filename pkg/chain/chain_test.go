@@ -228,6 +228,31 @@ func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
 	})
 }
 
+// The reads of one namespace hang: another configuration is in force all the same.
+func TestAReadThatHangsDelaysNoConfiguration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		hang := func(yes bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.hanging = yes
+		}
+		hang(true)
+		w.set(tls, "2")
+		w.pass(time.Second)
+		w.Configure(proxyToSecret()[:1])
+		w.pass(time.Second)
+		require.Error(t, w.Check(proxy.Kind), "the proxies are gone from the configuration")
+		assert.Contains(t, w.hold(), "have no resource")
+		hang(false)
+		w.Configure(proxyToSecret())
+		w.pass(time.Second)
+		assert.Empty(t, w.hold(), "what was given up is read at once")
+	})
+}
+
 func TestAdmissionReadsLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -53,6 +53,8 @@ type world struct {
 	contents map[reference.Ref]string
 	// failing is what reads of config objects fail with.
 	failing error
+	// hanging has reads of config objects hang until they are given up.
+	hanging bool
 	events  []string
 	ring    digest.Ring
 	reads   int
@@ -100,7 +102,14 @@ func (w *world) currentRing() digest.Ring {
 }
 
 // Current reads config objects of the namespace ns.
-func (w *world) Current(_ context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (w *world) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	w.mu.Lock()
+	hanging := w.hanging
+	w.mu.Unlock()
+	if hanging {
+		<-ctx.Done()
+		return nil, &configstate.ReadError{Namespace: namespace, Ref: refs[0], Err: ctx.Err()}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reads++

@@ -47,8 +47,9 @@ func (c *Chain) readsOf(namespace string) *reads {
 	return r
 }
 
-// read begins the batches that can begin.
-func (c *Chain) read(ctx context.Context) {
+// read begins the batches that can begin. They end with the configuration, which waits for them.
+func (c *Chain) read() {
+	ctx := c.owned.watching
 	for namespace, r := range c.owned.reads {
 		if len(r.wanted) == 0 || r.inFlight != nil {
 			continue
@@ -76,10 +77,14 @@ func (c *Chain) readBatch(ctx context.Context, namespace string, refs []referenc
 		c.handOver(batch{namespace: namespace, outside: refs})
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	reading, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	states, err := c.options.Config.Current(ctx, namespace, refs)
+	states, err := c.options.Config.Current(reading, namespace, refs)
 	done := batch{namespace: namespace}
+	if ctx.Err() != nil {
+		c.handOver(done) // what the next configuration refers to is read again
+		return
+	}
 	failed := map[reference.Ref]bool{}
 	for _, one := range configstate.ReadErrors(err) {
 		failed[one.Ref] = true
