@@ -141,7 +141,7 @@ func TestAResourceThatIsInstalledLater(t *testing.T) {
 		w := newWorld(t)
 		install := w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
 		w.graph()
-		assert.Equal(t, "kafkaservices.kroxylicious.io/s is not-installed: the resource kafkaservices.kroxylicious.io", w.hold())
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is not-installed: the cluster does not serve kafkaservices.kroxylicious.io in version v1alpha1", w.hold())
 		install()
 		w.pass(2 * time.Minute)
 		assert.Empty(t, w.hold())

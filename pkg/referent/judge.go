@@ -61,9 +61,17 @@ func (g *Graph) unknown(n *node) *Hold {
 		return &Hold{Reason: TooMany, Node: n.key, Detail: fmt.Sprintf("the namespace has more than %d objects in its graph", MaxNodes)}
 	}
 	if reason := g.source(n.resource, n.key.Namespace).reason(); reason != "" {
-		return &Hold{Reason: reason, Node: n.key, Detail: "the resource " + n.resource.String()}
+		return &Hold{Reason: reason, Node: n.key, Detail: n.resource.lack(reason)}
 	}
 	return n.unread
+}
+
+// lack says which resource is not known. A cluster can serve it in another version than that of the configuration.
+func (r *Resource) lack(reason Reason) string {
+	if reason == NotInstalled {
+		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version
+	}
+	return "the resource " + r.String()
 }
 
 func missing(n *node) *Hold {
@@ -100,7 +108,7 @@ func way(keys []Key) string {
 func (g *Graph) incomplete(n *node) *Hold {
 	for _, edge := range n.resource.referrers {
 		if reason := g.referrers(edge, n.key.Namespace).reason(); reason != "" {
-			return &Hold{Reason: reason, Node: n.key, Detail: "the resource " + edge.from.String() + ", which refers to it"}
+			return &Hold{Reason: reason, Node: n.key, Detail: edge.from.lack(reason) + ", and its objects can refer to this one"}
 		}
 	}
 	return nil
