@@ -84,8 +84,9 @@ func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fre
 			f.wanted = append(f.wanted, f.roots[ref])
 		}
 	}
-	f.wanted = append(f.wanted, c.graph.Below(f.wanted...)...)
-	return f, len(f.roots) > 0
+	below, few := c.graph.FewBelow(maxFresh, f.wanted...)
+	f.wanted = append(f.wanted, below...)
+	return f, few && len(f.roots) > 0
 }
 
 var errTooMany = errors.New("too many objects to read")

@@ -110,22 +110,29 @@ func (g *Graph) Path(from, to Key) []Key {
 }
 
 // Below returns the nodes below the given ones, these included, sorted: what a workload depends on.
-func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).kids) }
+func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).kids, len(g.nodes)) }
+
+// FewBelow is Below if these are at most so many nodes; false if there are more. Its effort does not depend on how many more.
+func (g *Graph) FewBelow(most int, roots ...Key) ([]Key, bool) {
+	keys := g.reach(roots, (*node).kids, most)
+	return keys, len(keys) <= most
+}
 
 // Above returns the nodes above the given ones, these included, sorted: those whose workloads a change concerns.
 func (g *Graph) Above(keys ...Key) []Key {
-	return g.reach(keys, func(n *node) []*node { return n.parents(g) })
+	return g.reach(keys, func(n *node) []*node { return n.parents(g) }, len(g.nodes))
 }
 
-// reach returns the nodes that the given ones lead to, these included, sorted. Each is visited once, so that a cycle ends.
-func (g *Graph) reach(from []Key, next func(*node) []*node) []Key {
+// reach returns the nodes that the given ones lead to, these included, sorted. Each is visited once, so that a cycle ends. It
+// stops when there are more than most.
+func (g *Graph) reach(from []Key, next func(*node) []*node, most int) []Key {
 	seen := map[*node]struct{}{}
 	var keys []Key
 	var stack []*node
 	for _, key := range from {
 		stack = append(stack, g.nodes[key])
 	}
-	for len(stack) > 0 {
+	for len(stack) > 0 && len(keys) <= most {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		if _, ok := seen[n]; ok || n == nil {

@@ -13,6 +13,7 @@ func (g *Graph) node(key Key, resource *Resource) *node {
 	n := &node{key: key, resource: resource, above: map[*node]struct{}{}, pointing: map[*node]struct{}{}}
 	if resource.builtin {
 		n.unread = notRead(key)
+		g.unread[n] = struct{}{}
 	}
 	g.nodes[key] = n
 	g.mark(n)
@@ -46,6 +47,9 @@ func (g *Graph) put(n *node, f *facts, unread *Hold) {
 	}
 	g.disconnect(n)
 	n.facts, n.unread = f, unread
+	if delete(g.unread, n); unread != nil && unread.Reason == Unsynced {
+		g.unread[n] = struct{}{}
+	}
 	g.connect(n)
 	n.touched = true
 	g.mark(n)
@@ -127,6 +131,7 @@ func (g *Graph) sweep() {
 		needed := n.facts != nil && !n.resource.builtin || len(n.above) > 0 || len(n.pointing) > 0
 		if !needed && g.nodes[n.key] == n {
 			delete(g.nodes, n.key)
+			delete(g.unread, n)
 			g.counted(n.key.Namespace, -1)
 		}
 	}

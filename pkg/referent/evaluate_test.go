@@ -232,3 +232,19 @@ func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
 		assert.Equal(t, alone.Entries[id], s.Entries[id])
 	}
 }
+
+func TestFewBelow(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	all := w.Below(key("proxies/p"))
+	require.Greater(t, len(all), 3)
+	for most := range len(all) + 2 {
+		below, few := w.FewBelow(most, key("proxies/p"))
+		assert.Equal(t, most >= len(all), few, "%d", most)
+		if few {
+			assert.Equal(t, all, below)
+		} else {
+			assert.Len(t, below, most+1, "it stops there")
+		}
+	}
+}

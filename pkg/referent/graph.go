@@ -16,6 +16,8 @@ type Graph struct {
 	keys    []digest.Key // oldest first
 	nodes   map[Key]*node
 	sources map[sourceKey]Source
+	// unread are the config objects of which nothing has been set.
+	unread map[*node]struct{}
 	// count is the number of nodes in each namespace.
 	count map[string]int
 	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
@@ -79,7 +81,8 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 		return nil, digest.ErrNoKey
 	}
 	return &Graph{
-		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{}, count: map[string]int{},
+		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{},
+		unread: map[*node]struct{}{}, count: map[string]int{},
 	}, nil
 }
 
@@ -201,11 +204,9 @@ func (g *Graph) source(resource *Resource, namespace string) Source {
 
 // Unread returns the ConfigMaps and Secrets that are referred to, and of which nothing has been set.
 func (g *Graph) Unread() []Key {
-	var keys []Key
-	for key, n := range g.nodes {
-		if n.resource.builtin && n.unread != nil && n.unread.Reason == Unsynced {
-			keys = append(keys, key)
-		}
+	keys := make([]Key, 0, len(g.unread))
+	for n := range g.unread {
+		keys = append(keys, n.key)
 	}
 	return sorted(keys)
 }
