@@ -51,7 +51,7 @@ func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
 }
 
 // A request of the loop goes to the webhook of any replica, which may not have been asked about the resource before.
-func TestACauseIsKnownToWhoeverWasNotAskedBefore(t *testing.T) {
+func TestACauseIsKnownWithoutAnEarlierQuestion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leader, other := newWorld(t), newWorld(t)
@@ -382,7 +382,7 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 	})
 }
 
-// Whoever can name objects, or make and delete them, must not fill the memory.
+// A user who can name objects, or create and delete them, must not fill the memory.
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

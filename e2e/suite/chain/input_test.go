@@ -57,7 +57,7 @@ func deepConfiguration(n int) string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// A workload can name what the configuration does not have, or what nobody has: it is told, and nobody else notices.
+// A workload can name a resource that the configuration does not have, or an object that does not exist: other workloads restart as before.
 func TestUnknownResourcesOfAWorkload(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, shared)
@@ -67,9 +67,9 @@ func TestUnknownResourcesOfAWorkload(t *testing.T) {
 	u := &scene{Fixture: user, rolled: s.rolled}
 	u.tracksHeld("typo", "partz.chain.example.com/root")
 	u.tracksHeld("form", "parts.chain.example.com")
-	missing := u.tracksHeld("missing", theParts+"nobody")
+	missing := u.tracksHeld("missing", theParts+"absent")
 	assert.Contains(t, strings.Join(warnings.Take(), "\n"), "partz.chain.example.com")
-	s.AwaitEvent(missing, "ReferentHeld", theParts+"nobody: missing")
+	s.AwaitEvent(missing, "ReferentHeld", theParts+"absent: missing")
 	s.edit("Part", "root", `{"size":2}`)
 	s.rolls(other, "another workload")
 }

@@ -115,8 +115,8 @@ func TestACertificateAndItsSecret(t *testing.T) {
 	s.issued()
 	s.stays(w, "once")
 
-	// Nobody can issue it: the Certificate is not ready, whatever is in its Secret.
-	s.edit("Certificate", "web", `{"issuerRef":{"name":"nobody"}}`)
+	// The issuer does not exist: the Certificate is not ready, whatever is in its Secret.
+	s.edit("Certificate", "web", `{"issuerRef":{"name":"absent"}}`)
 	s.AwaitEvent(w, "ReferentHeld", theCertificate+": not-ready", `condition Ready is "False", want True`)
 	s.SetSecret("web-tls", "note", "1")
 	s.stays(w, "it is held")
