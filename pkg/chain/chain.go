@@ -228,7 +228,7 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 	for at := range p.config {
 		c.readsOf(at.namespace).wantAnew(at.ref)
 	}
-	c.read() //nolint:contextcheck // a read ends with the configuration
+	c.read()              //nolint:contextcheck // a read ends with the configuration
 	c.publish(p, changes) //nolint:contextcheck // a write ends with the leadership
 	c.report(changes)
 }

@@ -111,7 +111,7 @@ func TestACertificateAndItsSecret(t *testing.T) {
 
 	s.edit("Certificate", "web", `{"dnsNames":["web.example.com","www.example.com"]}`)
 	s.rolls(w, "another certificate")
-	s.AwaitEvent(w, "Reloaded", theCertificate+" modified (secret/web-tls)")
+	s.AwaitEvent(w, "Reloaded", theCertificate+" modified", "secret/web-tls")
 	s.issued()
 	s.stays(w, "once")
 
