@@ -185,7 +185,7 @@ func TestReferencesThatCannotBeFollowed(t *testing.T) {
 		`{parts: [{name: "A B\n\u0007→"}]}`:                                    `names no object`,
 		`{parts: [{name: {x: 1}}]}`:                                            `referents[6].refs[0]: "map[x:1]" names no object`,
 		`{parts: [{name: a, namespace: [b]}]}`:                                 `"a" in namespace "[b]" names no object`,
-		`{parts: [{name: ` + strings.Repeat("a", 254) + `}]}`:                  `aaa… names no object`,
+		`{parts: [{name: ` + strings.Repeat("a", 254) + `}]}`:                  `aaa"… names no object`,
 		`{parts: [{name: ` + strings.Repeat("a.", 126) + `a}]}`:                `a.a.a is missing`,
 	} {
 		name := fmt.Sprintf("root-%d", len(held))
