@@ -181,8 +181,13 @@ func settings() (string, error) {
 		}
 		all += items
 	}
+	return configMap(all), nil
+}
+
+// configMap is the one that the program reads, with a configuration.
+func configMap(configuration string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: pod-reloader, name: settings}\ndata:\n  config.yaml: |\n    " +
-		strings.ReplaceAll(strings.TrimSpace(all), "\n", "\n    ") + "\n", nil
+		strings.ReplaceAll(strings.TrimSpace(configuration), "\n", "\n    ") + "\n"
 }
 
 // documented returns the items of referents in a block of docs/custom-resources.md that shows a file.

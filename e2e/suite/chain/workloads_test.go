@@ -83,7 +83,7 @@ func ownInstallation(t *testing.T) *installation.Installation {
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
 	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=300ms", location}})
-	require.NoError(t, cp.Apply(t.Context(), settings()))
+	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 	return in
 }
 
@@ -117,8 +117,7 @@ func (f *found) owned(name string) observe.Workload {
 // configure changes the configuration while the program runs.
 func (f *found) configure(text string) {
 	f.Helper()
-	fields := "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: pod-reloader, name: settings}\ndata:\n  config.yaml: |\n    "
-	require.NoError(f, f.in.ControlPlane().Apply(f.Context(), fields+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")+"\n"))
+	require.NoError(f, f.in.ControlPlane().Apply(f.Context(), configMap(text)))
 }
 
 // changes requires that each of some workloads has been restarted so often.
