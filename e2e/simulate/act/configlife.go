@@ -25,7 +25,7 @@ func configLifeActs() []act {
 			name: "recreate-config", weight: 6, on: anyConfig, with: []parameter{pauseParameter()},
 			words: "user deletes {on} and creates it with equal content after {pause}",
 			do: func(ctx context.Context, c client, s step) error {
-				return c.recreate(ctx, s, "kubectl-create", func(world.Object) {})
+				return c.recreate(ctx, s, func(world.Object) {})
 			},
 		},
 		{
@@ -33,7 +33,7 @@ func configLifeActs() []act {
 			with:  []parameter{keyParameter(), valueParameter(), pauseParameter()},
 			words: "user deletes {on} and creates it with key {key|q} set to {value|q} after {pause}",
 			do: func(ctx context.Context, c client, s step) error {
-				return c.recreate(ctx, s, "kubectl-create", func(object world.Object) {
+				return c.recreate(ctx, s, func(object world.Object) {
 					data, _ := object["data"].(world.Object)
 					object["data"] = with(data, s.text("key"), encodeValue(s.key.Resource, s.text("value")))
 				})
@@ -75,7 +75,7 @@ func createConfig(ctx context.Context, c client, s step) error {
 }
 
 // recreate deletes an object and creates it again, from what it was and after the step's pause.
-func (c client) recreate(ctx context.Context, s step, manager string, edit func(world.Object)) error {
+func (c client) recreate(ctx context.Context, s step, edit func(world.Object)) error {
 	object, err := c.get(ctx, s.key)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c client) recreate(ctx context.Context, s step, manager string, edit func(
 	if err := pause(ctx, s.pause("pause")); err != nil {
 		return err
 	}
-	return c.create(ctx, s.key, manager, object)
+	return c.create(ctx, s.key, "kubectl-create", object)
 }
 
 // exported returns what a user keeps of an object that was read: not what the server alone sets.

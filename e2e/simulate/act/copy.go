@@ -114,7 +114,7 @@ func replacedAt(object world.Object, value any, path ...string) world.Object {
 
 func recreateWorkload(ctx context.Context, c client, s step) error {
 	if s.text("from") == "export" {
-		return c.recreate(ctx, s, "kubectl-create", func(world.Object) {})
+		return c.recreate(ctx, s, func(world.Object) {})
 	}
 	manifest, err := workloadManifest(s.key, s.number("version"))
 	if err == nil && s.has("asks") {

@@ -188,7 +188,7 @@ func referentLifeActs() []act {
 			name: "recreate-referent", weightGraph: 12, on: every, with: []parameter{pauseParameter(), optional("mode", omit, isText, seldom(2, pick("fast", "slow")))},
 			words: "user deletes {on} and creates it after {pause}[ with spec.mode {mode|q}]",
 			do: func(ctx context.Context, c client, s step) error {
-				return c.recreate(ctx, s, "kubectl-create", func(object world.Object) {
+				return c.recreate(ctx, s, func(object world.Object) {
 					if s.has("mode") {
 						object["spec"] = with(at(object, "spec"), "mode", s.text("mode"))
 					}

@@ -17,16 +17,27 @@ func prepareCreate(k *kind, o object) {
 	if k.spec != nil {
 		metaOf(o).Generation = 1
 	}
+	resetStatus(o)
 	switch o := o.(type) {
 	case *corev1.Namespace:
-		o.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 		if len(o.Spec.Finalizers) == 0 {
 			o.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
 		}
+	case *appsv1.DaemonSet:
+		setTemplateGeneration(o, max(templateGeneration(o), 1))
+	case *batchv1.Job:
+		selectJob(o)
+	}
+}
+
+// resetStatus gives an object the status that it is created with.
+func resetStatus(o object) {
+	switch o := o.(type) {
+	case *corev1.Namespace:
+		o.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 	case *corev1.Pod:
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBestEffort}
 	case *appsv1.DaemonSet:
-		setTemplateGeneration(o, max(templateGeneration(o), 1))
 		o.Status = appsv1.DaemonSetStatus{}
 	case *appsv1.Deployment:
 		o.Status = appsv1.DeploymentStatus{}
@@ -37,7 +48,6 @@ func prepareCreate(k *kind, o object) {
 	case *batchv1.CronJob:
 		o.Status = batchv1.CronJobStatus{}
 	case *batchv1.Job:
-		selectJob(o)
 		o.Status = batchv1.JobStatus{}
 	case *rollout:
 		o.Status = appsv1.DeploymentStatus{}

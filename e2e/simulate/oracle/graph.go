@@ -160,48 +160,53 @@ func (o *Oracle) regraph(c world.Commit) {
 
 // revalue finds out what a custom resource is now.
 func (o *Oracle) revalue(key id, c world.Commit) {
-	n := o.graph.nodes[key]
+	n, now := o.graph.nodes[key], moment{c.At, c.Version}
 	var v valuation
 	o.value(key, &v)
-	if state := v.content.String() + "\n" + v.held; state != n.state {
-		n.state = state
-		n.moved = append(n.moved, moment{c.At, c.Version})
-	} else {
+	state := v.content.String() + "\n" + v.held
+	if state == n.state {
 		return
 	}
+	n.state = state
+	n.moved = append(n.moved, now)
+	freed := n.held != "" && v.held == ""
 	if was := n.held != "" || len(n.holds) == 0; was != (v.held != "") {
-		n.holds = append(n.holds, hold{moment{c.At, c.Version}, v.held != ""})
+		n.holds = append(n.holds, hold{now, v.held != ""})
 	}
+	n.held = v.held
 	if below := v.below(); below != n.belowText {
 		n.belowText, n.movedBelow = below, c.At
 	}
-	free := n.held != "" && v.held == ""
-	n.held = v.held
+	o.recontent(key, &v, now)
+	for _, w := range o.all {
+		if w.gone || !w.lists(key) {
+			continue
+		}
+		r := ref{key.plural, key.name}
+		if freed && !n.seenSince(w.knownSince(r), c.At) {
+			w.adopt(c.Version, c.Version, c.At, r).precise = true
+		}
+		o.judgeDue(w, c.At)
+	}
+}
+
+// recontent takes note of what a custom resource has below it. While it is held, the content stays what it was.
+func (o *Oracle) recontent(key id, v *valuation, now moment) {
 	h := o.contents.histories[key]
 	if h == nil {
 		h = &history{}
 		o.contents.histories[key] = h
 	}
-	h.touched = append(h.touched, moment{c.At, c.Version})
-	before := h.now()
-	if n.held == "" {
-		n.below = o.contents.numberOf("below " + v.below())
-		if now := o.contents.numberOf(v.content.String()); now != before {
-			h.edits = append(h.edits, edit{c.Version, c.At, now})
-			o.count("graph changes")
-		}
-	} else {
+	h.touched = append(h.touched, now)
+	if v.held != "" {
 		o.count("graph held: " + v.held)
+		return
 	}
-	r := ref{key.plural, key.name}
-	for _, w := range o.all {
-		if w.gone || !w.lists(key) {
-			continue
-		}
-		if free && !n.seenSince(w.knownSince(r), c.At) {
-			w.adopt(c.Version, c.Version, c.At, r).precise = true
-		}
-		o.judgeDue(w, c.At)
+	before := h.now()
+	o.graph.nodes[key].below = o.contents.numberOf("below " + v.below())
+	if content := o.contents.numberOf(v.content.String()); content != before {
+		h.edits = append(h.edits, edit{now.version, now.at, content})
+		o.count("graph changes")
 	}
 }
 
@@ -329,8 +334,11 @@ func (o *Oracle) waits(w *workload, s *stamp) bool {
 }
 
 // unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two
-// stamps: its watches deliver each resource for itself.
+// stamps: its watches deliver each resource for itself. Empty for other objects.
 func (o *Oracle) unclearGraph(p *pod, s *stamp, r ref) string {
+	if !isReferent(r.plural) {
+		return ""
+	}
 	n := o.graph.nodes[id{r.plural, p.workload.id.namespace, r.name}]
 	for _, at := range []*stamp{p.stamp, s} {
 		from := at.arrived // the webhook reads what is live
@@ -345,72 +353,4 @@ func (o *Oracle) unclearGraph(p *pod, s *stamp, r ref) string {
 		}
 	}
 	return ""
-}
-
-// judgePublication judges a write of the program to a custom resource: it is the digest of a proxy, and nothing else.
-func (o *Oracle) judgePublication(c world.Commit) {
-	subject := idOf(c.Key).String()
-	o.count("publications")
-	if c.Old == nil || c.New == nil || c.Key.Resource.Plural != proxies {
-		o.violate(c.At, broken{"scope", subject, "referent"}, "the program sent a %s at %s", c.Call.Verb, o.when(c.At))
-		return
-	}
-	mark := o.options.Prefix + checksumMark
-	rest := func(name string) bool { return name == mark }
-	if !sameWithout(annotationsOf(c.Old), annotationsOf(c.New), rest) || !equal(c.Old["spec"], c.New["spec"]) || !equal(c.Old["status"], c.New["status"]) ||
-		!equal(labelsOf(c.Old), labelsOf(c.New)) {
-		o.violate(c.At, broken{"unharmed", subject, "referent"}, "the program's %s at %s changed more than its annotation", c.Call.Verb, o.when(c.At))
-	}
-	n := o.graph.nodes[idOf(c.Key)]
-	if !o.calmWithoutWorkload(c.At) || c.Call.Arrived.Sub(n.movedBelow) < readBefore {
-		return
-	}
-	if n.held != "" && n.movedWithin(o.versionAt(c.Call.Arrived.Add(-readBefore)), c.Version) {
-		return // it was written before the program could know
-	}
-	if n.held != "" {
-		o.violate(c.At, broken{"kept", subject, "published-while-held"}, "the program published a digest at %s, but it is held: %s", o.when(c.At), n.held)
-		return
-	}
-	o.judgeDigest(subject, text(annotationsOf(c.New), mark), n.below, c.At)
-}
-
-// calmWithoutWorkload reports whether there was no fault so far, and no digest key was changed.
-func (o *Oracle) calmWithoutWorkload(now time.Time) bool {
-	return o.faults.never() && o.jobs.keyChanged == 0 && !o.faults.begun.IsZero() && now.Sub(o.faults.begun) > warmUp
-}
-
-// judgeDigest compares with what was published before: one digest for one content.
-func (o *Oracle) judgeDigest(subject, digest string, below int, at time.Time) {
-	known, seen := o.graph.published[digest]
-	if seen && known != below {
-		o.violate(at, broken{"current", subject, "published"}, "the digest at %s is one of an earlier content", o.when(at))
-		return
-	}
-	o.graph.published[digest] = below
-	for other, content := range o.graph.published {
-		if other != digest && content == below {
-			o.violate(at, broken{"kept", subject, "published"}, "there is another digest for the same content at %s", o.when(at))
-		}
-	}
-}
-
-// judgePublished judges what is published when all is quiet.
-func (o *Oracle) judgePublished(now time.Time) {
-	if !o.calmWithoutWorkload(now) {
-		return
-	}
-	for key, object := range o.graph.objects {
-		n := o.graph.nodes[key]
-		if key.plural != proxies || n.held != "" || len(n.moved) == 0 || now.Sub(n.moved[len(n.moved)-1].at) < recovery {
-			continue
-		}
-		o.count("publications judged")
-		digest := text(annotationsOf(object), o.options.Prefix+checksumMark)
-		if digest == "" {
-			o.violate(now, broken{"current", key.String(), "not-published"}, "it has no digest, although it is ready since %s", o.when(n.moved[len(n.moved)-1].at))
-			continue
-		}
-		o.judgeDigest(key.String(), digest, n.below, now)
-	}
 }

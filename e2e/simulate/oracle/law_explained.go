@@ -116,15 +116,20 @@ func (o *Oracle) judgeChanges(w *workload, before, s *stamp, last lastReload) {
 			continue
 		}
 		o.count("causes judged")
-		since := since
-		for _, p := range before.carried[r] {
-			since = min(since, p.from)
-		}
-		if h := o.contents.of(w.id.namespace, r); len(h.within(since, s.version)) == 0 && (!isReferent(r.plural) || !h.touchedWithin(since, s.version)) {
+		if !o.changedSince(w, before.carried[r], r, since, s.version) {
 			o.violate(s.at, broken{"explained", w.id.String(), "cause"}, "the reload of %s names %s as %s, but it has not changed since %s",
 				o.when(s.at), change.Ref, change.Type, o.when(before.at))
 		}
 	}
+}
+
+// changedSince reports whether an object has changed until a version, since another one or since what is carried of it.
+func (o *Oracle) changedSince(w *workload, carried []*period, r ref, since, until int64) bool {
+	for _, p := range carried {
+		since = min(since, p.from)
+	}
+	h := o.contents.of(w.id.namespace, r)
+	return len(h.within(since, until)) > 0 || isReferent(r.plural) && h.touchedWithin(since, until)
 }
 
 // noteStory takes note of a new last-reload annotation, whichever request brought it.

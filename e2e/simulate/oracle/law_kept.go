@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -150,13 +151,8 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "key lost"
 	}
 	for _, r := range w.refs {
-		if excuse := o.contentCause(p, s, r); excuse != "" {
+		if excuse := cmp.Or(o.contentCause(p, s, r), o.unclearGraph(p, s, r)); excuse != "" {
 			return excuse
-		}
-		if isReferent(r.plural) {
-			if excuse := o.unclearGraph(p, s, r); excuse != "" {
-				return excuse
-			}
 		}
 	}
 	for r, until := range w.dropped { // at least until then

@@ -120,19 +120,27 @@ func (o *Oracle) Commit(c world.Commit) {
 		o.commitConfig(c)
 	case isReferent(plural):
 		o.commitReferent(c)
-	case plural == "namespaces":
+	default:
+		o.commitOther(c)
+	}
+}
+
+// commitOther takes note of a stored change of what belongs to workloads or to the program.
+func (o *Oracle) commitOther(c world.Commit) {
+	switch c.Key.Resource.Plural {
+	case "namespaces":
 		o.commitNamespace(c)
-	case plural == jobsResource:
+	case jobsResource:
 		o.commitJob(c)
-	case plural == "pods":
+	case "pods":
 		o.commitPod(c)
-	case plural == "replicasets":
+	case "replicasets":
 		o.commitReplicaSet(c)
-	case plural == "controllerrevisions":
+	case "controllerrevisions":
 		o.commitRevision(c)
-	case plural == "events":
+	case "events":
 		o.commitEvent(c)
-	case plural == "leases":
+	case "leases":
 		o.commitLease(c)
 	}
 }

@@ -63,8 +63,10 @@ type finding struct {
 
 // hunt runs histories from a seed on until one breaks a law: n of them, or as many as the time allows if n is 0.
 func (h hunter) hunt(ctx context.Context, seed uint64, n int, lasting time.Duration) (finding, error) {
-	args := append([]string{"-first", "-seed", strconv.FormatUint(seed, 10), "-n", strconv.Itoa(n),
-		"-for", lasting.String(), "-out", filepath.Dir(h.file)}, h.args...)
+	args := append([]string{
+		"-first", "-seed", strconv.FormatUint(seed, 10), "-n", strconv.Itoa(n),
+		"-for", lasting.String(), "-out", filepath.Dir(h.file),
+	}, h.args...)
 	cmd := exec.CommandContext(ctx, h.file, args...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
