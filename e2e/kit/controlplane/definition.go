@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// CustomResource is a kind that a test installs. Its objects keep every field, and have the subresource status.
+// CustomResource is a kind that a test installs. Its objects keep every field.
 type CustomResource struct {
 	Group, Kind, Plural string
 	// Versions are served, the last one is stored. None means v1.
 	Versions []string
 	// ClusterScoped says that its objects have no namespace.
 	ClusterScoped bool
+	// WithoutStatus leaves the subresource status out: then a write of the object writes its status, too.
+	WithoutStatus bool
 	// Schema is the schema of its objects in one line; empty means one that keeps everything.
 	Schema string
 }
@@ -43,9 +45,13 @@ spec:
   names: {kind: KIND, listKind: KINDList, plural: PLURAL, singular: SINGULAR}
   versions:
 `)
+	subresources := "{status: {}}"
+	if r.WithoutStatus {
+		subresources = "{}"
+	}
 	for n, version := range versions {
-		text += fmt.Sprintf("  - {name: %s, served: true, storage: %t, subresources: {status: {}}, schema: {openAPIV3Schema: %s}}\n",
-			version, n == len(versions)-1, cmp.Or(r.Schema, keepingSchema))
+		text += fmt.Sprintf("  - {name: %s, served: true, storage: %t, subresources: %s, schema: {openAPIV3Schema: %s}}\n",
+			version, n == len(versions)-1, subresources, cmp.Or(r.Schema, keepingSchema))
 	}
 	return text
 }

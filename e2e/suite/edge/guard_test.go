@@ -30,7 +30,9 @@ import (
 )
 
 // rolloutResource is that of Argo Rollouts, without its schema.
-var rolloutResource = controlplane.CustomResource{Group: "argoproj.io", Kind: "Rollout", Plural: "rollouts", Versions: []string{"v1alpha1"}}
+var rolloutResource = controlplane.CustomResource{
+	Group: "argoproj.io", Kind: "Rollout", Plural: "rollouts", Versions: []string{"v1alpha1"}, WithoutStatus: true,
+}
 
 var rolloutKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
 
