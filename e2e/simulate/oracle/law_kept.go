@@ -155,13 +155,21 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 			return excuse
 		}
 	}
-	for r, until := range w.dropped { // at least until then
-		changes := o.contents.of(w.id.namespace, r).within(p.stamp.arrived, o.versionAt(until.at.Add(chance)))
-		if until.version > p.stamp.version && len(changes) > 0 {
-			return "content changed"
-		}
+	if o.droppedChanged(p) {
+		return "content changed"
 	}
 	return ""
+}
+
+// droppedChanged reports whether an object changed that the workload of a pod has tracked since the pod's stamp, and tracks no more.
+func (o *Oracle) droppedChanged(p *pod) bool {
+	for r, until := range p.workload.dropped { // at least until then
+		changes := o.contents.of(p.workload.id.namespace, r).within(p.stamp.arrived, o.versionAt(until.at.Add(chance)))
+		if until.version > p.stamp.version && len(changes) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // editCause returns what users did that may have led from the stamp of a pod to a later one.
