@@ -37,7 +37,7 @@ func (b *builder) reader() stamp.Reader {
 	}
 }
 
-// referents is what annotations are told of custom resources. Without a structured configuration no workload is found.
+// referents is what the reading of annotations knows of custom resources. Without a structured configuration no workload is found.
 func (b *builder) referents() options.Referents {
 	known := options.Referents{Resource: b.chain.Check}
 	if !b.options.Selection.Configuration.IsZero() {

@@ -79,7 +79,7 @@ func (q question) handled(ctx context.Context, config *rest.Config) (h handled, 
 	return h, nil
 }
 
-// known is what the annotations are told of custom resources.
+// known is what the reading of annotations knows of custom resources.
 func (h handled) known() options.Referents {
 	if h.referents == nil {
 		return options.Referents{}

@@ -182,7 +182,7 @@ func (f *found) stampsWhatIsCreated() {
 		}
 		return nil
 	})
-	plain := f.Manifest("Deployment", "plain", fixture.Uses{Labels: map[string]string{instance: "nobody"}})
+	plain := f.Manifest("Deployment", "plain", fixture.Uses{Labels: map[string]string{instance: "unknown"}})
 	require.NoError(f, f.Create(f.Context(), plain, client.DryRunAll))
 	assert.Empty(f, ours(plain), "the webhook is asked, and no object has this name")
 }

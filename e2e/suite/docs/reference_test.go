@@ -163,7 +163,7 @@ func eventReasons(t *testing.T) map[string]bool {
 		ast.Inspect(parse(t, file), func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ValueSpec:
-				if name := n.Names[0].Name; (strings.HasPrefix(name, "reason") || strings.HasPrefix(name, "Event")) && len(n.Values) > 0 {
+				if name := n.Names[0].Name; (strings.HasPrefix(strings.ToLower(name), "reason") || strings.HasPrefix(name, "Event")) && len(n.Values) > 0 {
 					take(n.Values[0])
 				}
 			case *ast.KeyValueExpr:
