@@ -38,11 +38,12 @@ func (r *Reporter) EmitReloads(s Subject) {
 }
 
 // emitAll sends the Events of a reload and of those before it. It reports whether all are decided: of the reloads from
-// before this process leads nothing is known until the Events of earlier leaders are listed.
+// before this process leads nothing is known until the Events of earlier leaders are listed. The reloads before that of a Job
+// were those of the Jobs that it replaces, also where they were created within the second that a creation time names.
 func (r *Reporter) emitAll(s Subject, last record.LastReload) bool {
 	decided := true
 	for n, reload := range slices.Backward(last.All()) {
-		if r.with.Now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) {
+		if r.with.Now().Sub(reload.Time) >= reportedFor || beforeCreation(s, reload) || n > 0 && s.Object.Kind.CreateOnly {
 			continue
 		}
 		fresh := r.isFresh(reload)

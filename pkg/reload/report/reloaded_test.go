@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -125,6 +126,28 @@ func TestWorkloadThatComesWhileTheListEndsIsReported(t *testing.T) {
 	assert.Len(t, out.messages, 1, "where the list has failed, every reload is written")
 	l.catchUp.forget()
 	assert.Nil(t, l.catchUp.names)
+}
+
+// Its creation time says only within which second it was created.
+func TestJobDoesNotReportTheReloadsOfThoseItReplaces(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	l.with.Leads.Begin(now.Add(-time.Minute))
+	jobOf := func(uid string, last record.LastReload) Subject {
+		job := workload.Builtin()[slices.IndexFunc(workload.Builtin(), func(k workload.Kind) bool { return k.CreateOnly })]
+		return Subject{
+			Key: workload.Key{Kind: "batch/v1/Job", Namespace: "shop", Name: "import"},
+			Object: summaryOf(job, map[string]any{"metadata": map[string]any{
+				"uid": uid, "creationTimestamp": now.UTC().Format(time.RFC3339),
+			}}),
+		}.with(last)
+	}
+	one := reloadAt(now.Add(10*time.Millisecond), "1")
+	l.EmitOwn(jobOf("u1", one), one)
+	two := reloadAt(now.Add(20*time.Millisecond), "2").After(one)
+	l.EmitOwn(jobOf("u2", two), two)
+	l.EmitReloads(jobOf("u2", two))
+	assert.Len(t, out.messages, 2, "one for each")
 }
 
 func TestReloadThatFollowsAtOnceLosesNothing(t *testing.T) {
