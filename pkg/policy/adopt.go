@@ -11,6 +11,12 @@ import (
 // Adopt returns the Record of a template with the given config-hash that takes the current state of the Refs to adopt as
 // the running one, and keeps what else is known of tracked Refs. A Change that is due thus stays due.
 func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
+	in.Current, in.Ring = in.Known.Keep(in.Current, in.Ring)
+	return a.record(in, hash)
+}
+
+// record is Adopt with the states that are to be recorded.
+func (a Assessment) record(in Input, hash string) (record.Record, error) {
 	newest, ok := in.Ring.Newest()
 	if !ok {
 		return record.Record{}, digest.ErrNoKey
@@ -50,7 +56,7 @@ func Fresh(in Input, hash string, adopted bool) (record.Record, error) {
 	a := Assessment{Verdict: Verdict{Adopt: in.refs()}, stamped: !adopted}
 	in.Current = in.Known.Carry(in.Current)
 	in.Known = Known{}
-	return a.Adopt(in, hash)
+	return a.record(in, hash)
 }
 
 func unreadError(ref reference.Ref) error {

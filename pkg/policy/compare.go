@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -119,14 +121,15 @@ func differs(id digest.KeyID, item record.Item, current digest.State) (change Ch
 }
 
 // compareHash compares as a whole, where the Record is gone. Which object differs cannot be said, nor whether it was
-// created: so there is no leniency for required objects here.
+// created: so there is no leniency for required objects here. Where the last Record has nothing of a custom resource that is held,
+// no stamp has covered it: then the hash is that of the others.
 func compareHash(in Input) findings {
-	refs := in.refs()
-	f := findings{adopt: refs}
+	refs, held := in.apart()
+	if len(held) > 0 && !in.Known.hasLast() {
+		return findings{held: held} // the hash may cover them
+	}
+	f := findings{adopt: refs, held: held}
 	for _, ref := range refs {
-		if in.Current[ref].Withheld() {
-			return findings{held: []reference.Ref{ref}} // the hash covers it
-		}
 		if !complete(in.Current[ref]) {
 			f.reads = append(f.reads, ref)
 		}
@@ -147,6 +150,20 @@ func compareHash(in Input) findings {
 		return findings{changes: []Change{{Ref: Any, Type: Modified}}}
 	}
 	return f
+}
+
+// apart returns the tracked Refs without those that are withheld, and these.
+func (in Input) apart() (refs, withheld []reference.Ref) {
+	refs = in.refs()
+	for _, ref := range refs {
+		if in.Current[ref].Withheld() {
+			withheld = append(withheld, ref)
+		}
+	}
+	if len(withheld) == 0 {
+		return refs, nil
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { return in.Current[ref].Withheld() }), withheld
 }
 
 // revision returns SAP's digest of the current state, or nothing where there are no lists.

@@ -10,7 +10,8 @@ import (
 )
 
 // Keep returns states in which a held custom resource has the recorded content: the pods keep what they have, also where
-// they are restarted for another reason. One of which nothing is recorded is withheld. The ring has no keys that are newer
+// they are restarted for another reason. Where only the hash of the template is left, that is the content that the workload had
+// last. One of which nothing is recorded is withheld. The ring has no keys that are newer
 // than that of such content, as a config-hash and a Record are under one key. Where nothing is held, the ring is the same. Keep
 // carries, too.
 func (k Known) Keep(current map[reference.Ref]digest.State, ring digest.Ring) (map[reference.Ref]digest.State, digest.Ring) {
@@ -19,13 +20,14 @@ func (k Known) Keep(current map[reference.Ref]digest.State, ring digest.Ring) (m
 	if len(held) == 0 {
 		return current, ring
 	}
-	older, readable := ring.Until(k.Record.Key)
+	last := k.lastGood()
+	older, readable := ring.Until(last.Key)
 	kept := maps.Clone(current)
-	items := k.Record.Items(held)
+	items := last.Items(held)
 	for _, ref := range held {
 		state := digest.State{Hold: current[ref].Hold}
 		if item, recorded := items[ref]; recorded && readable && !item.Absent() {
-			state.Entries, ring = map[digest.KeyID]digest.Entry{k.Record.Key: entryOf(item)}, older
+			state.Entries, ring = map[digest.KeyID]digest.Entry{last.Key: entryOf(item)}, older
 		}
 		kept[ref] = state
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -27,6 +28,16 @@ func custom(t *testing.T, content string) digest.State {
 
 func TestHeldCustomResource(t *testing.T) {
 	t.Parallel()
+	hash, err := digest.Hash(newest(t), map[reference.Ref]digest.State{a: state(t, a, "A", "2"), proxy: custom(t, "P")})
+	require.NoError(t, err)
+	alone, err := digest.Hash(newest(t), map[reference.Ref]digest.State{a: state(t, a, "A", "2")})
+	require.NoError(t, err)
+	// undone is what is known of a template that was brought back without its Record, beside the one of the template before.
+	undone := func(key digest.KeyID) Known {
+		return Known{Hash: hash, Last: record.New("of another template", key, items{
+			a: itemUnder(t, key, a, "before", ""), proxy: itemUnder(t, key, proxy, "P", ""),
+		})}
+	}
 	for name, c := range map[string]struct {
 		reason string
 		known  Known
@@ -70,6 +81,31 @@ func TestHeldCustomResource(t *testing.T) {
 			known:  Known{Hash: string(newest(t)) + "00000000000000000000000000000000000000000000000000000000"}, held: true, now: "A",
 			action: Nothing, says: "waiting for kafkaproxies.kroxylicious.io/p: secret/tls is missing",
 		},
+		"only the hash is known, which is that of what it was last": {
+			reason: "It is as if it were not held: the Record is rebuilt.",
+			known:  undone(newest(t)), held: true, now: "A",
+			action: Nothing, says: "first seen: the current configuration is adopted as the running one", adopt: []reference.Ref{a, proxy},
+		},
+		"only the hash is known, another object changes": {
+			reason: "It holds nothing but itself.",
+			known:  undone(newest(t)), held: true, now: "B",
+			action: Reload, says: "a tracked object modified",
+		},
+		"only the hash is known, and it never had a content": {
+			reason: "No stamp has covered it.",
+			known:  Known{Hash: alone, Last: record.New("of another template", newest(t), items{a: item(t, a, "before", "")})}, held: true, now: "A",
+			action: Nothing, says: "first seen: the current configuration is adopted as the running one", adopt: []reference.Ref{a},
+		},
+		"only the hash is known, it never had a content, another object changes": {
+			reason: "It holds nothing but itself.",
+			known:  Known{Hash: alone, Last: record.New("of another template", newest(t), items{a: item(t, a, "before", "")})}, held: true, now: "B",
+			action: Reload, says: "a tracked object modified",
+		},
+		"only the hash is known, what it was last is under another key": {
+			reason: "One hash is under one key.",
+			known:  undone(oldest(t)), held: true, now: "A",
+			action: Nothing, says: "waiting for kafkaproxies.kroxylicious.io/p: secret/tls is missing",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,8 +121,9 @@ func TestHeldCustomResource(t *testing.T) {
 			assert.Equal(t, c.says, got.Verdict.Reason, c.reason)
 			assert.Equal(t, c.adopt, got.Verdict.Adopt, c.reason)
 			assert.Empty(t, got.Reads, "reading does not end a hold")
-			_, err := got.Adopt(in, "")
+			rec, err := got.Adopt(in, "")
 			require.NoError(t, err)
+			assert.Len(t, rec.Items(c.adopt), len(c.adopt), "also what is held: its next content is then a Change")
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -14,13 +15,17 @@ type Known struct {
 	Record record.Record
 	// Hash is the config-hash of the template where no valid Record is left: it can still be compared as a whole.
 	Hash string
+	// Last is the Record of another template of the workload, where no valid one is left. It says nothing about the running pods,
+	// but what a custom resource that is held was last.
+	Last record.Record
 	// Newer says that a newer version of this program wrote the Record: it is neither judged nor replaced.
 	Newer bool
 }
 
 // KnownOf returns what is known of a template with the given config-hash ("" for none): the first of the texts that is
-// a Record of that template, else the hash itself.
+// a Record of that template, else the hash itself, with the first Record of another one.
 func KnownOf(hash string, records ...string) Known {
+	known := Known{Hash: hash}
 	for _, text := range records {
 		rec, err := record.Parse(text)
 		switch {
@@ -28,9 +33,25 @@ func KnownOf(hash string, records ...string) Known {
 			return Known{Newer: true}
 		case err == nil && rec.BelongsTo(hash):
 			return Known{Record: rec}
+		case err == nil && known.Last.Key == "":
+			known.Last = rec
 		}
 	}
-	return Known{Hash: hash}
+	return known
+}
+
+// lastGood returns the Record that has the last good content of custom resources: the valid one, or Last.
+func (k Known) lastGood() record.Record {
+	if k.hasLast() {
+		return k.Last
+	}
+	return k.Record
+}
+
+// hasLast reports whether Last can stand in for what is missing beside the hash: a hash is under one key.
+func (k Known) hasLast() bool {
+	key, ours := digest.KeyOf(k.Hash)
+	return ours && k.Last.Key == key
 }
 
 // Unknown returns those of some Refs, in their order, of which nothing is recorded. What a newer version has recorded

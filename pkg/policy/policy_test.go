@@ -238,10 +238,11 @@ func TestKnownOf(t *testing.T) {
 		"nothing":                     {"", nil, Known{}},
 		"the hash alone":              {"abc", nil, Known{Hash: "abc"}},
 		"its Record":                  {"abc", []string{one.String()}, Known{Record: one}},
-		"another template's Record":   {"abc", []string{other.String()}, Known{Hash: "abc"}},
+		"another template's Record":   {"abc", []string{other.String()}, Known{Hash: "abc", Last: other}},
 		"the second belongs to it":    {"abc", []string{other.String(), one.String()}, Known{Record: one}},
 		"no hash, and a Record of it": {"", []string{record.New("", "1c9e04ab", items{a: {}}).String()}, Known{Record: record.New("", "1c9e04ab", items{a: {}})}},
-		"no hash, another's Record":   {"", []string{one.String()}, Known{}},
+		"no hash, another's Record":   {"", []string{one.String()}, Known{Last: one}},
+		"the first of two others":     {"ghi", []string{other.String(), one.String()}, Known{Hash: "ghi", Last: other}},
 		"unreadable":                  {"abc", []string{"v1:abc"}, Known{Hash: "abc"}},
 		"the empty Record":            {"abc", []string{"v1:abc::"}, Known{Record: record.New("abc", "", nil)}},
 	} {

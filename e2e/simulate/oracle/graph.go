@@ -324,13 +324,7 @@ func (o *Oracle) carry(w *workload, s *stamp) {
 			s.carried = map[ref][]*period{}
 		}
 		s.carried[r] = slices.Concat(previous.periods, previous.carried[r])
-		s.voided = previous.voided || !s.program && s.marks != previous.marks
 	}
-}
-
-// waits reports whether a workload waits for the end of a hold, whatever else changes.
-func (o *Oracle) waits(w *workload, s *stamp) bool {
-	return s != nil && s.voided && slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
 }
 
 // unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two

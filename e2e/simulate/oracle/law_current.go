@@ -24,7 +24,7 @@ func (o *Oracle) judgeCurrent(now time.Time) {
 			o.count("pods excused: not looked after")
 		case !p.stamp.same(w.last()):
 			o.count("pods excused: rollout pending")
-		case o.held(w), o.waits(w, w.last()):
+		case o.held(w):
 			o.count("pods excused: held")
 		case !known || now.Sub(later(calm, w.eligibleSince)) < recovery:
 			o.count("pods excused: fault")

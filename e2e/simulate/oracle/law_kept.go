@@ -143,8 +143,6 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "" // the program restarts nothing then, whatever the contents
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
 		return "not looked after"
-	case p.stamp.voided:
-		return "hash of before, while a custom resource was held"
 	case w.uncertain(p.stamp):
 		return "not known yet"
 	case w.lostKeySince(p.stamp):

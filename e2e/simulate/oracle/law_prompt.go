@@ -29,7 +29,7 @@ func (o *Oracle) judgeDue(w *workload, now time.Time) {
 // dueOf returns an object that has surely changed since the stamp, and how; nothing if no reload is due for sure.
 func (o *Oracle) dueOf(w *workload) (r ref, how string) {
 	s := w.last()
-	if !w.eligible || s == nil || o.held(w) || o.waits(w, s) {
+	if !w.eligible || s == nil || o.held(w) {
 		return ref{}, ""
 	}
 	for _, r := range w.refs {

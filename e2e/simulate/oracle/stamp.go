@@ -39,9 +39,6 @@ type stamp struct {
 	periods []*period
 	// carried has further ones for custom resources that were held.
 	carried map[ref][]*period
-	// voided means that a user brought marks of before back while a custom resource was held: the hash cannot be compared, and
-	// nothing else is known, until the hold ends.
-	voided bool
 }
 
 // same reports whether two stamps are of one template, marks included.
