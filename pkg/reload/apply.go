@@ -81,6 +81,9 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 		Keys:             a.annotations,
 		Further:          a.pauses.pausing(s),
 	}
+	if a.backoff.Insists(s.key) {
+		request.Digest = digest.Live // also where a Job was made with a content that is known
+	}
 	if request.Further != nil {
 		s.pausedFor = s.view.Intent.PausePeriod
 	}
@@ -95,6 +98,9 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	}
 	switch result.Outcome {
 	case poke.Reloaded:
+		if s.ran.Job != "" && request.Digest == digest.Live {
+			s.owesRun = s.ran.Hash != result.LastReload.Hash
+		}
 		return a.closing.done(ctx, s, verdict, result.LastReload, request.Generation+1)
 	case poke.Unseen:
 		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.key)

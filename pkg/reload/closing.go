@@ -45,7 +45,12 @@ func (c closing) done(
 	}
 	c.events.EmitOwn(s.reported(), last)
 	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
-	return c.inOrder(s)
+	result := c.inOrder(s)
+	if s.owesRun {
+		c.state.Runs.Owe(s.key)
+		return queue.After(time.Second, queue.Retry)
+	}
+	return result
 }
 
 // retry closes a reconciliation that failed: what is due stays due. Each cause is reported to the user once.

@@ -30,8 +30,10 @@ type subject struct {
 	stored bool
 	// pausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
 	pausedFor time.Duration
-	// ran is the Job that this reconciliation has made; empty if none.
-	ran string
+	// ran is the Job that was made for this reload; empty if none.
+	ran state.Run
+	// owesRun says that the Job may have started with an older content than the one that is stamped.
+	owesRun bool
 	// restarted says that the pods restart without a new template.
 	restarted bool
 }
@@ -39,7 +41,7 @@ type subject struct {
 // reported returns the workload as Events are about it.
 func (s subject) reported() report.Subject {
 	return report.Subject{
-		Key: s.key, Object: s.object, Managed: s.view.Managed, PausedFor: s.pausedFor, Ran: s.ran, Restarted: s.restarted,
+		Key: s.key, Object: s.object, Managed: s.view.Managed, PausedFor: s.pausedFor, Ran: s.ran.Job, Restarted: s.restarted,
 	}
 }
 

@@ -96,7 +96,7 @@ func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
 	l.events.Warn(s.reported(), reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
 		l.events.Warn(s.reported(), reasonHeld, "")
-		return l.actions.purge(ctx, s)
+		return l.upToDate(ctx, s)
 	}
 	if wait := l.state.Deferrals.Wait(s.key, s.events.Last, l.now()); wait > 0 {
 		return queue.After(wait, queue.Retry)
@@ -147,8 +147,16 @@ func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.A
 	case len(verdict.Adopt) > 0:
 		return l.actions.adopt(ctx, s, in, a)
 	default:
-		return l.actions.purge(ctx, s)
+		return l.upToDate(ctx, s)
 	}
+}
+
+// upToDate does what is left where nothing is due.
+func (l *loop) upToDate(ctx context.Context, s subject) reconcile.Result {
+	if result, stopped := l.actions.cronJobs.runOwed(ctx, s); stopped {
+		return result
+	}
+	return l.actions.purge(ctx, s)
 }
 
 // mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to

@@ -18,9 +18,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -90,12 +92,14 @@ func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict poli
 	case o.UID() != s.object.UID():
 		return queue.After(time.Second, queue.Retry), true // it was created anew; the watch brings it
 	}
-	cron := cronrun.CronJob{Object: o}
-	name := cron.JobName(s.view.Managed[stamp.LastReload], hash)
-	if wait := c.state.Runs.Wait(s.key, name, c.now(), c.distance); wait > 0 {
-		return queue.After(wait, queue.Retry), true
+	cron, due := cronrun.CronJob{Object: o}, state.Run{After: s.view.Managed[stamp.LastReload], Hash: hash}
+	due.Job = cron.JobName(due.After, hash)
+	if wait := c.state.Runs.Wait(s.key, due.Job, c.now(), c.distance); wait > 0 {
+		made, ok := c.state.Runs.Made(s.key, due.After)
+		s.ran, s.owesRun = made, ok // another Job would be too soon, but under constant change the stamp must not wait for it
+		return queue.After(wait, queue.Retry), !ok
 	}
-	switch err := c.makeJob(ctx, s, cron, cron.Job(name, c.annotations.ConfigHash, hash)); {
+	switch err := c.makeJob(ctx, s, cron, due); {
 	case err == nil:
 		c.events.Warn(s.reported(), reasonRunRefused, "")
 		return reconcile.Result{}, false
@@ -110,17 +114,32 @@ func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict poli
 	}
 }
 
+// runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. It
+// reports whether the reconciliation ends here.
+func (c *cronJobActions) runOwed(ctx context.Context, s subject) (result reconcile.Result, stopped bool) {
+	if !c.state.Runs.Owed(s.key) {
+		return reconcile.Result{}, false
+	}
+	if !c.writer.mayWrite(s, inflight.Background) {
+		return reconcile.Result{}, true // queued again when it has a slot
+	}
+	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
+	if result, stopped = c.runAtOnce(ctx, &s, unnamed, s.view.Managed[stamp.Hash]); !stopped {
+		c.state.Runs.Waive(s.key)
+	}
+	return result, stopped
+}
+
 // errActive says that the concurrency policy allows no run now.
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (c *cronJobActions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob, job *unstructured.Unstructured) error {
+func (c *cronJobActions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob, due state.Run) error {
 	active, err := c.activeJobs(ctx, s, cron)
 	if err != nil {
 		return err
 	}
-	name := job.GetName()
-	if slices.Contains(active, name) {
+	if slices.Contains(active, due.Job) {
 		return nil // an earlier attempt has made it
 	}
 	switch cron.Decide(active) {
@@ -134,13 +153,14 @@ func (c *cronJobActions) makeJob(ctx context.Context, s *subject, cron cronrun.C
 		}
 	case cronrun.Run:
 	}
+	job := cron.Job(due.Job, c.annotations.ConfigHash, due.Hash)
 	err = c.writer.write(ctx, *s, func(ctx context.Context) error { return c.writer.client.Create(ctx, job, fieldOwner) })
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create job %s: %w", name, err)
+		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
-	s.ran = name
-	c.state.Runs.Ran(s.key, name, c.now())
-	log.FromContext(ctx).Info("Made a Job", "workload", s.key, "job", name, "existed", err != nil)
+	s.ran = due
+	c.state.Runs.Ran(s.key, due, c.now())
+	log.FromContext(ctx).Info("Made a Job", "workload", s.key, "job", due.Job, "existed", err != nil)
 	return nil
 }
 

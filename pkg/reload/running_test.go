@@ -14,7 +14,9 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -154,23 +156,58 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	assert.Len(t, b.jobs, 1)
 }
 
-// Under constant change each attempt finds another content: the Jobs keep the distance of reloads.
+// Under constant change each attempt finds another content: the Jobs keep the distance of reloads, and the stamp does not wait for that.
 func TestRunsKeepTheirDistance(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
-	attempt := func(hash string) bool {
+	for _, attempt := range []struct {
+		reload, hash string
+		after        time.Duration
+		goesOn, owes bool
+		jobs         int
+		reason       string
+	}{
+		{reload: "1", hash: "1", goesOn: true, jobs: 1, reason: "the first"},
+		{reload: "1", hash: "1", goesOn: true, jobs: 1, reason: "the same run again"},
+		{reload: "1", hash: "2", goesOn: true, owes: true, jobs: 1, reason: "another content, too soon for a Job"},
+		{reload: "2", hash: "2", jobs: 1, reason: "another reload, too soon"},
+		{reload: "2", hash: "2", after: 5 * time.Second, goesOn: true, jobs: 2, reason: "another reload"},
+		{reload: "2", hash: "3", after: 5 * time.Second, goesOn: true, jobs: 3, reason: "another content, when a Job may be made"},
+	} {
+		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
-		_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, hash)
-		return !stopped
+		s.view.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
+		_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, attempt.hash)
+		assert.Equal(t, attempt.goesOn, !stopped, attempt.reason)
+		assert.Equal(t, attempt.owes, s.owesRun, attempt.reason)
+		assert.Equal(t, attempt.goesOn, s.ran.Job != "", "the Event names the Job: "+attempt.reason)
+		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
 	}
-	assert.True(t, attempt("1"))
-	assert.True(t, attempt("1"), "the same run again")
-	assert.False(t, attempt("2"), "another one too soon")
+}
+
+// The content that was stamped last is the one that the CronJob is run with in the end.
+func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
+	s, verdict := dueCronJob(true)
+	_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "1")
+	require.False(t, stopped)
+	s.owesRun = true
+	assert.Positive(t, l.closing.done(t.Context(), s, verdict, record.LastReload{Hash: "2"}, 1).RequeueAfter, "it is looked at again")
+
+	s, _ = dueCronJob(true)
+	s.view.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
+	assert.Equal(t, 5*time.Second, l.upToDate(t.Context(), s).RequeueAfter, "the runs keep their distance")
+	assert.Len(t, b.jobs, 1)
 	now = now.Add(5 * time.Second)
-	assert.True(t, attempt("2"))
-	assert.Len(t, b.jobs, 2)
+	for range 2 {
+		assert.Zero(t, l.upToDate(t.Context(), s).RequeueAfter)
+		assert.Len(t, b.jobs, 2, "once")
+	}
 }
 
 func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {

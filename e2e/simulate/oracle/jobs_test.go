@@ -176,34 +176,61 @@ func (s *scene) runs(name string) {
 
 func TestRunsOfCronJobs(t *testing.T) {
 	t.Parallel()
+	changed := func(s *scene, edits ...func(o world.Object)) {
+		s.set(configMap("app"), "1")
+		sent := edited(cronJob(edits...), func(o world.Object) {
+			delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
+		})
+		call := s.call(user, "create", nightly, nil)
+		s.oracle.Request(call)
+		s.change(call, nightly, sent, cronJob(edits...))
+		s.wait(time.Minute)
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+	}
+	reload := func(s *scene) {
+		call := s.call(replica, "patch", nightly, []byte(`{}`))
+		s.oracle.Request(call)
+		s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
+			setAnnotation(section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestMark, "b")
+			setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+		}))
+	}
 	stamped := func(names []string, edits ...func(o world.Object)) func(s *scene) {
 		return func(s *scene) {
-			s.set(configMap("app"), "1")
-			sent := edited(cronJob(edits...), func(o world.Object) {
-				delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
-			})
-			call := s.call(user, "create", nightly, nil)
-			s.oracle.Request(call)
-			s.change(call, nightly, sent, cronJob(edits...))
-			s.wait(time.Minute)
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
+			changed(s, edits...)
 			for _, name := range names {
 				s.runs(name)
 			}
-			call = s.call(replica, "patch", nightly, []byte(`{}`))
-			s.oracle.Request(call)
-			s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
-				setAnnotation(section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestMark, "b")
-				setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
-			}))
+			reload(s)
+		}
+	}
+	// later runs it with the change of before, and again after the stamp.
+	later := func(before string, names ...string) func(s *scene) {
+		return func(s *scene) {
+			changed(s)
+			s.runs("n1")
+			s.set(configMap("app"), before)
+			reload(s)
+			for _, name := range names {
+				s.runs(name)
+			}
 		}
 	}
 	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"run":           {options: hooked, because: "once for one change", happens: stamped([]string{"n1"})},
-		"not run":       {options: hooked, want: "jobs/run/missing", because: "the change is to be used at once", happens: stamped(nil)},
-		"run twice":     {options: hooked, want: "jobs/run/twice", because: "there is one change", happens: stamped([]string{"n1", "n2"})},
+		"run":       {options: hooked, because: "once for one change", happens: stamped([]string{"n1"})},
+		"not run":   {options: hooked, want: "jobs/run/missing", because: "the change is to be used at once", happens: stamped(nil)},
+		"run twice": {options: hooked, want: "jobs/run/twice", because: "there is one change", happens: stamped([]string{"n1", "n2"})},
+		"run with what was stamped": {
+			options: hooked, because: "the Job has started before the last change", happens: later("3", "n2"),
+		},
+		"run with what it was run with": {
+			options: hooked, want: "jobs/run/twice", because: "nothing has changed since", happens: later("2", "n2"),
+		},
+		"run twice with what was stamped": {
+			options: hooked, want: "jobs/run/twice", because: "there is one change since", happens: later("3", "n2", "n3"),
+		},
 		"suspended":     {options: hooked, because: "it is not run", happens: stamped(nil, isSuspended)},
 		"run suspended": {options: hooked, want: "jobs/run/suspended", because: "it must not run", happens: stamped([]string{"n1"}, isSuspended)},
 	})

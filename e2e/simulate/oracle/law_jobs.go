@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -143,9 +144,9 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 	if s == nil || c.At.Sub(w.acts[2]) < notice || w.keyChanged > s.version {
 		return
 	}
-	edits, runs := 0, o.runsSince(w, s.arrived)
+	edits, runs, from := 0, o.runsSince(w, s.arrived), o.ranBefore(w, s)
 	for r := range o.atOnce(w) {
-		edits += len(o.contents.of(w.id.namespace, r).within(s.arrived, c.Version))
+		edits += len(o.contents.of(w.id.namespace, r).within(from, c.Version))
 	}
 	switch {
 	case suspended(w.object):
@@ -160,6 +161,18 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 func (o *Oracle) atOnce(w *workload) map[ref]triggers {
 	tracked, _ := o.other(w, w.object)
 	return tracked
+}
+
+// ranBefore returns the version at which a CronJob was run for a stamp: under constant change that is with an older content than the
+// one that is stamped. Where it was not run, the stamp counts.
+func (o *Oracle) ranBefore(w *workload, s *stamp) int64 {
+	for _, run := range slices.Backward(o.jobs.runs[w.uid]) {
+		before := w.stampAt(s.version - 1)
+		if run.version <= s.arrived && before != nil && run.version > before.version {
+			return run.version
+		}
+	}
+	return s.arrived
 }
 
 // runsSince counts the runs after a version.

@@ -10,22 +10,54 @@ import (
 type runs struct{ perWorkload[run] }
 
 type run struct {
-	job string
-	at  time.Time
+	Run
+	at   time.Time
+	owed bool
 }
 
-// Ran records that a Job was made.
-func (r *runs) Ran(key workload.Key, job string, at time.Time) {
-	r.with(key, func(e *run) { *e = run{job, at} })
+// Run is a Job of a CronJob, made for a reload with a content.
+type Run struct {
+	Job string
+	// After is the last reload from before.
+	After string
+	// Hash is the digest of the content.
+	Hash string
+}
+
+// Ran records that a Job was made. No other one is owed then.
+func (r *runs) Ran(key workload.Key, made Run, at time.Time) {
+	r.with(key, func(e *run) { *e = run{Run: made, at: at} })
 }
 
 // Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
 func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.Duration) time.Duration {
 	var wait time.Duration
 	r.find(key, func(e *run) {
-		if e.job != job {
+		if e.Job != job {
 			wait = max(e.at.Add(distance).Sub(now), 0)
 		}
 	})
 	return wait
 }
+
+// Made returns the last Job, if it was made for the reload that follows a last one.
+func (r *runs) Made(key workload.Key, after string) (made Run, ok bool) {
+	r.find(key, func(e *run) {
+		if ok = e.Job != "" && e.After == after; ok {
+			made = e.Run
+		}
+	})
+	return made, ok
+}
+
+// Owe records that the content of a reload may be newer than the one that its Job has started with.
+func (r *runs) Owe(key workload.Key) { r.with(key, func(e *run) { e.owed = true }) }
+
+// Owed reports whether another Job is owed.
+func (r *runs) Owed(key workload.Key) (owed bool) {
+	r.find(key, func(e *run) { owed = e.owed })
+	return owed
+}
+
+// Waive records that no Job is owed.
+func (r *runs) Waive(key workload.Key) { r.find(key, func(e *run) { e.owed = false }) }

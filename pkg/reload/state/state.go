@@ -7,7 +7,8 @@ import (
 )
 
 // State is what the loop keeps of workloads while it runs. Nothing in it decides whether a reload is due; losing it costs at
-// most a repeated Event or an unsettled reload. Each part is safe for concurrent use.
+// most a repeated Event, an unsettled reload, or the second run of a CronJob that changed while it was reloaded.
+// Each part is safe for concurrent use.
 type State struct {
 	Changes   changes
 	Due       dueReloads
