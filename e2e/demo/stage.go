@@ -33,10 +33,11 @@ var (
 	heartbeat = observe.Deployment(namespace, "heartbeat")
 	ledger    = observe.StatefulSet(namespace, "ledger")
 	agent     = observe.DaemonSet(namespace, "agent")
+	proxy     = observe.Deployment(namespace, "proxy")
 )
 
 func allWorkloads() []observe.Workload {
-	return []observe.Workload{cart, catalog, web, search, billing, mailer, heartbeat, ledger, agent}
+	return []observe.Workload{cart, catalog, web, search, billing, mailer, heartbeat, ledger, agent, proxy}
 }
 
 // drain is how long the replicas serve admission after SIGTERM, the one setting that is not the default: the default is
@@ -49,7 +50,7 @@ func (d *demo) stage(ctx context.Context) error {
 	if err := d.build(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{d.boot, d.install, d.apply} {
+	for _, step := range []func(context.Context) error{d.boot, d.define, d.install, d.configure, d.apply} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (d *demo) install(ctx context.Context) error {
 	begun := d.narrator.Elapsed()
 	var err error
 	d.reloader, err = installation.Start(ctx, d.cp, installation.Options{
-		Program: d.program, Args: []string{"--shutdown-grace-period=" + drain.String()},
+		Program: d.program, Args: []string{"--shutdown-grace-period=" + drain.String(), fromSettings},
 	})
 	if err != nil {
 		return err
@@ -156,6 +157,10 @@ func (d *demo) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.narrator.Say("The demo plays the operator of the custom resources, which reports that they are valid:")
+	if _, err := d.reported(ctx, 1, "True"); err != nil {
+		return err
+	}
 	wait, cancel := context.WithTimeout(ctx, defaultPatience)
 	defer cancel()
 	for _, w := range allWorkloads() {
@@ -164,6 +169,9 @@ func (d *demo) apply(ctx context.Context) error {
 		}
 	}
 	d.narrator.Seen(narration.After(time.Since(r.ended)), "all pods are ready")
+	if err := d.awaitAdoption(ctx); err != nil {
+		return err
+	}
 	windows, err := d.open(ctx, allWorkloads()...)
 	if err != nil {
 		return err

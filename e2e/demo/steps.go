@@ -32,12 +32,14 @@ func steps() []step {
 	return []step{
 		{"A change is one rollout, and it is explained", (*demo).change},
 		{"A client proves what it has seen, and gets its reload at once", (*demo).verified},
+		{"What changes below a custom resource is one rollout", (*demo).deep},
 		{"Ten objects at once are one rollout", (*demo).ten},
 		{"A release, configuration and image, is one rollout", (*demo).release},
 		{"What changes no configuration restarts nothing", (*demo).nothing},
 		{"Manifests for Stakater's Reloader work as they are", (*demo).dialect},
 		{"A rollout undo keeps the configuration", (*demo).undo},
 		{"What changes while pod-reloader is down is picked up", (*demo).down},
+		{"A custom resource that is not valid restarts nothing", (*demo).held},
 		{"Why?", (*demo).why},
 		{"Two reloads of a workload are seconds apart", (*demo).twice},
 	}
