@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -44,8 +45,13 @@ func Define(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if _, err := cp.Kubectl(ctx, "apply", "--server-side", "-f", crds); err != nil {
 		return err
 	}
-	_, err = cp.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// kubectl wait fails at once on a definition that the API server has not given any condition yet.
+	return poll.Until(ctx, "the definitions of cert-manager", time.Second, func(ctx context.Context) error {
+		_, err := cp.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
+		return err
+	})
 }
 
 // Run runs the controllers until the control plane stops. They are for issuers of the types CA and SelfSigned.
