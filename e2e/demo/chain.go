@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"regexp"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // The custom resource that the Deployment proxy names, the Secret below it, and where the sub-commands of pod-reloader find
@@ -20,8 +24,21 @@ const (
 // define makes the cluster serve the custom resources. It comes before the installation: pod-reloader follows a resource
 // that is defined later, too, within a minute.
 func (d *demo) define(ctx context.Context) error {
-	_, err := d.shell.brief(ctx, apply("e2e/demo/chain/resources.yaml")...)
-	return err
+	if _, err := d.shell.brief(ctx, apply("e2e/demo/chain/resources.yaml")...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, defaultPatience)
+	defer cancel()
+	return poll.Until(ctx, "the custom resources to be served", interval, func(ctx context.Context) error {
+		for _, kind := range []string{"KafkaProxy", "VirtualKafkaCluster", "KafkaService"} {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kroxylicious.io", Version: "v1alpha1", Kind: kind + "List"})
+			if err := d.cp.Client().List(ctx, list); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // configure tells pod-reloader how the custom resources refer to each other, and grants the right to read them.
