@@ -21,6 +21,7 @@ const (
 	prefix        = "pod-reloader.cs.sap.com/"
 	configMapsKey = prefix + "configmaps"
 	secretsKey    = prefix + "secrets"
+	referentsKey  = prefix + "referents"
 	ignoredKey    = prefix + "ignored"
 )
 
@@ -28,6 +29,8 @@ const (
 type deployment struct {
 	name                string
 	configMaps, secrets []string
+	// referent is a custom resource that it names; empty means none.
+	referent string
 	// indifferent is one that reads its configuration and does not ask to be restarted; its writes do not come near
 	// pod-reloader's webhook.
 	indifferent bool
@@ -50,6 +53,9 @@ func (d deployment) object(namespace string) *appsv1.Deployment {
 	}
 	if !d.indifferent && len(d.secrets) > 0 {
 		annotations[secretsKey] = strings.Join(d.secrets, ",")
+	}
+	if d.referent != "" {
+		annotations[referentsKey] = d.referent
 	}
 	own := maps.Clone(d.labels)
 	if d.indifferent {

@@ -114,6 +114,7 @@ func scenarios() []scenario {
 		{"fan-out", bare, fanOut},
 		{"admission", bare, admission},
 		{"fan-out-wide", bare, wideFanOut},
+		{"chain", bare, chain},
 		{"requests", complete, requests},
 		{"sharing", complete, sharing},
 		{"burst", complete, burst},

@@ -1,0 +1,247 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// links are custom resources that refer to each other: the Deployment names root, which leads over middle and leaf to a
+// ConfigMap.
+var links = controlplane.CustomResource{Group: "bench.example.com", Kind: "Link", Plural: "links"}
+
+const (
+	referent      = "links.bench.example.com/root"
+	fromConfigMap = "--config=configmap:pod-reloader/links"
+	// chainDebounce is how long pod-reloader lets changes of custom resources gather.
+	chainDebounce = 100 * time.Millisecond
+)
+
+// linksConfiguration are the rights to the custom resources, and what pod-reloader is told about them.
+const linksConfiguration = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: pod-reloader-links}
+rules:
+- {apiGroups: [bench.example.com], resources: [links], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: pod-reloader-links}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pod-reloader-links}
+subjects:
+- {kind: ServiceAccount, name: pod-reloader, namespace: pod-reloader}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: pod-reloader, name: links}
+data:
+  config.yaml: |
+    apiVersion: pod-reloader.io/v1alpha1
+    kind: Configuration
+    referents:
+    - id: links
+      gvr: {group: bench.example.com, version: v1, resource: links}
+      refs:
+      - {to: links, name: spec.link}
+      - {to: configmaps, name: spec.configMap}
+`
+
+// chain: a change three references below a custom resource, beside the change of a ConfigMap that a workload names itself.
+func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
+	if err := w.cp.Apply(ctx, links.Definition(), linksConfiguration); err != nil {
+		return nil, err
+	}
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	err = w.with(ctx, []string{fromConfigMap}, func() error {
+		deep, plain, err := w.chains(ctx)
+		if err != nil {
+			return err
+		}
+		if err := w.alternate(ctx, watcher, deep, plain); err != nil {
+			return err
+		}
+		unchanged, err := w.unchanged(ctx, watcher, deep)
+		if err != nil {
+			return err
+		}
+		missed := float64(deep.value + 1 - len(watcher.Changes(deep.deployment)))
+		figures = append(chainFigures(deep, plain), unchanged...)
+		figures = append(figures, figure.Figure{Name: "missed or doubled", Value: math.Abs(missed), Budget: figure.Exactly(0)})
+		return nil
+	})
+	return figures, err
+}
+
+// chainFigures hold the duration of a change below custom resources against that of a plain one.
+func chainFigures(deep, plain *side) []figure.Figure {
+	var figures []figure.Figure
+	for _, p := range []float64{50, 95} {
+		took, floor := milliseconds(sample.Percentile(deep.took, p)), milliseconds(sample.Percentile(plain.took, p))
+		f := figure.Figure{
+			Name: fmt.Sprintf("leaf's change to new template, p%.0f", p), Unit: figure.Milliseconds, Value: took, Floor: floor,
+		}
+		if p == 50 {
+			f.Budget = figure.AtMost(math.Round(2*floor + milliseconds(chainDebounce)))
+			f.Note = fmt.Sprintf("floor: a plain ConfigMap; budget: twice that, and the debounce of %s", chainDebounce)
+		}
+		figures = append(figures, f)
+	}
+	return figures
+}
+
+// chains creates both sides, and waits until pod-reloader knows the state of the custom resource.
+func (w *world) chains(ctx context.Context) (deep, plain *side, err error) {
+	deep, plain = &side{configMap: "deep"}, &side{configMap: "plain"}
+	for _, s := range []*side{deep, plain} {
+		if err := w.configMap(ctx, s.configMap); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, l := range []struct{ name, field, to string }{
+		{"leaf", "configMap", "deep"}, {"middle", "link", "leaf"}, {"root", "link", "middle"},
+	} {
+		object := link()
+		object.SetNamespace(w.name)
+		object.SetName(l.name)
+		object.Object["spec"] = map[string]any{l.field: l.to}
+		if err := w.Create(ctx, object); err != nil {
+			return nil, nil, fmt.Errorf("create Link %s: %w", l.name, err)
+		}
+	}
+	if deep.deployment, err = w.deploy(ctx, deployment{name: "deep", referent: referent}); err != nil {
+		return nil, nil, err
+	}
+	if plain.deployment, err = w.deploy(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
+		return nil, nil, err
+	}
+	known := regexp.MustCompile(regexp.QuoteMeta(referent) + `[=~][0-9a-f]`)
+	return deep, plain, await(ctx, "the adoption of "+referent, 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
+		object := &appsv1.Deployment{}
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: "deep"}, object); err != nil {
+			return err
+		}
+		for _, value := range object.Annotations {
+			if known.MatchString(value) {
+				return nil
+			}
+		}
+		return errors.New("it is in no annotation yet")
+	})
+}
+
+func link() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: links.Group, Version: "v1", Kind: links.Kind})
+	return object
+}
+
+// unchanged edits what does not count, then what counts, once by each of the two watches: what the former cost is what is
+// left of the evaluations and writes.
+func (w *world) unchanged(ctx context.Context, watcher *observe.Watcher, deep *side) ([]figure.Figure, error) {
+	if err := w.idle(ctx); err != nil {
+		return nil, err
+	}
+	before, err := w.in.Metrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mark, err := w.cp.Audit().Mark()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.editLabels(ctx); err != nil {
+		return nil, err
+	}
+	evaluations, err := w.changeEach(ctx, watcher, deep, before)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.idle(ctx); err != nil {
+		return nil, err
+	}
+	requests, err := w.made(ctx, mark)
+	if err != nil {
+		return nil, err
+	}
+	writes := requests.In(w.name).Writes()
+	count := writes.Count()
+	others := len(writes) - count["create events"] - count["patch events"] - 2
+	return []figure.Figure{
+		{
+			Name:  fmt.Sprintf("evaluations by %d edits of labels", 2*w.Edits),
+			Value: evaluations - float64((byConfigMap+byLink)*len(w.in.Replicas())), Budget: figure.Exactly(0),
+		},
+		{Name: "writes by them", Value: float64(others), Budget: figure.Exactly(0), Note: fmt.Sprintf("with 2 reloads: %v", count)},
+	}, nil
+}
+
+// editLabels edits what does not count.
+func (w *world) editLabels(ctx context.Context) error {
+	for n := range w.Edits {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, n)
+		if err := w.merge(ctx, link(), "leaf", patch); err != nil {
+			return err
+		}
+		if err := w.merge(ctx, &corev1.ConfigMap{}, "deep", patch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What a change evaluates in each replica: the ConfigMap, leaf, middle and root; or the same without the ConfigMap.
+const byConfigMap, byLink = 4, 3
+
+// changeEach changes the ConfigMap, then the lowest Link, and waits for the reload and the evaluations of each. It returns the
+// evaluations in all replicas.
+func (w *world) changeEach(
+	ctx context.Context, watcher *observe.Watcher, deep *side, before installation.Metrics,
+) (evaluations float64, err error) {
+	expect := func(atLeast int) error {
+		return await(ctx, "the evaluations", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
+			now, err := w.in.Metrics(ctx)
+			if err != nil {
+				return err
+			}
+			evaluations = now.Since(before).Sum("pod_reloader_referent_evaluations_total")
+			if evaluations < float64(atLeast*len(w.in.Replicas())) {
+				return fmt.Errorf("%v in all replicas", evaluations)
+			}
+			return nil
+		})
+	}
+	if err := deep.measure(ctx, w, watcher); err != nil {
+		return 0, err
+	}
+	if err := expect(byConfigMap); err != nil {
+		return 0, err
+	}
+	if err := w.merge(ctx, link(), "leaf", `{"spec":{"size":1}}`); err != nil {
+		return 0, err
+	}
+	if _, err := watcher.AwaitTemplateChanges(ctx, deep.deployment, deep.value+1); err != nil {
+		return 0, err
+	}
+	err = expect(byConfigMap + byLink)
+	return evaluations, err
+}
