@@ -27,6 +27,11 @@ func (i *Installation) Clean(ctx context.Context, args ...string) (string, error
 	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"clean"}, args...))
 }
 
+// Check runs `pod-reloader check` as the administrator and returns what it prints. The error has what it reports.
+func (i *Installation) Check(ctx context.Context, args ...string) (string, error) {
+	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"check"}, args...))
+}
+
 // WhyAs is Why with the rights of another user; with those of [Installation.Identity] it is what `kubectl exec` into the
 // pod would print.
 func (i *Installation) WhyAs(ctx context.Context, id controlplane.Identity, args ...string) (output string, err error) {

@@ -1,0 +1,84 @@
+package chain_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// lacking is the name of the missing rule and its remedy, as the log, the Event and the sub-command check have it.
+var lacking = []string{
+	"rights on custom resources are missing: list, watch on kafkaservices.kroxylicious.io; ",
+	"pod-reloader roles --config configmap:pod-reloader/settings",
+}
+
+// One configured resource may be read, but neither listed nor watched. What is missing is named with its remedy, and what needs
+// the resource is held until the rights are given.
+func TestMissingRightsAreNamedUntilTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
+	role := &rbacv1.ClusterRole{}
+	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: "pod-reloader-referents"}, role))
+	withoutServices(role)
+	require.NoError(t, cp.Client().Update(t.Context(), role))
+	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=300ms", location}})
+	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
+
+	f := &found{kafka: &kafka{Fixture: fixture.New(t, in)}, in: in}
+	f.graph()
+	own := observe.Deployment(in.Namespace(), "pod-reloader")
+	held := f.Deployment("held", fixture.Uses{Annotations: map[string]string{referents: theProxy}})
+	f.AwaitEvent(held, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is forbidden")
+	f.AwaitEvent(own, "RightsMissing", lacking...)
+	for _, replica := range in.Replicas() {
+		log, err := replica.Log()
+		require.NoError(t, err)
+		for _, text := range lacking {
+			assert.Contains(t, log, text, "each replica reports it")
+		}
+	}
+	_, err := f.check()
+	for _, text := range lacking {
+		require.ErrorContains(t, err, text)
+	}
+	f.SetSecret("tls", "tls.crt", "2")
+	f.Settled()
+	f.changes("it is held", 0, held)
+
+	require.NoError(t, cp.Apply(t.Context(), rights))
+	f.AwaitEvent(own, "RightsGranted", "all rights on custom resources are granted")
+	output, err := f.check()
+	require.NoError(t, err)
+	assert.Contains(t, output, "all rights on 6 custom resources are granted")
+	f.AwaitAdopted(held, theProxy)
+	f.Settled()
+	f.changes("it was never started with another state that is known", 0, held)
+	f.SetSecret("tls", "tls.crt", "3")
+	f.AwaitChanges(held, 1, "it is held no longer")
+	f.AwaitEvent(held, "Reloaded", theProxy+" modified (secret/tls)")
+}
+
+// withoutServices takes the rights to list and watch KafkaServices from a role that has all rights on the group.
+func withoutServices(role *rbacv1.ClusterRole) {
+	role.Rules[0].Resources = []string{
+		"kafkaproxies", "virtualkafkaclusters", "kafkaprotocolfilters", "kafkaproxyingresses", "schemaregistryclients",
+	}
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{
+		APIGroups: []string{group}, Resources: []string{"kafkaservices"}, Verbs: []string{"get", "patch"},
+	})
+}
+
+// check asks for the rights of the installation.
+func (f *found) check() (string, error) {
+	f.Helper()
+	return f.in.Check(f.Context(), location, "-n", f.Namespace, "--service-account=pod-reloader/pod-reloader")
+}
