@@ -140,6 +140,11 @@ func compareHash(in Input) findings {
 		f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
 		return f
 	}
+	return f.compareLive(in, key, refs)
+}
+
+// compareLive compares the hash with that of the current state, under its key.
+func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref) findings {
 	if len(f.reads) > 0 {
 		f.undecided = !in.Intent.Dynamic
 		return f
