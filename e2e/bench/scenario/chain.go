@@ -32,7 +32,7 @@ const (
 	chainDebounce = 100 * time.Millisecond
 )
 
-// linksConfiguration are the rights to the custom resources, and what pod-reloader is told about them.
+// linksConfiguration are the rights to the custom resources, and how they refer to each other.
 const linksConfiguration = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
