@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -302,83 +297,6 @@ func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 		require.ErrorContains(t, err, "no resource")
 		_, err = w.Picture("ns", "kafkaproxies.kroxylicious.io/other")
 		require.EqualError(t, err, "kafkaproxies.kroxylicious.io/other in namespace ns: missing")
-	})
-}
-
-func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var written []string
-		patches := func() []string {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return slices.Clone(written)
-		}
-		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			patch, ok := action.(clienttesting.PatchAction)
-			require.True(t, ok)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			written = append(written, string(patch.GetPatch()))
-			return true, nil, errors.New("refused")
-		})
-		w.graph()
-		assert.Empty(t, patches(), "it does not lead")
-		go func() { assert.NoError(t, w.Lead(t.Context())) }()
-		w.pass(time.Second)
-		require.Len(t, patches(), 1, "the resource with publish")
-		assert.Contains(t, patches()[0], `"example.org/checksum":"v1:`)
-		assert.Contains(t, patches()[0], `"uid":"uid-1"`, "so that it creates nothing")
-		assert.NotContains(t, patches()[0], "spec")
-		w.pass(10 * time.Second)
-		assert.Len(t, patches(), 2, "what failed is repeated")
-	})
-}
-
-func TestAnAnnotationThatAnotherWriterRemovesIsRestored(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var writes atomic.Int32
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-			writes.Add(1)
-			return true, &unstructured.Unstructured{}, nil
-		})
-		w.graph()
-		go func() { assert.NoError(t, w.Lead(t.Context())) }()
-		w.pass(time.Minute)
-		assert.EqualValues(t, 1, writes.Load())
-		w.put(proxies, "p", map[string]any{"service": "s"}) // it has no annotation
-		w.pass(time.Second)
-		assert.EqualValues(t, 1, writes.Load(), "not in a hot loop")
-		w.pass(10 * time.Second)
-		assert.EqualValues(t, 2, writes.Load())
-	})
-}
-
-// One write after the other, but not one for each debounce.
-func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var writes, inFlight atomic.Int32
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-			assert.EqualValues(t, 1, inFlight.Add(1), "one at a time")
-			defer inFlight.Add(-1)
-			<-time.After(time.Millisecond)
-			writes.Add(1)
-			return true, &unstructured.Unstructured{}, nil
-		})
-		const many = 1_000
-		for n := range many {
-			w.put(proxies, fmt.Sprint("p", n), map[string]any{})
-		}
-		w.Configure(proxyToSecret())
-		w.pass(time.Second)
-		go func() { assert.NoError(t, w.Lead(t.Context())) }()
-		w.pass(5 * time.Second)
-		assert.EqualValues(t, many, writes.Load())
 	})
 }
 

@@ -158,7 +158,7 @@ func referentActs() []act {
 	}
 }
 
-// flapReady takes the condition away and brings it back, if nobody else has written it meanwhile.
+// flapReady takes the condition away and brings it back, if it was not written by another client meanwhile.
 func flapReady(ctx context.Context, c client, s step) error {
 	live, err := c.get(ctx, s.key)
 	if err != nil {

@@ -3,7 +3,6 @@ package edge_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -303,152 +301,6 @@ func named(annotations map[string]string, name string) map[string]string {
 		with[key] = strings.ReplaceAll(value, "NAME", name)
 	}
 	return with
-}
-
-// With Reloader's flags and nothing else, its scenarios go on as its users know them. Everything is changed right after it was created.
-func TestBareProgramInPlaceOfReloader(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	anything := map[string]string{reloaderAuto: "true"}
-	listed := map[string]string{reloaderConfigMaps: "NAME", reloaderSecrets: "NAME"}
-	marked := map[string]string{"reload": "true"}
-
-	t.Run("annotations", func(t *testing.T) {
-		t.Parallel()
-		b := startBare(t, cp, "--log-format=json", "--reload-strategy=annotations")
-		b.meet(each(map[string]meeting{
-			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true},
-			"auto": {on: anything, reloads: true}, "pods-auto": {onPods: anything, reloads: true}, "pods-listed": {onPods: listed, reloads: true},
-			"keys": {on: listed, pod: byKeys, act: secretTo("2"), reloads: true}, "projected": {on: anything, pod: byProjection, reloads: true},
-			"init": {on: listed, pod: byInitContainer, reloads: true}, "unread": {on: listed, pod: notAtAll, reloads: true},
-			"pattern": {on: map[string]string{reloaderConfigMaps: "other, NA.*, NAME.*"}, reloads: true},
-			"search":  {on: map[string]string{"reloader.stakater.com/search": "true"}, of: map[string]string{"reloader.stakater.com/match": "true"}, reloads: true},
-
-			"no-match": {on: map[string]string{"reloader.stakater.com/search": "true"}}, "no-search": {of: map[string]string{"reloader.stakater.com/match": "true"}},
-			"labels": {on: anything, act: labelsOnly}, "false": {on: map[string]string{reloaderAuto: "false"}}, "none": {},
-			"ignored": {on: anything, of: map[string]string{"reloader.stakater.com/ignore": "true"}},
-			"other":   {onPods: map[string]string{reloaderConfigMaps: "NAME"}, act: secretTo("2")},
-			"typed":   {on: map[string]string{"configmap.reloader.stakater.com/auto": "true"}, act: secretTo("2")},
-			"exclude": {on: map[string]string{reloaderAuto: "true", "configmaps.exclude.reloader.stakater.com/reload": "NAME"}},
-			"created": {on: listed, pod: notAtAll, after: true}, "deleted": {on: listed, pod: notAtAll, act: deletion},
-		}))
-		before := b.wrote("Deployment", "deployment-auto")
-		configMapTo("3")(b, "deployment-auto")
-		b.await("another reload", func() error {
-			if maps.Equal(before, b.wrote("Deployment", "deployment-auto")) {
-				return errors.New("nothing has changed")
-			}
-			return nil
-		})
-	})
-	t.Run("env-vars", func(t *testing.T) {
-		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=env-vars")
-		b.meet(each(map[string]meeting{
-			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true}, "labels": {on: listed, act: labelsOnly},
-		}))
-		assert.Len(t, b.wrote("Deployment", "deployment-configmap")["STAKATER_DEPLOYMENT_CONFIGMAP_CONFIGMAP"], 40)
-		assert.Len(t, b.wrote("Deployment", "deployment-secret")["STAKATER_DEPLOYMENT_SECRET_SECRET"], 40)
-	})
-	t.Run("created and deleted", func(t *testing.T) {
-		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=annotations", "--reload-on-create=true", "--reload-on-delete=true")
-		b.meet(map[string]meeting{
-			"created": {kind: "Deployment", on: named(listed, "created"), pod: notAtAll, after: true, reloads: true},
-			"deleted": {kind: "Deployment", on: named(listed, "deleted"), pod: notAtAll, act: deletion, reloads: true},
-			"needed":  {kind: "Deployment", on: named(listed, "needed"), act: deletion, reloads: true},
-		})
-	})
-	t.Run("selected", func(t *testing.T) {
-		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=annotations", "--resource-label-selector=reload=true", "--resources-to-ignore=secrets", "--auto-reload-all=true")
-		b.meet(map[string]meeting{
-			"marked": {kind: "Deployment", labels: marked, reloads: true}, "plain": {kind: "Deployment", on: anything},
-			"secret": {kind: "Deployment", labels: marked, act: secretTo("2")}, "off": {kind: "Deployment", labels: marked, on: map[string]string{reloaderAuto: "false"}},
-		})
-	})
-	t.Run("jobs", func(t *testing.T) {
-		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=annotations", "--webhook=false")
-		for n := range 4 {
-			b.runsAtOnce(fmt.Sprintf("cron-%d", n))
-			b.createsAgain(fmt.Sprintf("job-%d", n))
-		}
-	})
-	t.Run("pause", func(t *testing.T) {
-		t.Parallel()
-		startBare(t, cp, "--reload-strategy=annotations").pauses()
-	})
-	t.Run("deploymentconfig", func(t *testing.T) {
-		t.Parallel()
-		defineDeploymentConfigs(t, cp)
-		b := startBare(t, cp, "--reload-strategy=annotations", "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template")
-		b.meet(map[string]meeting{
-			"listed": {kind: "DeploymentConfig", on: named(listed, "listed"), reloads: true}, "auto": {kind: "DeploymentConfig", on: anything, reloads: true},
-			"pods": {kind: "DeploymentConfig", onPods: anything, act: secretTo("2"), reloads: true}, "labels": {kind: "DeploymentConfig", on: anything, act: labelsOnly},
-		})
-	})
-}
-
-// runsAtOnce changes the configuration of a CronJob right after its creation.
-func (b *bare) runsAtOnce(name string) {
-	b.Helper()
-	m := meeting{kind: "CronJob", on: map[string]string{reloaderConfigMaps: name}}
-	b.createObjects(name, m)
-	require.NoError(b, b.Create(b.Context(), m.manifest(b.namespace, name)))
-	configMapTo("2")(b, name)
-	b.await("a run of "+name, func() error {
-		jobs := &batchv1.JobList{}
-		require.NoError(b, b.List(b.Context(), jobs, client.InNamespace(b.namespace)))
-		if !slices.ContainsFunc(jobs.Items, func(job batchv1.Job) bool {
-			owner := metav1.GetControllerOf(&job)
-			return owner != nil && owner.Name == name && job.Annotations["cronjob.kubernetes.io/instantiate"] != ""
-		}) {
-			return errors.New("there is no Job")
-		}
-		return nil
-	})
-}
-
-// createsAgain does so with a Job.
-func (b *bare) createsAgain(name string) {
-	b.Helper()
-	m := meeting{kind: "Job", on: map[string]string{reloaderAuto: "true"}}
-	b.createObjects(name, m)
-	created := m.manifest(b.namespace, name)
-	require.NoError(b, b.Create(b.Context(), created))
-	secretTo("2")(b, name)
-	b.await(name+" to be created again", func() error {
-		job := &batchv1.Job{}
-		if err := b.Get(b.Context(), client.ObjectKeyFromObject(created), job); err != nil {
-			return err
-		}
-		if job.UID == created.GetUID() {
-			return errors.New("it is the old one")
-		}
-		return nil
-	})
-}
-
-func (b *bare) pauses() {
-	b.Helper()
-	on := map[string]string{reloaderConfigMaps: "web", "deployment.reloader.stakater.com/pause-period": "2s"}
-	b.meet(map[string]meeting{"web": {kind: "Deployment", on: on, reloads: true}})
-	web := &unstructured.Unstructured{}
-	web.SetGroupVersionKind(kindOf("Deployment"))
-	const pausedAt = "deployment.reloader.stakater.com/paused-at"
-	began := time.Now()
-	b.await("the end of the pause", func() error {
-		require.NoError(b, b.Get(b.Context(), types.NamespacedName{Namespace: b.namespace, Name: "web"}, web))
-		paused, _, _ := unstructured.NestedBool(web.Object, "spec", "paused")
-		if at, marked := web.GetAnnotations()[pausedAt]; paused || marked {
-			assert.Equal(b, paused, marked, "both or none")
-			_, err := time.Parse(time.RFC3339, at)
-			assert.NoError(b, err)
-			return fmt.Errorf("it is paused since %s", time.Since(began))
-		}
-		return nil
-	})
 }
 
 // defineDeploymentConfigs serves OpenShift's kind, without its controller.
