@@ -18,6 +18,7 @@ func FuzzFields(f *testing.F) {
 	f.Add(users, fields)
 	f.Add(`{"spec":{"containers":[{"name":"c","env":[{"name":"STAKATER_A_SECRET","value":"0"}]},{"name":"c"},{"name":"d","env":{}},1]}}`, fields)
 	f.Add(`{"metadata":[],"spec":{"containers":[{"name":"c","env":null}]}}`, `{"env":[{"container":"c","index":9,"name":"X"}]}`)
+	f.Add(`{"spec":{"containers":[{"name":"c"}]}}`, `{"env":[{"container":"c","index":0,"name":"STAKATER_A_SECRET","value":"1"},{"container":"c","index":-1,"name":"STAKATER_B_SECRET","value":"1"}]}`)
 	f.Fuzz(func(t *testing.T, text, other string) {
 		var template map[string]any
 		if json.Unmarshal([]byte(text), &template) != nil || template == nil {

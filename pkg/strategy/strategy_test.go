@@ -152,6 +152,11 @@ func TestFieldsGoToTheirPositions(t *testing.T) {
 		"a container that is gone":       {template("", ""), []strategy.Variable{variable("e", 0, "A", "1")}, template("", ""), 0},
 		"an environment that is no list": {template(`,"env":{}`, ""), []strategy.Variable{variable("c", 0, "A", "1")}, template(`,"env":{}`, ""), 0},
 		"nothing to do":                  {template(`,"env":[`+a0+`]`, ""), []strategy.Variable{variable("c", 0, "A", "0")}, template(`,"env":[`+a0+`]`, ""), 0},
+		"two at one position": {
+			template(`,"env":[{"name":"X"}]`, ""),
+			[]strategy.Variable{variable("c", 0, "A", "1"), variable("c", 0, "B", "2")},
+			template(`,"env":[`+a1+`,{"name":"STAKATER_B_CONFIGMAP","value":"2"},{"name":"X"}]`, ""), 2,
+		},
 		"two in one environment": {
 			template(`,"env":[{"name":"X"}]`, ""),
 			[]strategy.Variable{variable("c", 0, "A", "1"), variable("c", 2, "B", "2")},

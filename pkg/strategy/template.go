@@ -109,17 +109,18 @@ func (e environment) rest() []any {
 }
 
 // On returns the Fields as they are once they are on a template in place of its own: without the variables of containers
-// that it lacks, and at the nearest positions that its environments have. What is no variable of a strategy, as a hand edit
-// of what is stored can have it, is left out.
+// that it lacks, and at the nearest positions that its environments have, each at one of its own. What is no variable of a
+// strategy, as a hand edit of what is stored can have it, is left out.
 func (f Fields) On(template map[string]any) Fields {
 	put := Fields{From: f.From}
 	for _, e := range environments(template) {
-		length := len(e.entries) - len(e.fields)
+		free, length := 0, len(e.entries)-len(e.fields)
 		for _, v := range f.of(e.container) {
 			if v.Value == "" || !isVariable(v.Name) {
 				continue
 			}
-			v.Index = min(max(v.Index, 0), length)
+			v.Index = min(max(v.Index, free), length)
+			free = v.Index + 1
 			length++
 			put.Variables = append(put.Variables, v)
 		}
