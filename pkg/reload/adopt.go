@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -15,12 +14,12 @@ import (
 )
 
 // adopt writes the Record: what is there now is what the pods have.
-func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) reconcile.Result {
+func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) outcome {
 	hash := s.view.Managed[stamp.Hash]
 	in, outdated := a.gather.asCreated(ctx, s, in, found.Verdict.Adopt)
 	rec, err := found.Adopt(in, hash)
 	if err != nil {
-		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
+		return failed{s, failure{reason: "AdoptionFailed", err: err}}
 	}
 	text, fits := rec.Text(s.view.RecordBudget())
 	a.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
@@ -30,7 +29,7 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	key := a.annotations.ConfigRecord
 	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return a.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
+		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
 	}
 	a.state.Births.Forget(s.key)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
@@ -38,8 +37,8 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 		s.stored = true
 		// The webhook may see another state for a moment, but not for long.
 		passing := !a.backoff.Persists(s.key)
-		return a.closing.retry(ctx, s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
-			"the webhook did not accept the config-record: it sees another state or has another digest key")})
+		return failed{s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
+			"the webhook did not accept the config-record: it sees another state or has another digest key")}}
 	}
 	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
 	a.state.Takeovers.Done(s.key, found.Verdict.Foreign)
@@ -47,23 +46,23 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	a.problems.reportLostKey(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(found.Verdict.Adopt))
 	if outdated {
-		return queue.After(time.Second, queue.Config) // or earlier, by the event of this write
+		return waiting(queue.After(time.Second, queue.Config)) // or earlier, by the event of this write
 	}
-	return a.closing.inOrder(s)
+	return inOrder{s}
 }
 
-// purge removes a dummy that was stored while no webhook answered, and closes the reconciliation: no request waits for it any more.
-func (a *actions) purge(ctx context.Context, s subject) reconcile.Result {
+// purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
+func (a *actions) purge(ctx context.Context, s subject) outcome {
 	if _, stored := s.view.Managed[stamp.Dummy]; !stored {
-		return a.closing.inOrder(s)
+		return inOrder{s}
 	}
 	if !a.writer.mayWrite(s, inflight.Background) {
-		return reconcile.Result{}
+		return waiting{}
 	}
 	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
-		return a.closing.retry(ctx, s, failedWrite("PurgeFailed", err))
+		return failed{s, failedWrite("PurgeFailed", err)}
 	}
-	return a.closing.inOrder(s)
+	return inOrder{s}
 }
 
 // noRoom is the text of the Event about a Record that does not fit; empty if it does.

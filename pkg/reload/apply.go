@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -26,7 +25,6 @@ type shared struct {
 	annotations annotation.Keys
 	gather      gatherer
 	writer      writer
-	closing     closing
 	backoff     state.Backoff
 	state       *state.State
 	events      *report.Reporter
@@ -34,7 +32,7 @@ type shared struct {
 	now         func() time.Time
 }
 
-// actions write what the Verdict about a workload calls for, and close its reconciliation.
+// actions write what the Verdict about a workload calls for, and return how its reconciliation ends.
 type actions struct {
 	shared
 
@@ -48,7 +46,7 @@ type actions struct {
 }
 
 // reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
-func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
 	a.pacing.due(s)
 	switch {
 	case s.object.Kind.CreateOnly:
@@ -63,13 +61,13 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 }
 
 // request asks the webhook for the reload, and stamps by itself where none answers.
-func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
 	proof, err := a.proof(ctx, s, in, verdict)
 	if err != nil {
-		return a.closing.retry(ctx, s, unreadable(err))
+		return failed{s, unreadable(err)}
 	}
-	if result, stopped := a.cronJobs.runAtOnce(ctx, &s, verdict, proof); stopped {
-		return result
+	if ended := a.cronJobs.runAtOnce(ctx, &s, verdict, proof); ended != nil {
+		return ended
 	}
 	request := poke.Request{
 		GroupVersionKind: s.object.Kind.GroupVersionKind,
@@ -101,15 +99,15 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 		if s.ran.Job != "" && request.Digest == digest.Live {
 			s.owesRun = s.ran.Hash != result.LastReload.Hash
 		}
-		return a.closing.done(ctx, s, verdict, result.LastReload, request.Generation+1)
+		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:
 		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.key)
 		s.stored = true
 		return a.stamp(ctx, s, verdict)
 	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
-		return a.closing.retry(ctx, s, a.unmoved(s, in, result.Outcome, err))
+		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
-		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+		return failed{s, failedWrite("ReloadFailed", err)}
 	}
 }
 

@@ -40,7 +40,7 @@ func BenchmarkReload(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: view}
-			l.reconcile(b.Context(), s)
+			l.reconcile(b.Context(), s).close(b.Context(), l.closing)
 			l.tracking.Forget(s.key)
 			l.writer.slots.Leave(s.key)
 		}

@@ -24,8 +24,24 @@ type closing struct {
 	now     func() time.Time
 }
 
-// inOrder closes a reconciliation that leaves nothing to do.
-func (c closing) inOrder(s subject) reconcile.Result {
+// outcome is how the reconciliation of a workload ends. Who finds it returns it; loop.Reconcile alone closes it. nil means that the
+// reconciliation goes on.
+type outcome interface {
+	// close records and reports the outcome, and returns when to look at the workload again.
+	close(ctx context.Context, c closing) reconcile.Result
+}
+
+// waiting is the outcome of a workload that something holds up. The zero value waits for what queues the workload: an event, or a
+// slot for its writes.
+type waiting reconcile.Result
+
+func (w waiting) close(context.Context, closing) reconcile.Result { return reconcile.Result(w) }
+
+// inOrder is the outcome where nothing is left to do.
+type inOrder struct{ subject subject }
+
+func (o inOrder) close(_ context.Context, c closing) reconcile.Result {
+	s := o.subject
 	c.state.Changes.Settled(s.key)
 	c.state.Due.Forget(s.key)
 	c.state.Deferrals.Forget(s.key)
@@ -34,18 +50,25 @@ func (c closing) inOrder(s subject) reconcile.Result {
 	return reconcile.Result{}
 }
 
-// done closes a reload that was made, and that gave the workload a generation.
-func (c closing) done(
-	ctx context.Context, s subject, verdict policy.Verdict, last record.LastReload, generation int64,
-) reconcile.Result {
-	c.state.Writes.Stamped(s.key, generation, c.now())
+// reloaded is the outcome of a reload that was made.
+type reloaded struct {
+	subject subject
+	verdict policy.Verdict
+	last    record.LastReload
+	// generation is the one that the reload gave the workload.
+	generation int64
+}
+
+func (o reloaded) close(ctx context.Context, c closing) reconcile.Result {
+	s := o.subject
+	c.state.Writes.Stamped(s.key, o.generation, c.now())
 	c.events.Warn(s.reported(), reasonLost, "") // it is another stamp: where this one is lost as well, that is news
 	if !s.events.First.IsZero() {
 		c.metrics.latency(s.object.Kind, c.now().Sub(s.events.First))
 	}
-	c.events.EmitOwn(s.reported(), last)
-	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8), "hash", last.Hash)
-	result := c.inOrder(s)
+	c.events.EmitOwn(s.reported(), o.last)
+	log.FromContext(ctx).Info("Reloaded", "workload", s.key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
+	result := inOrder{s}.close(ctx, c)
 	if s.owesRun {
 		c.state.Runs.Owe(s.key)
 		return queue.After(time.Second, queue.Retry)
@@ -53,8 +76,14 @@ func (c closing) done(
 	return result
 }
 
-// retry closes a reconciliation that failed: what is due stays due. Each cause is reported to the user once.
-func (c closing) retry(ctx context.Context, s subject, f failure) reconcile.Result {
+// failed is the outcome of an attempt that failed: what is due stays due. Each cause is reported to the user once.
+type failed struct {
+	subject subject
+	failure failure
+}
+
+func (o failed) close(ctx context.Context, c closing) reconcile.Result {
+	s, f := o.subject, o.failure
 	after := c.backoff.When(s.key, f.pace())
 	if f.soon || s.stored {
 		c.state.Deferrals.Defer(s.key, state.Deferral{Since: c.now(), Until: c.now().Add(after), Firm: f.soon})

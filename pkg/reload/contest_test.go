@@ -22,7 +22,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 	for range 6 {
 		l.contested(t.Context(), s)
 		l.state.Contests.Wrote(s.key, "", now)
-		l.closing.inOrder(s)
+		inOrder{s}.close(t.Context(), l.closing)
 	}
 	require.Len(t, out.messages, 1)
 	assert.Contains(t, out.notes()[0], "managedFields")
@@ -52,6 +52,6 @@ func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	l.state.Changes.Attempt(s.key)
 	l.state.Changes.Acted(s.key)
 	l.state.Takeovers.Done(s.key, "")
-	l.closing.inOrder(s)
+	inOrder{s}.close(t.Context(), l.closing)
 	assert.Equal(t, &state.State{}, l.state, "a cluster has many workloads that ask for nothing")
 }

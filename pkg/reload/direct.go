@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -21,42 +20,42 @@ import (
 
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
 // sees. Tests in the patch pin the annotations from which it was computed.
-func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) reconcile.Result {
+func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) outcome {
 	o, err := a.gather.stored(ctx, s)
 	if absence.Certain(err) {
-		return a.closing.inOrder(s)
+		return inOrder{s}
 	}
 	if err != nil {
-		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+		return failed{s, failedWrite("ReloadFailed", err)}
 	}
 	if o.UID() != s.object.UID() {
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")})
+		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")}}
 	}
 	view, _ := a.gather.opts.Reader.Read(o)
 	states, err := a.gather.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
 	if err != nil {
-		return a.closing.retry(ctx, s, unreadable(err))
+		return failed{s, unreadable(err)}
 	}
 	result, err := played(view, a.gather.webhookInput(s, a.gather.keys.Ring(), states))
 	if err != nil {
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err, soon: true})
+		return failed{s, failure{reason: "ReloadFailed", err: err, soon: true}}
 	}
 	ops := a.gather.opts.Reader.Operations(o, result.Managed)
 	if len(ops) == 0 {
-		return a.closing.inOrder(s)
+		return inOrder{s}
 	}
-	if ended, stopped := a.cronJobs.runWith(ctx, &s, verdict, states, result); stopped {
+	if ended := a.cronJobs.runWith(ctx, &s, verdict, states, result); ended != nil {
 		return ended
 	}
 	pausing := a.pauses.pausingDirectly(s, o, result)
 	ops, s.pausedFor = append(ops, pausing.operations...), pausing.period
 	body, err := json.Marshal(append(a.gather.opts.Reader.Guard(o), ops...))
 	if err != nil {
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
+		return failed{s, failure{reason: "ReloadFailed", err: err}}
 	}
 	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
 	if err != nil {
-		return a.closing.retry(ctx, s, failedPin("ReloadFailed", err))
+		return failed{s, failedPin("ReloadFailed", err)}
 	}
 	return a.stamped(ctx, s, verdict, directStamp{before: view.Managed, decided: result, answer: answer})
 }
@@ -68,21 +67,21 @@ type directStamp struct {
 	answer  *metav1.PartialObjectMetadata
 }
 
-// stamped closes the reconciliation after a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict, d directStamp) reconcile.Result {
+// stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
+func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict, d directStamp) outcome {
 	a.state.Contests.Wrote(s.key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.object.Kind)
 	if !d.decided.Stamped {
 		a.state.Writes.Wrote(s.key, d.answer.Generation, a.now())
-		return a.closing.inOrder(s)
+		return inOrder{s}
 	}
 	stored := d.answer.Annotations[a.annotations.LastReload]
 	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
 		// The webhook could not read what the stamp was made from.
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")})
+		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")}}
 	}
 	last, _ := record.ParseLastReload(stored)
-	return a.closing.done(ctx, s, verdict, last, d.answer.Generation)
+	return reloaded{s, verdict, last, d.answer.Generation}
 }
 
 // played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let

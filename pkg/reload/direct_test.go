@@ -49,7 +49,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{live: nothing{err: tc.err}}, Options{})
 			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
-			result := l.actions.stamp(t.Context(), s, policy.Verdict{})
+			result := l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.closing)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
 	}
@@ -125,7 +125,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
 			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
 			l.leads.Begin(now.Add(-time.Minute))
-			result := l.actions.stamp(t.Context(), web, policy.Verdict{})
+			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.closing)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
 				assert.Empty(t, out.messages, "there is no reload to report")

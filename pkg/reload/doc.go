@@ -23,5 +23,5 @@
 //   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight. Beside the
 //     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go). A Job is
 //     created again instead (recreate.go); what a leader has begun of that, the next one ends (recreation.go, resume.go).
-//   - closing ends a reconciliation; problems reports what needs a user, failure what follows from an error.
+//   - closing has the outcomes that actions return, and what follows from each; problems reports what needs a user, failure what follows from an error.
 package reload

@@ -107,13 +107,13 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 	key := workload.Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {
-		last = l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter
+		last = failed{subject{key: key}, unreadable(rbac)}.close(t.Context(), l.closing).RequeueAfter
 	}
 	assert.Equal(t, 30*time.Second, last)
 	l.backoff.Forget(key)
-	assert.Equal(t, time.Second, l.closing.retry(t.Context(), subject{key: key}, unreadable(rbac)).RequeueAfter)
+	assert.Equal(t, time.Second, failed{subject{key: key}, unreadable(rbac)}.close(t.Context(), l.closing).RequeueAfter)
 	for range 20 {
-		last = l.closing.retry(t.Context(), subject{key: key}, failedWrite("ReloadFailed", denied)).RequeueAfter
+		last = failed{subject{key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), l.closing).RequeueAfter
 	}
 	assert.Equal(t, 5*time.Minute, last)
 }

@@ -80,14 +80,14 @@ func newLoop(with cluster, opts Options) *loop {
 	l.problems = problems{l.events, with.Store, l.state, metrics, l.now}
 	l.closing = closing{l.events, l.state, l.backoff, l.queue, metrics, l.now}
 	shared := shared{
-		annotations: opts.Reader.Keys, gather: l.gather, writer: l.writer, closing: l.closing, backoff: l.backoff, state: l.state,
+		annotations: opts.Reader.Keys, gather: l.gather, writer: l.writer, backoff: l.backoff, state: l.state,
 		events: l.events, metrics: metrics, now: l.now,
 	}
 	l.actions = &actions{
 		shared: shared, webhook: opts.Webhook, pacing: l.pacing, problems: l.problems,
 		pauses:   &pauseActions{shared},
 		cronJobs: &cronJobActions{shared, opts.Refractory},
-		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, recreations: &recreations{}, log: with.log},
+		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, recreations: &recreations{}, queue: l.queue, log: with.log},
 	}
 	return l
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -14,33 +13,33 @@ import (
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
 // Record: then nothing is reported, and the Change stays due.
-func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
 	a.pacing.due(s)
 	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
-		return a.closing.retry(ctx, s, unreadable(err))
+		return failed{s, unreadable(err)}
 	}
 	hash, key := s.view.Managed[stamp.Hash], a.annotations.ConfigRecord
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
+		return failed{s, failure{reason: "ReloadFailed", err: err}}
 	}
 	text, fits := rec.Text(s.view.RecordBudget())
 	if !fits {
-		return a.closing.retry(ctx, s, failure{reason: reasonNoRoom, err: errors.New(noRoom(false))})
+		return failed{s, failure{reason: reasonNoRoom, err: errors.New(noRoom(false))}}
 	}
 	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+		return failed{s, failedWrite("ReloadFailed", err)}
 	}
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.stored = true
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
-			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")})
+		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
+			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}}
 	}
 	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
 	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
 	a.events.Notified(s.reported(), verdict.Changes, text)
 	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8))
-	return a.closing.inOrder(s)
+	return inOrder{s}
 }

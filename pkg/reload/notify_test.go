@@ -34,7 +34,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 			l, s, in, out, alerts := notifying(t, api, hash)
 			a := policy.Assess(in)
 			require.Equal(t, policy.Reload, a.Verdict.Action)
-			assert.Zero(t, l.apply(t.Context(), s, in, a))
+			assert.Zero(t, l.apply(t.Context(), s, in, a).close(t.Context(), l.closing))
 			require.Len(t, api.patches, 1)
 			p := api.patches[0]
 			assert.Equal(t, "7", p.Metadata.ResourceVersion, "of several leaders one writes")
@@ -60,7 +60,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 func TestChangeThatIsNotRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
 	l, s, in, out, alerts := notifying(t, &argoAPI{restores: true}, "abc")
-	result := l.apply(t.Context(), s, in, policy.Assess(in))
+	result := l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.closing)
 	assert.Positive(t, result.RequeueAfter)
 	assert.Empty(t, alerts.alerts)
 	assert.Empty(t, out.notes())
@@ -81,7 +81,7 @@ func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 			s.view.Intent.Tracked[ref] = trigger
 		}
 		s.view.Intent.PausePeriod = time.Minute
-		l.apply(t.Context(), s, in, policy.Assess(in))
+		l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.closing)
 		assert.Len(t, alerts.alerts, 1, kind.Kind)
 		require.Len(t, api.patches, 1, kind.Kind)
 		assert.Empty(t, api.patches[0].Spec, kind.Kind)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
@@ -39,27 +38,27 @@ func (g gatherer) pauseState(s subject, version pausable) pause.State {
 	return pause.State{Period: s.view.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
 }
 
-// endPause ends a pause of ours that is over, and reports whether it has written: the watch then brings the workload back.
-// Otherwise it returns how long to wait for the end; 0 if there is no pause of ours. The pause of a workload that a label excludes,
+// endPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
+// end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,
 // or that asks for nothing any more, ends as well.
-func (p *pauseActions) endPause(ctx context.Context, s subject) (wait time.Duration, result reconcile.Result, wrote bool) {
+func (p *pauseActions) endPause(ctx context.Context, s subject) (wait time.Duration, ended outcome) {
 	state := p.gather.pauseState(s, s.object)
 	action, wait := state.Decide(p.now())
 	if action == pause.Leave {
-		return wait, reconcile.Result{}, false
+		return wait, nil
 	}
 	if p.state.Writes.Behind(s.key, s.object.Generation(), p.now()) {
-		return 0, queue.After(time.Second, queue.Workload), true // the cache has not seen our own write yet
+		return 0, waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
 	}
 	if !p.writer.mayWrite(s, inflight.Urgent) {
-		return 0, reconcile.Result{}, true // queued again when it has a slot
+		return 0, waiting{} // queued again when it has a slot
 	}
 	if err := p.resume(ctx, s, action); err != nil {
-		return 0, p.closing.retry(ctx, s, failedWrite(reasonResumeFailed, err)), true
+		return 0, failed{s, failedWrite(reasonResumeFailed, err)}
 	}
 	p.backoff.Forget(s.key)
 	p.events.Warn(s.reported(), reasonResumeFailed, "")
-	return 0, reconcile.Result{}, true
+	return 0, waiting{}
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.

@@ -82,17 +82,17 @@ func TestPauseIsEndedInTime(t *testing.T) {
 			c, out := &patched{}, &sent{}
 			l := newLoop(cluster{client: c, events: out}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
 			s := pausedDeployment(t, tc.period, tc.paused, tc.since)
-			wait, result, wrote := l.actions.pauses.endPause(t.Context(), s)
+			wait, ended := l.actions.pauses.endPause(t.Context(), s)
 			assert.Equal(t, tc.wait, wait)
-			assert.Equal(t, tc.body != "", wrote)
-			assert.Zero(t, result)
+			assert.Equal(t, tc.body != "", ended != nil)
 			if tc.body != "" {
+				assert.Equal(t, waiting{}, ended, "the watch brings it back")
 				require.Len(t, c.bodies, 1)
 				assert.JSONEq(t, tc.body, c.bodies[0])
-				_, result, wrote = l.actions.pauses.endPause(t.Context(), s)
+				_, ended = l.actions.pauses.endPause(t.Context(), s)
 				assert.Len(t, c.bodies, 1, "the cache has not shown the write yet")
-				assert.True(t, wrote)
-				assert.Positive(t, result.RequeueAfter)
+				require.NotNil(t, ended)
+				assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter)
 			}
 			if tc.note != "" {
 				assert.Equal(t, []string{tc.note}, out.notes())
@@ -106,9 +106,9 @@ func TestFailedEndOfPauseIsRetried(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)}
 	l := newLoop(cluster{client: c, events: &sent{}}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
-	_, result, wrote := l.actions.pauses.endPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
-	assert.True(t, wrote)
-	assert.Positive(t, result.RequeueAfter)
+	_, ended := l.actions.pauses.endPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
+	require.IsType(t, failed{}, ended)
+	assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter)
 }
 
 func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
@@ -160,7 +160,7 @@ func TestDirectStampPausesAndSaysSo(t *testing.T) {
 	}}, Options{Reader: sapReader(t), PausedAt: pausedAt, Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
 	s := pausedDeployment(t, time.Minute, false, "").with(reloadAt(now.Add(-time.Hour), "before"))
-	l.actions.stamp(t.Context(), s, policy.Verdict{})
+	l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.closing)
 	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.notes())
 }
 

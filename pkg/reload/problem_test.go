@@ -80,10 +80,10 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 		return subject{key: workload.Key{Namespace: "shop", Name: "web"}, object: summaryOf(kind, raw), view: viewOf(t)}
 	}
 	for n, generation := range []int64{2, 3} {
-		l.closing.done(t.Context(), at(generation-1), policy.Verdict{}, record.LastReload{}, generation)
+		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), l.closing)
 		for range 3 {
 			l.problems.reportLostStamp(at(generation))
-			l.closing.inOrder(at(generation))
+			inOrder{at(generation)}.close(t.Context(), l.closing)
 		}
 		assert.Len(t, out.messages, n+1)
 	}

@@ -24,22 +24,29 @@ func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Resul
 	if l.gather.store.WaitForSync(ctx) != nil {
 		return queue.After(time.Second, queue.Workload), nil // the context has ended
 	}
-	if result, stopped := l.actions.jobs.completeRecreation(ctx, key); stopped {
-		return result, nil
+	ended, limit := l.attend(ctx, key)
+	return notLater(ended.close(ctx, l.closing), limit), nil
+}
+
+// attend ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look again at the
+// latest; 0 sets no limit.
+func (l *loop) attend(ctx context.Context, key workload.Key) (ended outcome, limit time.Duration) {
+	if ended := l.actions.jobs.completeRecreation(ctx, key); ended != nil {
+		return ended, 0
 	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
 		l.tracking.Forget(key)
-		return reconcile.Result{}, nil
+		return waiting{}, 0
 	}
 	if !l.tracking.InScope(ctx, s.key, s.object.Labels()) {
-		return l.closing.inOrder(s), nil
+		return inOrder{s}, 0
 	}
-	left, result, wrote := l.actions.pauses.endPause(ctx, s)
-	if !wrote {
-		result = notLater(l.handle(ctx, s), left)
+	limit, ended = l.actions.pauses.endPause(ctx, s)
+	if ended == nil {
+		ended = l.handle(ctx, s)
 	}
-	return result, nil
+	return ended, limit
 }
 
 // notLater returns a result that looks at the workload again after some time at the latest; 0 sets no limit.
@@ -51,9 +58,9 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 }
 
 // handle compares a workload in scope with its configuration and does what is due.
-func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
+func (l *loop) handle(ctx context.Context, s subject) outcome {
 	if s.view.Ignored {
-		return l.closing.inOrder(s)
+		return inOrder{s}
 	}
 	if s.view.Excluded || !s.view.Intent.Asked {
 		l.problems.report(ctx, s, policy.Input{})
@@ -62,20 +69,20 @@ func (l *loop) handle(ctx context.Context, s subject) reconcile.Result {
 	if l.gather.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
 		// workload would not help.
-		return reconcile.Result{}
+		return waiting{}
 	}
 	if err := s.view.Unresolved; err != nil {
-		return l.closing.retry(ctx, s, unreadable(err))
+		return failed{s, unreadable(err)}
 	}
 	if l.state.Writes.Behind(s.key, s.object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
-		return queue.After(time.Second, queue.Workload)
+		return waiting(queue.After(time.Second, queue.Workload))
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.EmitReloads(s.reported())
 	l.problems.reportLostStamp(s)
 	if l.gather.opts.Jobs.leaves(s.object, l.state.Changes.Pending(s.key)) {
-		return l.closing.inOrder(s)
+		return inOrder{s}
 	}
 	return l.reconcile(ctx, s)
 }
@@ -89,7 +96,7 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (subject, bool) {
 }
 
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
-func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
+func (l *loop) reconcile(ctx context.Context, s subject) outcome {
 	in := l.gather.input(s)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in)
@@ -99,23 +106,23 @@ func (l *loop) reconcile(ctx context.Context, s subject) reconcile.Result {
 		return l.upToDate(ctx, s)
 	}
 	if wait := l.state.Deferrals.Wait(s.key, s.events.Last, l.now()); wait > 0 {
-		return queue.After(wait, queue.Retry)
+		return waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.contested(ctx, s); wait > 0 {
-		return queue.After(wait, queue.Retry)
+		return waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
-		return queue.After(wait, queue.Config)
+		return waiting(queue.After(wait, queue.Config))
 	}
 	if !l.writer.mayWrite(s, rank(a)) {
 		if a.MayReload {
 			l.pacing.due(s)
 		}
-		return reconcile.Result{} // queued again when it has a slot
+		return waiting{} // queued again when it has a slot
 	}
 	if len(a.Reads) > 0 {
 		if err := l.gather.read(ctx, s, in, a.Reads); err != nil {
-			return l.closing.retry(ctx, s, unreadable(err))
+			return failed{s, unreadable(err)}
 		}
 		a = policy.Assess(in)
 	}
@@ -131,7 +138,7 @@ func rank(a policy.Assessment) inflight.Class {
 }
 
 // apply does what the Verdict calls for.
-func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.Assessment) reconcile.Result {
+func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.Assessment) outcome {
 	verdict := a.Verdict
 	l.problems.reportHold(ctx, s, verdict)
 	switch {
@@ -141,7 +148,7 @@ func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.A
 		return l.actions.reload(ctx, s, in, verdict)
 	case verdict.Foreign != "":
 		if t, ok := l.mayAdoptForeign(ctx, s, verdict.Foreign); !ok {
-			return l.closing.retry(ctx, s, t)
+			return failed{s, t}
 		}
 		return l.actions.adopt(ctx, s, in, a)
 	case len(verdict.Adopt) > 0:
@@ -152,9 +159,9 @@ func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.A
 }
 
 // upToDate does what is left where nothing is due.
-func (l *loop) upToDate(ctx context.Context, s subject) reconcile.Result {
-	if result, stopped := l.actions.cronJobs.runOwed(ctx, s); stopped {
-		return result
+func (l *loop) upToDate(ctx context.Context, s subject) outcome {
+	if ended := l.actions.cronJobs.runOwed(ctx, s); ended != nil {
+		return ended
 	}
 	return l.actions.purge(ctx, s)
 }

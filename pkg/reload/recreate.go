@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -34,41 +34,44 @@ type jobActions struct {
 
 	jobs        Jobs
 	recreations *recreations
+	queue       *queue.Queue
 	log         logr.Logger
 }
 
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
-func (j *jobActions) recreate(ctx context.Context, s subject) reconcile.Result {
+func (j *jobActions) recreate(ctx context.Context, s subject) outcome {
 	o, err := j.gather.stored(ctx, s)
 	switch {
 	case absence.Certain(err):
-		return j.closing.inOrder(s)
+		return inOrder{s}
 	case err != nil:
-		return j.closing.retry(ctx, s, failedRecreation(err))
+		return failed{s, failedRecreation(err)}
 	}
 	s, job := j.live(s, o), jobrun.Job{Object: o}
 	action := job.Decide(j.jobs.RerunFinished || j.state.Changes.Pending(s.key))
 	if action == jobrun.Skip {
-		return j.closing.inOrder(s)
+		return inOrder{s}
 	}
 	next, err := j.replacement(ctx, s, job)
 	if err != nil {
-		return j.closing.retry(ctx, s, unreadable(err))
+		return failed{s, unreadable(err)}
 	}
 	verdict := policy.Assess(next.input).Verdict
 	switch {
 	case verdict.Action != policy.Reload:
-		return j.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")})
+		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")}}
 	case action == jobrun.Adopt:
 		return j.adoptSuspended(ctx, s, next.input)
 	}
 	next.explain(s, verdict, j.now())
 	if err := j.replace(ctx, s, next.manifest); err != nil {
-		return j.closing.retry(ctx, s, failedRecreation(err))
+		return failed{s, failedRecreation(err)}
 	}
-	result, _ := j.completeRecreation(ctx, s.key)
-	return result
+	if ended := j.completeRecreation(ctx, s.key); ended != nil {
+		return ended
+	}
+	return waiting{}
 }
 
 // live returns the subject as a live read shows it.
@@ -161,21 +164,21 @@ func (j *jobActions) deleteJob(ctx context.Context, s subject) error {
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (j *jobActions) adoptSuspended(ctx context.Context, s subject, in policy.Input) reconcile.Result {
+func (j *jobActions) adoptSuspended(ctx context.Context, s subject, in policy.Input) outcome {
 	rec, err := policy.Fresh(in, s.view.Managed[stamp.Hash], true)
 	if err != nil {
-		return j.closing.retry(ctx, s, failure{reason: "AdoptionFailed", err: err})
+		return failed{s, failure{reason: "AdoptionFailed", err: err}}
 	}
 	text, fits := rec.Text(s.view.RecordBudget())
 	j.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
-		return j.closing.inOrder(s)
+		return inOrder{s}
 	}
 	if _, err := j.writer.patchAnnotations(ctx, s, map[string]any{j.annotations.ConfigRecord: text}); err != nil {
-		return j.closing.retry(ctx, s, ofJob(s, failedWrite("AdoptionFailed", err)))
+		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
 	}
 	j.metrics.adopted(s.object.Kind)
-	return j.closing.inOrder(s)
+	return inOrder{s}
 }
 
 // failedRecreation is failedWrite for a Job.

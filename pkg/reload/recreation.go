@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
@@ -75,25 +74,25 @@ func jobKind() workload.Kind {
 	return all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
 }
 
-// completeRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret. It
-// reports whether the reconciliation ends here.
-func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) (result reconcile.Result, stopped bool) {
-	for !stopped {
+// completeRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
+func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) outcome {
+	for {
 		name := j.recreations.First(key)
 		if name == "" {
-			return reconcile.Result{}, false
+			return nil
 		}
 		s := subject{key: key, object: workload.Summary{Kind: jobKind()}, events: j.state.Changes.Attempt(key)}
 		if !j.writer.mayWrite(s, inflight.Urgent) {
-			return reconcile.Result{}, true // queued again when it has a slot
+			return waiting{} // queued again when it has a slot
 		}
-		result, stopped = j.completeOne(ctx, s, name)
+		if ended := j.completeOne(ctx, s, name); ended != nil {
+			return ended
+		}
 	}
-	return result, true
 }
 
 // completeOne is completeRecreation for one Secret.
-func (j *jobActions) completeOne(ctx context.Context, s subject, name string) (result reconcile.Result, stopped bool) {
+func (j *jobActions) completeOne(ctx context.Context, s subject, name string) outcome {
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
@@ -101,15 +100,15 @@ func (j *jobActions) completeOne(ctx context.Context, s subject, name string) (r
 	switch {
 	case absence.Certain(err):
 		j.recreations.Done(s.key, name)
-		return reconcile.Result{}, false
+		return nil
 	case err != nil:
-		return j.closing.retry(ctx, s, failedRecreation(err)), true
+		return failed{s, failedRecreation(err)}
 	}
 	m, err := j.jobs.Store.Decode(secret)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.key, "secret", name)
 		j.recreations.Done(s.key, name)
-		return reconcile.Result{}, false
+		return nil
 	}
 	return j.completeManifest(ctx, s, recreation{secret, m})
 }
@@ -121,7 +120,7 @@ type recreation struct {
 }
 
 // completeManifest creates the Job, unless there is one of its name.
-func (j *jobActions) completeManifest(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
+func (j *jobActions) completeManifest(ctx context.Context, s subject, r recreation) outcome {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
 	s = j.live(s, workload.Object{Kind: s.object.Kind, Raw: old.Object})
@@ -131,44 +130,45 @@ func (j *jobActions) completeManifest(ctx context.Context, s subject, r recreati
 	case absence.Certain(err):
 		return j.createJob(ctx, s, r)
 	case err != nil:
-		return j.closing.retry(ctx, s, failedRecreation(err)), true
+		return failed{s, failedRecreation(err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
-		return j.closing.retry(ctx, j.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
-			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}), true
+		return failed{j.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
+			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
 	case o.UID() == r.manifest.UID: // it was not deleted
 		return j.endRecreation(ctx, s, r)
 	case job.ReplacementOf(j.annotations) == r.manifest.UID:
-		return j.recreated(ctx, j.live(s, o), r), true
+		return j.recreated(ctx, j.live(s, o), r)
 	}
 	s = j.live(s, o)
-	if result, stopped = j.endRecreation(ctx, s, r); !stopped {
-		j.events.Warn(s.reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
-			"configuration: the old one is not created again")
+	if ended := j.endRecreation(ctx, s, r); ended != nil {
+		return ended
 	}
-	return result, stopped
+	j.events.Warn(s.reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
+		"configuration: the old one is not created again")
+	return nil
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
-func (j *jobActions) createJob(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
+func (j *jobActions) createJob(ctx context.Context, s subject, r recreation) outcome {
 	job := r.manifest.Job.DeepCopy()
 	err := j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, job, fieldOwner) })
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.key, "replaces", r.manifest.UID)
-		return j.recreated(ctx, j.live(s, workload.Object{Kind: s.object.Kind, Raw: job.Object}), r), true
+		return j.recreated(ctx, j.live(s, workload.Object{Kind: s.object.Kind, Raw: job.Object}), r)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), absence.Certain(err):
 		return j.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
-		return j.closing.retry(ctx, s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}), true
+		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
 	default:
-		return j.closing.retry(ctx, s, failedRecreation(fmt.Errorf(
-			"create the deleted job again from secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))), true
+		return failed{s, failedRecreation(fmt.Errorf(
+			"create the deleted job again from secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
 }
 
-// recreated closes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
+// recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
-func (j *jobActions) recreated(ctx context.Context, s subject, r recreation) reconcile.Result {
+func (j *jobActions) recreated(ctx context.Context, s subject, r recreation) outcome {
 	last, err := record.ParseLastReload(s.view.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
@@ -178,13 +178,13 @@ func (j *jobActions) recreated(ctx context.Context, s subject, r recreation) rec
 			last.Time = created // by another clock; a reload from before the creation is no reload of this Job
 		}
 		if err := j.explainRecreation(ctx, s, last); err != nil {
-			return j.closing.retry(ctx, s, failedRecreation(err))
+			return failed{s, failedRecreation(err)}
 		}
 	}
-	if result, stopped := j.endRecreation(ctx, s, r); stopped {
-		return result
+	if ended := j.endRecreation(ctx, s, r); ended != nil {
+		return ended
 	}
-	return j.closing.done(ctx, s, verdictOf(last), last, s.object.Generation())
+	return reloaded{s, verdictOf(last), last, s.object.Generation()}
 }
 
 // verdictOf is the Verdict that a reload was made for.
@@ -216,12 +216,12 @@ func (j *jobActions) explainRecreation(ctx context.Context, s subject, last reco
 }
 
 // endRecreation deletes a Secret with its manifest.
-func (j *jobActions) endRecreation(ctx context.Context, s subject, r recreation) (result reconcile.Result, stopped bool) {
+func (j *jobActions) endRecreation(ctx context.Context, s subject, r recreation) outcome {
 	if err := j.dropManifest(ctx, s, r.secret); err != nil {
-		return j.closing.retry(ctx, s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))), true
+		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
 	j.recreations.Done(s.key, r.secret.GetName())
-	return reconcile.Result{}, false
+	return nil
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -18,26 +17,26 @@ import (
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
 // configuration. Where the webhook sees another one it restores what was recorded; the reload stays due and is repeated, in the
 // distance of reloads, since the pods may have started too early.
-func (a *actions) restart(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) reconcile.Result {
+func (a *actions) restart(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
 	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
-		return a.closing.retry(ctx, s, unreadable(err))
+		return failed{s, unreadable(err)}
 	}
 	body, last, err := a.restarting(s, in, verdict)
 	if err != nil {
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", err: err})
+		return failed{s, failure{reason: "ReloadFailed", err: err}}
 	}
 	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
 	if err != nil {
-		return a.closing.retry(ctx, s, failedWrite("ReloadFailed", err))
+		return failed{s, failedWrite("ReloadFailed", err)}
 	}
 	if answer.Annotations[a.annotations.LastReload] != last.String() {
 		a.state.Writes.Stamped(s.key, answer.Generation, a.now())
-		return a.closing.retry(ctx, s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
-			"the webhook did not accept the config-record of the restart: it sees another state")})
+		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
+			"the webhook did not accept the config-record of the restart: it sees another state")}}
 	}
 	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
 	s.restarted = true
-	return a.closing.done(ctx, s, verdict, last, answer.Generation)
+	return reloaded{s, verdict, last, answer.Generation}
 }
 
 // restarting returns the merge patch of a restart, and how it explains the reload.

@@ -82,7 +82,7 @@ func TestRestartIsOneWrite(t *testing.T) {
 	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 	verdict := policy.Assess(in).Verdict
 	require.Equal(t, policy.Reload, verdict.Action)
-	result := l.actions.reload(t.Context(), s, in, verdict)
+	result := l.actions.reload(t.Context(), s, in, verdict).close(t.Context(), l.closing)
 	assert.Zero(t, result)
 	require.Len(t, c.patches, 1)
 	p := c.patches[0]
@@ -104,7 +104,7 @@ func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) 
 	c, out := &argoAPI{restores: true}, &sent{}
 	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 	a := policy.Assess(in)
-	result := l.actions.reload(t.Context(), s, in, a.Verdict)
+	result := l.actions.reload(t.Context(), s, in, a.Verdict).close(t.Context(), l.closing)
 	assert.Positive(t, result.RequeueAfter)
 	assert.Empty(t, out.notes())
 	assert.Equal(t, 5*time.Second, l.pacing.postpone(t.Context(), s, a))
@@ -114,7 +114,7 @@ func TestRolloutWithoutAStampIsStampedFirst(t *testing.T) {
 	t.Parallel()
 	c, out := &argoAPI{restores: true}, &sent{}
 	l, s, in := dueRollout(t, cluster{client: c, events: out}, "-")
-	l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict)
+	l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
 	require.NotEmpty(t, c.patches)
 	assert.Empty(t, c.patches[0].Spec, "a reload request")
 	assert.Contains(t, c.patches[0].Metadata.Annotations, annotation.DefaultPrefix+"config-hash")

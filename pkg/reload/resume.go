@@ -23,7 +23,7 @@ func (j *jobActions) resumeRecreations(ctx context.Context) error {
 	for {
 		keys, err := j.listRecreations(ctx)
 		if err == nil {
-			j.closing.queue.Add(queue.Workload, keys...)
+			j.queue.Add(queue.Workload, keys...)
 			return nil
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {

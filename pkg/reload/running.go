@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
@@ -64,70 +63,73 @@ func runsAtOnce(s subject, verdict policy.Verdict) bool {
 // runWith is runAtOnce with the states that a direct stamp is made from.
 func (c *cronJobActions) runWith(
 	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
-) (result reconcile.Result, stopped bool) {
+) outcome {
 	states, ring := s.view.Managed.Known().Keep(states, c.gather.keys.Ring())
 	newest, ok := ring.Newest()
 	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
-		return reconcile.Result{}, false
+		return nil
 	}
 	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.view.Intent.Refs()))
 	if err != nil {
-		return c.closing.retry(ctx, *s, unreadable(err)), true
+		return failed{*s, unreadable(err)}
 	}
 	return c.runAtOnce(ctx, s, verdict, hash)
 }
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
-// The digest is that of the content that the stamp is for. It reports whether the reconciliation ends here.
-func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) (result reconcile.Result, stopped bool) {
+// The digest is that of the content that the stamp is for.
+func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) outcome {
 	if !runsAtOnce(*s, verdict) {
-		return reconcile.Result{}, false
+		return nil
 	}
 	o, err := c.gather.stored(ctx, *s)
 	switch {
 	case absence.Certain(err):
-		return c.closing.inOrder(*s), true
+		return inOrder{*s}
 	case err != nil:
-		return c.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
+		return failed{*s, failedWrite(reasonRunFailed, err)}
 	case o.UID() != s.object.UID():
-		return queue.After(time.Second, queue.Retry), true // it was created anew; the watch brings it
+		return waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
 	}
 	cron, due := cronrun.CronJob{Object: o}, state.Run{After: s.view.Managed[stamp.LastReload], Hash: hash}
 	due.Job = cron.JobName(due.After, hash)
 	if wait := c.state.Runs.Wait(s.key, due.Job, c.now(), c.distance); wait > 0 {
 		made, ok := c.state.Runs.Made(s.key, due.After)
-		s.ran, s.owesRun = made, ok // another Job would be too soon, but under constant change the stamp must not wait for it
-		return queue.After(wait, queue.Retry), !ok
+		if !ok {
+			return waiting(queue.After(wait, queue.Retry))
+		}
+		s.ran, s.owesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
+		return nil
 	}
 	switch err := c.makeJob(ctx, s, cron, due); {
 	case err == nil:
 		c.events.Warn(s.reported(), reasonRunRefused, "")
-		return reconcile.Result{}, false
+		return nil
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
 		c.events.Warn(s.reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
-		return reconcile.Result{}, false
+		return nil
 	case errors.Is(err, errActive):
-		return c.closing.retry(ctx, *s, failure{reason: reasonRunWaits, err: err, refused: true}), true
+		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true}}
 	default:
-		return c.closing.retry(ctx, *s, failedWrite(reasonRunFailed, err)), true
+		return failed{*s, failedWrite(reasonRunFailed, err)}
 	}
 }
 
-// runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. It
-// reports whether the reconciliation ends here.
-func (c *cronJobActions) runOwed(ctx context.Context, s subject) (result reconcile.Result, stopped bool) {
+// runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another.
+func (c *cronJobActions) runOwed(ctx context.Context, s subject) outcome {
 	if !c.state.Runs.Owed(s.key) {
-		return reconcile.Result{}, false
+		return nil
 	}
 	if !c.writer.mayWrite(s, inflight.Background) {
-		return reconcile.Result{}, true // queued again when it has a slot
+		return waiting{} // queued again when it has a slot
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
-	if result, stopped = c.runAtOnce(ctx, &s, unnamed, s.view.Managed[stamp.Hash]); !stopped {
+	ended := c.runAtOnce(ctx, &s, unnamed, s.view.Managed[stamp.Hash])
+	if ended == nil {
 		c.state.Runs.Waive(s.key)
 	}
-	return result, stopped
+	return ended
 }
 
 // errActive says that the concurrency policy allows no run now.

@@ -81,16 +81,16 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	for range 2 {
 		l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 		s, verdict := dueCronJob(true)
-		_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
-		assert.False(t, stopped, "the stamp follows")
+		ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
+		assert.Nil(t, ended, "the stamp follows")
 		assert.NotEmpty(t, s.ran)
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
 
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 	s, verdict := dueCronJob(true)
-	_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "another hash")
-	assert.False(t, stopped)
+	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "another hash")
+	assert.Nil(t, ended)
 	assert.Len(t, b.jobs, 2, "another content is another run")
 }
 
@@ -130,9 +130,12 @@ func TestRunIsNotMade(t *testing.T) {
 			b.jobs = map[string]int{}
 			l := newLoop(cluster{client: b, live: b, events: out}, Options{})
 			s, verdict := dueCronJob(!tc.sap)
-			result, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
-			assert.Equal(t, tc.stopped, stopped)
-			assert.Equal(t, tc.stopped, result.RequeueAfter > 0, "tried again")
+			ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
+			assert.Equal(t, tc.stopped, ended != nil)
+			if tc.stopped {
+				require.NotNil(t, ended)
+				assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter, "tried again")
+			}
 			assert.Empty(t, b.jobs)
 			assert.Empty(t, s.ran)
 			if tc.note != "" {
@@ -150,8 +153,8 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 	s, verdict := dueCronJob(true)
-	_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
-	assert.False(t, stopped)
+	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
+	assert.Nil(t, ended)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
 }
@@ -179,8 +182,8 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
 		s.view.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
-		_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, attempt.hash)
-		assert.Equal(t, attempt.goesOn, !stopped, attempt.reason)
+		ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, attempt.hash)
+		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
 		assert.Equal(t, attempt.owes, s.owesRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.ran.Job != "", "the Event names the Job: "+attempt.reason)
 		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
@@ -194,18 +197,18 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
 	s, verdict := dueCronJob(true)
-	_, stopped := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "1")
-	require.False(t, stopped)
+	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "1")
+	require.Nil(t, ended)
 	s.owesRun = true
-	assert.Positive(t, l.closing.done(t.Context(), s, verdict, record.LastReload{Hash: "2"}, 1).RequeueAfter, "it is looked at again")
+	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), l.closing).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)
 	s.view.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
-	assert.Equal(t, 5*time.Second, l.upToDate(t.Context(), s).RequeueAfter, "the runs keep their distance")
+	assert.Equal(t, 5*time.Second, l.upToDate(t.Context(), s).close(t.Context(), l.closing).RequeueAfter, "the runs keep their distance")
 	assert.Len(t, b.jobs, 1)
 	now = now.Add(5 * time.Second)
 	for range 2 {
-		assert.Zero(t, l.upToDate(t.Context(), s).RequeueAfter)
+		assert.Zero(t, l.upToDate(t.Context(), s).close(t.Context(), l.closing).RequeueAfter)
 		assert.Len(t, b.jobs, 2, "once")
 	}
 }

@@ -68,7 +68,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			}, Options{Webhook: true})
 			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
 			s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
-			result := l.reconcile(t.Context(), s)
+			result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 			assert.Equal(t, 1, tc.store.reads)
 			assert.Equal(t, tc.writes, w.writes)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")

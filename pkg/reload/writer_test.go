@@ -62,7 +62,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		out := &sent{}
 		l, s := dueLoop(t, cluster{client: c, events: out}, Options{})
 		start := time.Now()
-		result := l.reconcile(t.Context(), s)
+		result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, 25*time.Millisecond, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, queue.Retry, *result.Priority)
@@ -83,7 +83,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	l.leads.Begin(time.Now())
 	other := subject{key: workload.Key{Namespace: "shop", Name: "other"}}
 	require.True(t, l.writer.mayWrite(other, inflight.Urgent))
-	result := l.reconcile(t.Context(), s)
+	result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)
 	_, due := l.state.Due.Oldest()
@@ -140,7 +140,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 				c := &hanging{}
 				l, s := dueLoop(t, cluster{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
 				s.events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
-				l.reconcile(t.Context(), s)
+				l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 				require.Equal(t, 1, c.writes)
 				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
 			})
@@ -154,7 +154,7 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	now := time.Now()
 	l.state.Changes.Changed(s.key, now)
 	s.events = l.state.Changes.Attempt(s.key)
-	result := l.reconcile(t.Context(), s)
+	result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
 	assert.True(t, l.state.Changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
