@@ -100,7 +100,7 @@ func TestCABundle(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, before.ResourceVersion, after.ResourceVersion, "to apply the manifests again changes nothing")
 
-	// An upgrade that changes the webhook configuration: what the API server answers has the CA already.
+	// An upgrade that changes the webhook configuration: the answer of the API server already has the CA.
 	answer, err := shared.Kubectl(ctx, "apply", "-o", "json", "-k", variant(t, shared, "/webhooks/0/timeoutSeconds", 2))
 	require.NoError(t, err)
 	upgraded := registrationIn(t, answer)
@@ -164,10 +164,10 @@ func TestRenewal(t *testing.T) {
 		assert.Equal(t, processes[c.Name()], c.PID(), "%s took over every certificate without a restart", c.Name())
 	}
 	u.settled()
-	u.requireChanges(web, 0, "certificates are nobody's business but ours")
+	u.requireChanges(web, 0, "a new certificate restarts no pods")
 }
 
-// stamped tells whether the webhook answers.
+// stamped reports whether the webhook answers.
 func (u *user) stamped() bool {
 	u.Helper()
 	return u.inTime(func(int) bool {
@@ -177,7 +177,7 @@ func (u *user) stamped() bool {
 	})
 }
 
-// stampedAnew tells whether the webhook answers on a new connection.
+// stampedAnew reports whether the webhook answers on a new connection.
 func (u *user) stampedAnew() bool {
 	u.Helper()
 	stamped := false
@@ -293,7 +293,7 @@ func (w *world) awaitBundle(t *testing.T, ca []byte) {
 	}))
 }
 
-// served is what a replica serves to whoever connects now, trusted by the caBundle's CA or not.
+// served is the certificate that a replica serves to a new connection, whether the CA of the caBundle has signed it or not.
 func served(ctx context.Context, c *container) (*x509.Certificate, error) {
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName, InsecureSkipVerify: true}} // who it is is looked at, not trusted
 	connection, err := dialer.DialContext(ctx, "tcp", c.ports[containerPort(&c.pod.Spec.Containers[0], "webhook")])
@@ -313,7 +313,7 @@ func (w *world) requireServed(t *testing.T, want *x509.Certificate, when string)
 	}
 }
 
-// awaitServed waits until every replica serves a certificate to new connections, and tells of it in its metrics.
+// awaitServed waits until every replica serves a certificate to new connections, and has its expiry in its metrics.
 func (w *world) awaitServed(t *testing.T, want *x509.Certificate) {
 	t.Helper()
 	for _, c := range w.kubelet.running() {
@@ -330,7 +330,7 @@ func (w *world) awaitServed(t *testing.T, want *x509.Certificate) {
 		metrics, err := c.Metrics(t.Context())
 		require.NoError(t, err)
 		end := int64(metrics.Sum("pod_reloader_certificate_expiry_timestamp_seconds"))
-		require.Equal(t, want.NotAfter.Unix(), end, "%s tells the end of the new certificate in its metrics", c.Name())
+		require.Equal(t, want.NotAfter.Unix(), end, "the metrics of %s have the expiry of the new certificate", c.Name())
 	}
 }
 

@@ -36,7 +36,7 @@ type kubelet struct {
 type container struct {
 	*installation.Replica
 	pod *corev1.Pod
-	// ports are the addresses that stand for the container's ports.
+	// ports are the addresses in place of the container's ports.
 	ports map[int32]string
 	// mounts are the directories of the Secrets that the pod mounts.
 	mounts map[string]*secretVolume
@@ -257,7 +257,7 @@ func (k *kubelet) program(c *container, dir string) (controlplane.Program, error
 			replace = append(replace, "="+m.MountPath, "="+volume.dir)
 		}
 	}
-	// The default is made for endpoints that take their time to go.
+	// The default leaves time for endpoints to be removed.
 	args := []string{"--shutdown-grace-period=200ms"}
 	for _, arg := range spec.Args {
 		args = append(args, strings.NewReplacer(replace...).Replace(arg))

@@ -23,7 +23,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// TestLeaving has pod-reloader installed, switched off and on, removed and installed again, with the commands of the
+// TestLeaving installs pod-reloader, switches it off and on, removes it and installs it again, with the commands of the
 // documentation, in a world of its own.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func uninstall(u *user, before sets.Set[string]) {
 	u.requireChanges(adopted, 1, "the workloads keep running as they are")
 	assert.Equal(u, pods, u.pods(), "the very pods")
 
-	// The digest key went with the namespace: what pods run with can no longer be compared.
+	// The digest key went with the namespace: the configuration of the pods can no longer be compared.
 	u.configures("adopted", "good evening")
 	_, err := u.world.install(u.Context())
 	require.NoError(u, err)
@@ -101,7 +101,7 @@ func uninstall(u *user, before sets.Set[string]) {
 	u.requireChanges(stamped, 1, "once")
 }
 
-// lists edits the list of ConfigMaps of a workload and tells whether the write brought another stamp.
+// lists edits the list of ConfigMaps of a workload and reports whether the write brought another stamp.
 func (u *user) lists(of observe.Workload, names string) (stamped bool) {
 	u.Helper()
 	deployment := &appsv1.Deployment{}
@@ -173,7 +173,7 @@ func (u *user) pods() []string {
 	return ids
 }
 
-// requireGone tells that no object of the manifests is there.
+// requireGone requires that no object of the manifests exists.
 func (w *world) requireGone(t *testing.T) {
 	t.Helper()
 	objects, err := installation.Render(t.Context(), w.ControlPlane)

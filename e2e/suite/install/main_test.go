@@ -9,7 +9,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
-// shared is the world of the tests that leave pod-reloader installed; applied is what kubectl said at the installation.
+// shared is the world of the tests that leave pod-reloader installed; applied is what kubectl printed at the installation.
 var (
 	shared  *world
 	applied string

@@ -17,14 +17,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// TestApplied: the installation itself had kubectl take a warning of the API server for an error, so there was none,
-// about pod security or anything else.
+// TestApplied: kubectl treats a warning of the API server as an error in the installation, so there was none, about pod
+// security or anything else.
 func TestApplied(t *testing.T) {
 	t.Parallel()
 	objects, err := installation.Render(t.Context(), shared.ControlPlane)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(applied), "\n")
-	assert.Len(t, lines, len(objects), "kubectl tells of every object: %q", lines)
+	assert.Len(t, lines, len(objects), "kubectl prints a line for every object: %q", lines)
 	for _, line := range lines {
 		assert.True(t, strings.HasSuffix(line, " created"), "at the first time: %q", line)
 	}

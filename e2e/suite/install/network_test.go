@@ -72,7 +72,7 @@ func (n *network) close() error {
 	return errors.Join(n.listener.Close(), os.RemoveAll(n.dir))
 }
 
-// connect tells the network of the cluster: where Services and endpoints are read, and where a port of a pod is.
+// connect gives the network of the cluster what it needs: where Services and endpoints are read, and where a port of a pod is.
 func (n *network) connect(read client.Reader, reach func(pod string, port int32) (string, error)) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()

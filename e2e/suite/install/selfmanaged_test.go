@@ -29,7 +29,7 @@ import (
 // certificatesSecret is the Secret of self-managed certificates.
 const certificatesSecret = "pod-reloader-certificates"
 
-// leastCalls is how many calls of the webhook a rotation under load must have had, so that none that failed means something.
+// leastCalls is how many calls of the webhook a rotation under load must have had, so that the absence of failures is a result.
 const leastCalls = 200
 
 // TestSelfManagedCertificates is not parallel: it replaces the installation by one that needs no cert-manager, and puts the
@@ -266,7 +266,7 @@ func (l *load) stop() {
 	l.running.Wait()
 }
 
-// trustedEverywhere requires what an API server does whose view of the webhook configuration is a little old.
+// trustedEverywhere returns an error if an API server with this webhook configuration would not trust a replica.
 func trustedEverywhere(ctx context.Context, w *world) error {
 	registration, err := w.registration(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ func workload(namespace, name, configMap string) *appsv1.Deployment {
 	}
 }
 
-// user is somebody with workloads in a namespace, and an observer beside.
+// user has workloads in a namespace, and an observer that records what happens to them.
 type user struct {
 	*testing.T
 	world     *world
@@ -96,7 +96,7 @@ func (u *user) inTime(write func(n int) (stamped bool)) bool {
 	return stamped
 }
 
-// labels makes a write that is none of pod-reloader's business.
+// labels makes a write that does not concern pod-reloader.
 func (u *user) labels(of observe.Workload, value string) {
 	u.Helper()
 	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
@@ -125,7 +125,7 @@ func (u *user) seen() {
 	require.NoError(u, u.watcher.Sync(patiently(u.T)))
 }
 
-// awaitKnown waits until pod-reloader knows what a workload's pods run with.
+// awaitKnown waits until pod-reloader has recorded the configuration of a workload's pods.
 func (u *user) awaitKnown(of observe.Workload) {
 	u.Helper()
 	require.NoError(u, u.watcher.Await(patiently(u.T), "the Record of "+of.String(), func() error {
@@ -150,7 +150,7 @@ func (u *user) awaitChanges(of observe.Workload, n int, why string) {
 	require.NoError(u, err, why)
 }
 
-// requireChanges tells how many template changes a workload has had so far. None may have gone unseen.
+// requireChanges requires how many template changes a workload has had so far; the observer has missed none.
 func (u *user) requireChanges(of observe.Workload, n int, why string) {
 	u.Helper()
 	changes := u.watcher.Changes(of)

@@ -24,23 +24,23 @@ const (
 	patience = 5 * time.Minute
 	// startTimeout bounds the making of a world, the builds not counted that the toolchain reports.
 	startTimeout = 30 * time.Minute
-	// inTime is less than the webhook may take for an answer. A write that took longer may have passed without it, because the
-	// machine stood still: that shows nothing, so another one is made, attempts of them at most.
+	// inTime is less than the timeout of the webhook. A write that took longer may have passed without it on a slow machine:
+	// that shows nothing, so another write is made, attempts of them at most.
 	inTime   = 2 * time.Second
 	attempts = 10
-	// interval is how often a condition is looked at that nobody announces.
+	// interval is the pause between two checks of a condition that has no event.
 	interval = 100 * time.Millisecond
 )
 
 // ours is the name of the Deployment, of the webhook's Service and of more, as in the manifests.
 var ours = client.ObjectKey{Namespace: "pod-reloader", Name: "pod-reloader"}
 
-// world is a cluster with cert-manager, as somebody has it who comes to install pod-reloader.
+// world is a cluster with cert-manager, before pod-reloader is installed.
 type world struct {
 	*controlplane.ControlPlane
 	network *network
 	kubelet *kubelet
-	// manifests is what the documentation tells to apply.
+	// manifests is what the documentation says to apply.
 	manifests string
 }
 
@@ -84,7 +84,7 @@ func furnish(ctx context.Context, cp *controlplane.ControlPlane, n *network) (*w
 	return w, certmanager.Run(ctx, cp)
 }
 
-// install is the documented installation: it returns what kubectl says, when the pods run and the webhook stamps.
+// install is the documented installation: it returns what kubectl prints, once the pods run and the webhook stamps.
 func (w *world) install(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -98,7 +98,7 @@ func (w *world) install(ctx context.Context) (string, error) {
 	return said, w.awaitWebhook(ctx)
 }
 
-// awaitWebhook waits until what is created is stamped. Each try is a dry run, and the last has nothing left behind.
+// awaitWebhook waits until what is created is stamped. Each attempt is a dry run.
 func (w *world) awaitWebhook(ctx context.Context) error {
 	return await(ctx, "the webhook to be in effect", func(ctx context.Context) error {
 		stamped, err := w.stamps(ctx)
@@ -109,7 +109,7 @@ func (w *world) awaitWebhook(ctx context.Context) error {
 	})
 }
 
-// stamps tells whether the webhook answers for a new Deployment, of which it is a dry run only.
+// stamps reports whether the webhook stamps a new Deployment, in a dry run.
 func (w *world) stamps(ctx context.Context) (bool, error) {
 	probe := workload("default", "probe", "kube-root-ca.crt")
 	if err := w.Client().Create(ctx, probe, client.DryRunAll); err != nil {

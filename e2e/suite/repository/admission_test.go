@@ -36,8 +36,8 @@ func TestAPIServer(t *testing.T) {
 	t.Run("AsksOnlyAboutWorkloadsThatNameUs", func(t *testing.T) { asksOnlyAboutWorkloadsThatNameUs(t, kubectl, cluster) })
 }
 
-// The API server takes every object of every way of installing, knows each field, and has nothing to warn of: neither
-// the restricted pod security of the namespace nor an expression that it cannot compile.
+// The API server accepts every object of every variant, knows each field, and has no warnings: neither about
+// the restricted pod security of the namespace nor about an expression that it cannot compile.
 func acceptsManifests(t *testing.T, kubectl string, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	warnings := &controlplane.Warnings{}
@@ -61,7 +61,7 @@ func acceptsManifests(t *testing.T, kubectl string, cluster *controlplane.Contro
 	assert.Empty(t, warnings.Take())
 }
 
-// Whose writes reach the webhook: by the very rules, selectors and conditions of the manifests, on a real API server.
+// Which writes reach the webhook, by the rules, selectors and conditions of the manifests, on a real API server.
 func asksOnlyAboutWorkloadsThatNameUs(t *testing.T, kubectl string, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	api := cluster.Client()
@@ -77,8 +77,8 @@ func asksOnlyAboutWorkloadsThatNameUs(t *testing.T, kubectl string, cluster *con
 		create, update bool
 		namespace      string
 	}{
-		"NotOurs":     {reason: "nobody else's write leaves the API server", before: workload{annotations: foreign}},
-		"Nothing":     {reason: "a workload without any annotation is no error of the condition either"},
+		"NotOurs":     {reason: "the write of a workload that is not ours does not reach the webhook", before: workload{annotations: foreign}},
+		"Nothing":     {reason: "a workload without any annotation causes no error of the condition either"},
 		"StatefulSet": {reason: "by its kind", kind: "StatefulSet", before: workload{annotations: annotated}, create: true, update: true},
 		"DaemonSet":   {reason: "by its kind", kind: "DaemonSet", before: workload{annotations: annotated}, create: true, update: true},
 		"Workload": {
@@ -90,11 +90,11 @@ func asksOnlyAboutWorkloadsThatNameUs(t *testing.T, kubectl string, cluster *con
 			after:  workload{annotations: annotated}, update: true,
 		},
 		"OptOut": {
-			reason: "the old object named us: its marks are to be kept",
+			reason: "the old object named us: its managed annotations are kept",
 			before: workload{annotations: annotated}, create: true, update: true,
 		},
 		"Template": {
-			reason: "only the pod template bears a mark",
+			reason: "only the pod template has a managed annotation",
 			before: workload{template: map[string]string{"pod-reloader.cs.sap.com/config-hash": "x"}}, create: true, update: true,
 		},
 		"OtherDialect": {
@@ -119,13 +119,13 @@ func asksOnlyAboutWorkloadsThatNameUs(t *testing.T, kubectl string, cluster *con
 			before: workload{annotations: annotated}, after: workload{annotations: annotated}, create: true,
 		},
 		"Ignored": {
-			reason: "excluded by label: its annotations of ours must be kept nevertheless",
+			reason: "excluded by label: its managed annotations are kept nevertheless",
 			before: workload{annotations: annotated, labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}},
 			after:  workload{annotations: annotated, labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}},
 			create: true, update: true,
 		},
 		"DisabledLater": {
-			reason: "the write that excludes is seen: the dummy is to be purged",
+			reason: "the write that excludes reaches the webhook, which purges the reload request",
 			before: workload{annotations: annotated},
 			after:  workload{annotations: annotated, labels: map[string]string{"pod-reloader.cs.sap.com/disabled": "true"}},
 			create: true, update: true,
@@ -136,7 +136,7 @@ func asksOnlyAboutWorkloadsThatNameUs(t *testing.T, kubectl string, cluster *con
 			create: true, update: true,
 		},
 		"KubeSystem": {
-			reason: "the control plane's own", namespace: "kube-system",
+			reason: "the namespace of the control plane", namespace: "kube-system",
 			before: workload{annotations: annotated}, after: workload{annotations: annotated},
 		},
 	}
@@ -217,8 +217,8 @@ func createNamespace(t *testing.T, api client.Client, name string, labels map[st
 	require.NoError(t, api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
 }
 
-// register installs the webhook configuration of a rendering, with a server of the test's in place of the Service, and
-// returns once the API server acts by it.
+// register installs the webhook configuration of a rendering, with a server of the test in place of the Service, and
+// returns once the API server calls it.
 func register(t *testing.T, api client.Client, rendered objects) *requests {
 	t.Helper()
 	seen := &requests{}
@@ -231,7 +231,7 @@ func register(t *testing.T, api client.Client, rendered objects) *requests {
 	}
 	// A condition that fails must fail the test.
 	webhook["failurePolicy"] = "Fail"
-	// A machine that stands still for a while must not: the most that there is.
+	// A slow machine must not: this is the largest value.
 	webhook["timeoutSeconds"] = int64(30)
 	require.NoError(t, api.Create(t.Context(), configuration))
 	require.Eventually(t, func() bool {
@@ -245,7 +245,7 @@ func pemOf(certificate *x509.Certificate) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}))
 }
 
-// requests is a webhook that lets everything pass and remembers it.
+// requests is a webhook that allows every request and records it.
 type requests struct {
 	mu   sync.Mutex
 	keys []string
@@ -271,7 +271,7 @@ func (r *requests) any() bool {
 	return len(r.keys) > 0
 }
 
-// has needs no waiting: the API server has the webhook's answer before it gives its own.
+// has does not wait: the API server answers after the webhook.
 func (r *requests) has(object client.Object, operation admissionv1.Operation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,17 +25,17 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		want   string
 	}{
 		"NamespacesAndSelector": {
-			reason: "one would silently win",
+			reason: "one would be ignored without a message",
 			values: []string{"namespaces={a}", "namespaceSelector.matchLabels.a=b"},
 			want:   "cannot be combined",
 		},
 		"FailurePolicy": {
-			reason: "the API server would say so late and in other words",
+			reason: "the API server would reject it later, with another message",
 			values: []string{"webhook.failurePolicy=ignore"},
 			want:   "at '/webhook/failurePolicy': value must be one of 'Ignore', 'Fail'",
 		},
 		"KindWithoutResource": {
-			reason: "rights and rules need the plural, which nobody can guess",
+			reason: "rights and rules need the plural, which cannot be derived from the kind",
 			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t"},
 			want:   "at '/workloadKinds/0': missing property 'resource'",
 		},
@@ -180,7 +180,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			want:   "certManager.enabled was replaced: set webhook.certificates.mode",
 		},
 		"GivenWithoutCA": {
-			reason: "the API server would trust no replica, and the installation would be in direct mode without a word",
+			reason: "the API server would trust no replica, and the installation would be in direct mode without a message",
 			values: []string{"webhook.certificates.mode=given"},
 			want:   "webhook.certificates.mode=given needs webhook.certificates.caBundle",
 		},
@@ -205,7 +205,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			want:   "rbac.scope=namespaces needs namespaces, those to handle: to handle that of the release, set namespaces={pod-reloader}",
 		},
 		"TenantWithWebhook": {
-			reason: "a tenant may not create a webhook configuration, and learns it after half of the installation",
+			reason: "a tenant may not create a webhook configuration, and the installation would fail halfway",
 			values: []string{"rbac.scope=namespaces", "namespaces={a}"},
 			want:   "rbac.scope=namespaces creates nothing for the whole cluster: set webhook.enabled=false, or have an administrator",
 		},
@@ -215,7 +215,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			want:   "set flowSchema.enabled=false and guard.enabled=false and metrics.secure=false and webhook.enabled=false",
 		},
 		"UnknownScope": {
-			reason: "rights would be wider than meant",
+			reason: "rights would be wider than intended",
 			values: []string{"rbac.scope=namespace"},
 			want:   "at '/rbac/scope': value must be one of 'cluster', 'namespaces'",
 		},
@@ -245,12 +245,12 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			want:   "at '/namespaces': items at 0 and 1 are equal",
 		},
 		"NamespaceThatCannotExist": {
-			reason: "the API server would report the Role, after half of the installation",
+			reason: "the API server would reject the Role, and the installation would fail halfway",
 			values: []string{"namespaces={My_App}"},
 			want:   "at '/namespaces/0': 'My_App' does not match pattern",
 		},
 		"RemovedGroup": {
-			reason: "a template would fail with the words of Go",
+			reason: "a template would fail with an error message of Go",
 			values: []string{"metrics=null"},
 			want:   "missing property 'metrics'",
 		},
@@ -285,7 +285,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			want:   "at '/args/0': '--settle 2s' does not match pattern",
 		},
 		"NoReplicaCanBeReplaced": {
-			reason: "the API server rejects it, after half of the installation",
+			reason: "the API server rejects it, and the installation would fail halfway",
 			values: []string{"updateStrategy.rollingUpdate.maxSurge=0"},
 			want:   "no replica could ever be replaced: set one of them to 1",
 		},

@@ -22,20 +22,20 @@ import (
 type objects map[string]map[string]any
 
 // withCertManager, as a component of a variant, means that selfManaged is not added. The manifests have cert-manager by default,
-// the chart has not.
+// the chart does not.
 const (
 	withCertManager = "cert-manager"
 	selfManaged     = "self-managed-certificates"
 )
 
-// variants are the ways of installing that manifests/ and the chart both know.
+// variants are the installations that both manifests/ and the chart can render.
 var variants = map[string]struct {
 	reason     string
 	components []string
 	values     []string
 }{
 	"Default": {
-		reason: "the installation that everything is tested with",
+		reason: "the suites test this installation",
 	},
 	"Namespaced": {
 		reason:     "rights in one namespace only",
@@ -43,7 +43,7 @@ var variants = map[string]struct {
 		values:     []string{"namespaces={my-app}"},
 	},
 	"CertManager": {
-		reason:     "the manifests' own default",
+		reason:     "the default of the manifests",
 		components: []string{withCertManager},
 		values:     []string{"webhook.certificates.mode=cert-manager"},
 	},
@@ -73,7 +73,7 @@ var variants = map[string]struct {
 		values:     []string{"namespaceSelector.matchLabels.pod-reloader=enabled", "objectSelector.matchLabels.pod-reloader=enabled"},
 	},
 	"AutoReloadAll": {
-		reason:     "the webhook is asked about every workload",
+		reason:     "the webhook is called for every workload",
 		components: []string{"auto-reload-all"},
 		values:     []string{"reloader.autoReloadAll=true"},
 	},
@@ -113,7 +113,7 @@ var variants = map[string]struct {
 		values:     []string{"secrets.enabled=false"},
 	},
 	"Guard": {
-		reason:     "the API server holds the account to what the program does",
+		reason:     "the API server limits the account to what the program does",
 		components: []string{"guard"},
 		values:     []string{"guard.enabled=true"},
 	},
@@ -138,12 +138,12 @@ var variants = map[string]struct {
 		values:     []string{"openshift=enabled"},
 	},
 	"SecureMetrics": {
-		reason:     "only who may get /metrics gets them",
+		reason:     "/metrics requires the right to get it",
 		components: []string{"secure-metrics"},
 		values:     []string{"metrics.secure=true"},
 	},
 	"NamespacedSecureMetrics": {
-		reason:     "taking the cluster-wide rights away leaves that to ask who scrapes",
+		reason:     "the right to review tokens remains when the cluster-wide rights are removed",
 		components: []string{"namespaced", "secure-metrics"},
 		values:     []string{"namespaces={my-app}", "metrics.secure=true"},
 	},
@@ -159,7 +159,7 @@ var variants = map[string]struct {
 	},
 }
 
-// The chart renders the same objects as the manifests. Only the Namespace is missing: Helm makes it by itself.
+// The chart renders the same objects as the manifests. Only the Namespace is missing: Helm creates it.
 func TestChartEqualsManifests(t *testing.T) {
 	t.Parallel()
 	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
@@ -183,8 +183,8 @@ func TestChartEqualsManifests(t *testing.T) {
 	}
 }
 
-// Labels of ours exclude a workload by the webhook's rules. A webhook that the API server does not ask could not put back
-// what a write takes off.
+// Labels of ours exclude a workload by the webhook's rules. If the API server did not call the webhook for them, it
+// could not restore what a write removes.
 func TestWebhookIsAskedAboutExcludedWorkloads(t *testing.T) {
 	t.Parallel()
 	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
@@ -199,7 +199,7 @@ func TestWebhookIsAskedAboutExcludedWorkloads(t *testing.T) {
 	}
 }
 
-// What an installation must never lose, whichever way it is made.
+// What every variant must have.
 func TestManifestsKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	kubectl := tool(t, kubernetesTool(), "kubectl")
@@ -219,7 +219,7 @@ func TestManifestsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// Whoever installs pod-reloader is told why it wants each right.
+// A comment explains each right to those who install pod-reloader.
 func TestManifestsGiveAReasonForEachRule(t *testing.T) {
 	t.Parallel()
 	files := []string{
@@ -257,7 +257,7 @@ func tool(t *testing.T, name, program string) string {
 	return filepath.Join(dir, program)
 }
 
-// kustomize renders the base with components, as somebody's own kustomization would.
+// kustomize renders the base with components, as the kustomization of a user does.
 func kustomize(t *testing.T, kubectl string, components ...string) objects {
 	t.Helper()
 	directory := filepath.Join(root(t), "manifests")
@@ -300,7 +300,7 @@ func template(t *testing.T, helm string, values ...string) objects {
 		metadata, _ := object["metadata"].(map[string]any)
 		labels, _ := metadata["labels"].(map[string]any)
 		require.Contains(t, labels, "helm.sh/chart", "%s", key)
-		// Helm's own marks.
+		// What Helm adds.
 		delete(labels, "helm.sh/chart")
 		delete(labels, "app.kubernetes.io/managed-by")
 	}
