@@ -1,9 +1,7 @@
 package certs_test
 
 import (
-	"bytes"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
@@ -265,125 +263,6 @@ func TestNextCAWaitsUntilItIsTrusted(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	steps, _ = c.take()
 	require.Equal(t, []certs.Step{certs.Promote}, steps)
-}
-
-func TestWithoutWebhookConfigurationNothingIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	c := settled(t)
-	c.without = true
-	delete(c.data, "ca.key")
-	steps, _ := c.take()
-	assert.Equal(t, []certs.Step{certs.Prepare, certs.Promote}, steps, "no API server trusts any CA")
-}
-
-func TestBundleIsCorrected(t *testing.T) {
-	t.Parallel()
-	other := settled(t)
-	tests := map[string]struct {
-		change func(c *cluster)
-		why    string
-	}{
-		"emptied":         {func(c *cluster) { c.bundle = nil }, "a GitOps tool took it back"},
-		"no PEM":          {func(c *cluster) { c.bundle = []byte("\n") }, "a placeholder of a template"},
-		"of another":      {func(c *cluster) { c.bundle = other.bundle }, "another installation of the same name"},
-		"another besides": {func(c *cluster) { c.bundle = append(c.bundle, append([]byte("\n"), other.bundle...)...) }, "a CA that is not in the Secret is not trusted"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := settled(t)
-			want := c.bundle
-			tt.change(c)
-			steps, _ := c.take()
-			assert.Empty(t, steps, "the Secret is good")
-			assert.Equal(t, string(want), string(c.bundle), tt.why)
-		})
-	}
-}
-
-// While an installation changes to the certificates of another program, both set the caBundle: neither must remove what the other
-// needs, or calls would fail.
-func TestSharedBundleKeepsTheCAsOfOthers(t *testing.T) {
-	t.Parallel()
-	c, other := settled(t), settled(t)
-	own := c.bundle
-	c.shared = true
-	c.bundle = append(append(bytes.Clone(other.bundle), '\n'), own...)
-	both := c.bundle
-	steps, _ := c.take()
-	assert.Empty(t, steps)
-	assert.Equal(t, string(both), string(c.bundle), "nothing is missing")
-
-	c.bundle = other.bundle
-	c.take()
-	c.requireTrusted()
-	assert.True(t, policy.Trusted(other.data.Leaf(), [][]byte{c.bundle}, c.now), "the other program's certificate")
-
-	c.shared = false
-	c.take()
-	assert.Equal(t, string(own), string(c.bundle), "not shared any more")
-}
-
-// cert-manager, or another installation, was there before: what the pods of then serve stays trusted until they are gone.
-func TestCAOfBeforeStaysTrustedForAWhile(t *testing.T) {
-	t.Parallel()
-	before := settled(t)
-	c := newCluster(t)
-	c.bundle = before.bundle
-	c.take()
-	c.requireTrusted()
-	require.True(t, policy.Trusted(before.data.Leaf(), [][]byte{c.bundle}, c.now))
-	c.now = c.now.Add(day)
-	steps, _ := c.take()
-	assert.Equal(t, []certs.Step{certs.Drop}, steps)
-	c.requireTrusted()
-	assert.False(t, policy.Trusted(before.data.Leaf(), [][]byte{c.bundle}, c.now))
-}
-
-func TestReplicaRestoresWhatItServes(t *testing.T) {
-	t.Parallel()
-	c := settled(t)
-	last := maps.Clone(c.data)
-	for name, damaged := range map[string]certs.Data{"deleted": nil, "emptied": {}, "corrupt": {"ca.crt": []byte("x")}} {
-		c.data = damaged
-		decision := c.decide(last)
-		assert.Equal(t, certs.Restore, decision.Step, name)
-		assert.Equal(t, last, decision.Data, "%s: the API server trusts it", name)
-		assert.Nil(t, decision.Bundle, "%s: it is as it should be", name)
-	}
-	c.now = start.Add(91 * day)
-	assert.Equal(t, certs.Establish, c.decide(last).Step, "what is expired is of no use")
-}
-
-func TestServe(t *testing.T) {
-	t.Parallel()
-	ours, other := settled(t), settled(t)
-	mine, stored := other.data.Leaf(), ours.data.Leaf()
-	later := start.Add(91 * day)
-	tests := map[string]struct {
-		present, stored *tls.Certificate
-		bundles         [][]byte
-		now             time.Time
-		want            *tls.Certificate
-		why             string
-	}{
-		"nothing":           {nil, nil, nil, start, nil, "a first start"},
-		"first":             {nil, stored, [][]byte{nil}, start, stored, "better than no answer; it is not ready yet"},
-		"Secret broken":     {mine, nil, [][]byte{other.bundle}, start, mine, "the last good one"},
-		"trusted":           {mine, stored, [][]byte{ours.bundle}, start, stored, "a renewal"},
-		"not trusted yet":   {mine, stored, [][]byte{other.bundle}, start, mine, "calls would fail"},
-		"none is trusted":   {mine, stored, [][]byte{nil}, start, stored, "it will be"},
-		"one of two trusts": {mine, stored, [][]byte{ours.bundle, other.bundle}, start, stored, "neither is better"},
-		"no configuration":  {mine, stored, nil, start, stored, "no call is made"},
-		"present expired":   {mine, stored, [][]byte{other.bundle}, later, stored, "neither is better"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			assert.Same(t, tt.want, policy.Serve(tt.present, tt.stored, tt.bundles, tt.now), tt.why)
-		})
-	}
-	assert.False(t, certs.Policy{Names: []string{"other.svc"}}.Trusted(stored, [][]byte{ours.bundle}, start), "for another name")
 }
 
 func TestShortLifetimesShortenTheWaits(t *testing.T) {

@@ -1,0 +1,172 @@
+package repository
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+)
+
+// The selector of the chart reads the same in the webhook and in the flag.
+func TestChartWritesTheSelectorAsAFlag(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(values, []byte(`
+namespaceSelector:
+  matchLabels: {team: a}
+  matchExpressions:
+    - {key: env, operator: In, values: [dev, test]}
+    - {key: env, operator: NotIn, values: [prod]}
+    - {key: live, operator: Exists}
+    - {key: retired, operator: DoesNotExist}
+objectSelector:
+  matchExpressions:
+    - {key: tier, operator: NotIn, values: [db, cache]}
+`), 0o600))
+	out, err := run(t.Context(), tool(t, "helm", "helm"), append(templateArgs(t, nil), "--values", values)...)
+	require.NoError(t, err)
+	args, _, err := unstructured.NestedSlice(parse(t, out)["Deployment pod-reloader/pod-reloader"], "spec", "template", "spec", "containers")
+	require.NoError(t, err)
+	assert.Contains(t, fmt.Sprint(args), "--namespace-selector=env in (dev,test),env notin (prod),live,!retired,team=a")
+	assert.Contains(t, fmt.Sprint(args), "--object-selector=tier notin (db,cache)")
+	assert.Contains(t, fmt.Sprint(list(parse(t, out)["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
+		"objectSelector:map[matchExpressions:[map[key:tier operator:NotIn values:[db cache]]]]")
+}
+
+// A kind in the values is in the configuration, in the rights and in the webhook's rules.
+func TestChartTakesFurtherKinds(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "namespaces={my-app}",
+		"workloadKinds[0].apiVersion=argoproj.io/v1alpha1", "workloadKinds[0].kind=Rollout",
+		"workloadKinds[0].template=spec.template", "workloadKinds[0].resource=rollouts")
+	text, _, err := unstructured.NestedString(rendered["ConfigMap pod-reloader/pod-reloader"], "data", "config.yaml")
+	require.NoError(t, err)
+	parsed, err := configuration.Parse([]byte(text))
+	require.NoError(t, err, text)
+	require.Len(t, parsed.WorkloadKinds, 1)
+	assert.Equal(t, "argoproj.io/v1alpha1/Rollout=spec.template", parsed.WorkloadKinds[0].String())
+	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "--config=configmap:pod-reloader/pod-reloader")
+	assert.Contains(t, fmt.Sprint(list(rendered["Role my-app/pod-reloader-workloads"]["rules"])),
+		"map[apiGroups:[argoproj.io] resources:[rollouts] verbs:[get list watch patch]]")
+	assert.Contains(t, fmt.Sprint(list(rendered["Role pod-reloader/pod-reloader"]["rules"])),
+		"map[apiGroups:[] resourceNames:[pod-reloader] resources:[configmaps] verbs:[get list watch]]")
+	assert.Contains(t, fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
+		"map[apiGroups:[argoproj.io] apiVersions:[v1alpha1] operations:[CREATE UPDATE] resources:[rollouts] scope:Namespaced]")
+}
+
+// Other kinds and namespaces: flags, rights and the webhook agree.
+func TestChartFollowsWhatIsIgnored(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "reloader.ignoreJobs=true", "reloader.ignoreCronJobs=true",
+		"namespacesToIgnore={dev,test}", "reloader.reloadStrategy=annotations", "env[0].name=ALERT_SINK", "env[0].value=slack",
+		"envFrom[0].secretRef.name=alerts")
+	deployment := fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"])
+	assert.Contains(t, deployment, "--ignored-workload-types=jobs,cronjobs")
+	assert.Contains(t, deployment, "--namespaces-to-ignore=dev,test")
+	assert.Contains(t, deployment, "--reload-strategy=annotations")
+	assert.Contains(t, deployment, "map[name:ALERT_SINK value:slack]")
+	assert.Contains(t, deployment, "envFrom:[map[secretRef:map[name:alerts]]]")
+	webhooks := fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"]))
+	assert.NotContains(t, webhooks, "jobs]")
+	assert.Contains(t, webhooks, "operator:NotIn values:[kube-system dev test]")
+	assert.NotContains(t, fmt.Sprint(rendered["ClusterRole /pod-reloader"]), "jobs]")
+}
+
+// A certificate of the user is mounted, its CA is in the webhook configuration, and no right to certificates is granted.
+func TestChartTakesAGivenCertificate(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	ca := "-----BEGIN CERTIFICATE-----"
+	given := "webhook.certificates.mode=given"
+	rendered := template(t, helm, given, "webhook.certificates.existingSecret=mine", "webhook.certificates.caBundle="+ca)
+	assert.Contains(t, fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
+		"caBundle:"+base64.StdEncoding.EncodeToString([]byte(ca)))
+	deployment := fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"])
+	assert.Contains(t, deployment, "secret:map[secretName:mine]")
+	assert.Contains(t, deployment, "--webhook-tls-directory=/etc/pod-reloader/tls")
+	assert.NotContains(t, rendered, "ClusterRole /pod-reloader-certificates")
+	assert.NotContains(t, fmt.Sprint(rendered["Role pod-reloader/pod-reloader"]), "pod-reloader-certificates")
+
+	rendered = template(t, helm, given, "webhook.annotations.inject=yes")
+	assert.NotContains(t, fmt.Sprint(rendered["MutatingWebhookConfiguration /pod-reloader"]), "caBundle", "another tool sets it")
+	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "secret:map[secretName:pod-reloader-tls]")
+}
+
+// A tenant's installation has no object outside of the namespaces that are listed and the release's own, whatever else is set that
+// a tenant can have.
+func TestChartOfATenantStaysInItsNamespaces(t *testing.T) {
+	t.Parallel()
+	out, err := run(t.Context(), tool(t, "helm", "helm"), templateArgs(t, []string{
+		"rbac.scope=namespaces", "namespaces={my-app,other}", "webhook.enabled=false", "networkPolicy.enabled=true",
+		"metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true",
+		"reloader.isArgoRollouts=true", "reloader.enableCSIIntegration=true", "reloader.runCronJobs=true", "reloader.recreateJobs=true",
+		"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as",
+		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs",
+	})...)
+	require.NoError(t, err)
+	rendered := parse(t, out)
+	for key, object := range rendered {
+		metadata, _ := object["metadata"].(map[string]any)
+		assert.Contains(t, []any{"pod-reloader", "my-app", "other"}, metadata["namespace"], key)
+	}
+	for _, namespace := range []string{"my-app", "other"} {
+		assert.Contains(t, rendered, "Role "+namespace+"/pod-reloader-workloads")
+		assert.Contains(t, rendered, "RoleBinding "+namespace+"/pod-reloader-workloads")
+	}
+	assert.Contains(t, arguments(t, rendered["Deployment pod-reloader/pod-reloader"]), any("--namespaces=my-app,other"))
+}
+
+// The flags of the program accept what the chart accepts.
+func TestChartPassesLeaderElectionAndClientNames(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "leaderElection.leaseDuration=60s", "leaderElection.renewDeadline=40s",
+		"leaderElection.retryPeriod=5s", "webhook.clientCA.configMap=callers", "webhook.clientCA.names={kube-apiserver,second}",
+		"lifecycle.preStop.sleep.seconds=5")
+	deployment := rendered["Deployment pod-reloader/pod-reloader"]
+	var args []string
+	for _, arg := range arguments(t, deployment) {
+		args = append(args, fmt.Sprint(arg))
+	}
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse(args))
+	o, err := flags.Complete(options.Environment{Getenv: func(key string) string { return map[string]string{"POD_NAMESPACE": "a"}[key] }})
+	require.NoError(t, err)
+	assert.Equal(t, options.Election{
+		Enabled: true, Namespace: "a", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second,
+	}, o.Election)
+	assert.Equal(t, []string{"kube-apiserver", "second"}, o.Webhook.ClientNames)
+	assert.Equal(t, "/etc/pod-reloader/client-ca/ca.crt", o.Webhook.ClientCA)
+	assert.Contains(t, fmt.Sprint(field(t, deployment, "spec", "template", "spec", "volumes")), "configMap:map[name:callers]")
+	assert.Equal(t, map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": float64(5)}}}, container(t, deployment)["lifecycle"])
+}
+
+// Values that a user may remove by null, such as one whose lines are all comments, have no effect.
+func TestChartAcceptsRemovedDefaults(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for _, value := range []string{
+		"resources", "securityContext", "podSecurityContext", "podSecurityContext=null,openshift=enabled,affinity", "tolerations",
+		"namespaces", "namespacesToIgnore", "namespaceSelector", "objectSelector", "args", "env", "topologySpreadConstraints", "imagePullSecrets",
+		"commonLabels", "image.tag", "image.digest", "nameOverride", "fullnameOverride", "log.level", "workloadKinds", "referents",
+		"reloader.annotations", "webhook.matchConditions", "webhook.annotations", "webhook.certificates.issuerRef", "networkPolicy.enabled=true,networkPolicy.metricsFrom",
+		"metrics.prometheusRule.enabled=true,metrics.prometheusRule.without", "metrics.dashboard.enabled=true,metrics.dashboard.labels",
+		"serviceAccount.annotations", "commonAnnotations", "test.labels", "lifecycle", "updateStrategy.type=Recreate,updateStrategy.rollingUpdate",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t.Context(), helm, templateArgs(t, []string{value + "=null"})...)
+			require.NoError(t, err)
+			rendered := parse(t, out)
+			assert.NotEmpty(t, container(t, rendered["Deployment pod-reloader/pod-reloader"])["image"])
+		})
+	}
+}
