@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -35,35 +34,13 @@ type objectKey struct {
 	ref       reference.Ref
 }
 
-// client sends requests to the API server. Its only state are counters.
+// client sends requests to the API server.
 type client struct {
-	rest     rest.Interface
-	metadata counter
-	payload  counter
+	rest rest.Interface
 	// sha1 says of which kinds State.SHA1 is computed.
 	sha1 func(reference.Kind) bool
 	// large admits responses that are not small: see largeInFlight.
 	large *fairlimit.Limit
-}
-
-// counter counts by kind.
-type counter struct {
-	configMaps, secrets, classes atomic.Uint64
-}
-
-func (c *counter) add(kind reference.Kind) {
-	switch kind {
-	case reference.Secret:
-		c.secrets.Add(1)
-	case reference.SecretProviderClass:
-		c.classes.Add(1)
-	default:
-		c.configMaps.Add(1)
-	}
-}
-
-func (c *counter) values() Count {
-	return Count{ConfigMaps: c.configMaps.Load(), Secrets: c.secrets.Load(), SecretProviderClasses: c.classes.Load()}
 }
 
 func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
@@ -118,7 +95,6 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 
 // meta reads the metadata of one object; false when there is none.
 func (c *client) meta(ctx context.Context, k objectKey) (meta wire.Meta, found bool, err error) {
-	c.metadata.add(k.ref.Kind)
 	found, err = c.get(ctx, k, acceptMeta, "", func(message []byte) error {
 		meta, err = wire.MetaOf(message, wire.Keep{})
 		return err
@@ -130,7 +106,6 @@ func (c *client) meta(ctx context.Context, k objectKey) (meta wire.Meta, found b
 // a resourceVersion the answer may come out of the API server's cache once that has this version or a later one; without,
 // it is what is stored.
 func (c *client) content(ctx context.Context, k objectKey, ring digest.Ring, atLeast string) (state digest.State, found bool, err error) {
-	c.payload.add(k.ref.Kind)
 	found, err = c.get(ctx, k, acceptObject, atLeast, func(message []byte) error {
 		state, err = c.state(k, message, ring)
 		return err
@@ -141,7 +116,6 @@ func (c *client) content(ctx context.Context, k objectKey, ring digest.Ring, atL
 // contentAt is content of an object as it was at a resourceVersion of the storage, not later; false when it did not exist then. The
 // API server keeps old versions for some minutes.
 func (c *client) contentAt(ctx context.Context, k objectKey, ring digest.Ring, version string) (state digest.State, found bool, err error) {
-	c.payload.add(k.ref.Kind)
 	options := metav1.ListOptions{
 		FieldSelector: "metadata.name=" + k.ref.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	}

@@ -46,9 +46,6 @@ func newLanes(limit *fairlimit.Limit) *lanes {
 	return l
 }
 
-// joined counts the reads that were answered by a request that another caller had asked for.
-func (l *lanes) joined() uint64 { return l.objects.Joined() + l.lists.Joined() + l.statuses.Joined() }
-
 // Waiting returns how many live reads wait until others have ended.
 func (s *Store) Waiting() int {
 	n := s.client.large.Waiting()

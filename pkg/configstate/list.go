@@ -75,7 +75,6 @@ func (s *Store) worthListing(namespace string, kind reference.Kind, refs []refer
 
 // readVersions reads the versions of all objects of a kind in a namespace, by name.
 func (s *Store) readVersions(ctx context.Context, key scopeKey) (map[string]listed, error) {
-	s.client.metadata.add(key.kind)
 	// In a namespace that is watched, it would count as a list of the watch.
 	list, err := s.client.list(watchhealth.Unwatched(ctx), key.kind, key.namespace, metav1.ListOptions{}, wire.Keep{})
 	if err != nil {
@@ -103,6 +102,5 @@ func (s *Store) atVersion(k objectKey, versions map[string]listed) (digest.State
 	if !ok || len(keys) == 0 {
 		return digest.State{}, false
 	}
-	s.hits.Add(1)
 	return state, true
 }

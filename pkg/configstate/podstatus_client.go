@@ -153,7 +153,6 @@ func (c *client) podStatuses(namespace string) *rest.Request {
 
 // listPodStatuses reads the pod statuses of a namespace, or all of them.
 func (c *client) listPodStatuses(ctx context.Context, namespace string, options metav1.ListOptions) (*podStatusList, error) {
-	c.payload.add(reference.SecretProviderClass)
 	body, err := stream(ctx, c.podStatuses(namespace).VersionedParams(&options, metav1.ParameterCodec))
 	if err != nil {
 		return nil, err

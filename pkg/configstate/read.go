@@ -217,7 +217,6 @@ func (s *Store) readLive(ctx context.Context, k objectKey) (digest.State, error)
 	}
 	// Look again: another call may have read the object during this request.
 	if state, ok := s.digests.at(k, meta.UID, meta.ResourceVersion, keys); ok {
-		s.hits.Add(1)
 		return state, nil
 	}
 	return s.readContent(ctx, k)

@@ -93,7 +93,6 @@ type Store struct {
 	live     *lanes // reads of the loop
 	fills    *lanes // reads of the loop that may come out of the API server's cache
 	limits   [2]*fairlimit.Limit
-	hits     atomic.Uint64
 	handlers []func(Event)
 	started  atomic.Bool
 	synced   chan struct{} // closed once
@@ -261,7 +260,6 @@ func (s *Store) observeLocked(k objectKey, _ digest.Ring, keys []digest.Key) (di
 		return digest.State{Absent: true}, true
 	}
 	if state, ok := s.digests.at(k, o.uid, o.resourceVersion, keys); ok && len(keys) > 0 {
-		s.hits.Add(1)
 		return state, true
 	}
 	return digest.State{UID: o.uid, ResourceVersion: o.resourceVersion}, true
