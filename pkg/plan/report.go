@@ -60,9 +60,6 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-// Empty reports whether nothing differs.
-func (r Report) Empty() bool { return len(r.Settings) == 0 && len(r.Groups) == 0 }
-
 func (c *comparison) report() Report {
 	r := Report{Compared: c.compared, Different: c.differs, Settings: []Setting{}, Groups: []Group{}}
 	for _, reason := range append(rules(), byPausePeriod, byUnnamedObject, byProblem) {

@@ -1,15 +1,8 @@
 package reference
 
-import "cmp"
-
 // Owner is an object that a workload has an owner reference to. Its version does not count, nor does its UID: the garbage
 // collector deletes what belongs to another object of the same name.
 type Owner struct{ Group, Kind, Name string }
-
-// Compare orders by group, kind and name.
-func (o Owner) Compare(other Owner) int {
-	return cmp.Or(cmp.Compare(o.Group, other.Group), cmp.Compare(o.Kind, other.Kind), cmp.Compare(o.Name, other.Name))
-}
 
 // String is for a message: KafkaProxy.kroxylicious.io/my-proxy.
 func (o Owner) String() string {

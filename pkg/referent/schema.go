@@ -86,9 +86,6 @@ func (r *Resource) Key(namespace, name string) Key {
 // String is the name of the resource, with its group.
 func (r *Resource) String() string { return r.GVR.GroupResource().String() }
 
-// At is the position in the configuration, such as referents[2].
-func (r *Resource) At() string { return r.at }
-
 // edge is a reference between two resources. from refers to to; which one is the parent, inverse says.
 type edge struct {
 	from, to *Resource
