@@ -7,10 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
@@ -72,25 +70,11 @@ func (s secrets) create(ctx context.Context, data map[string][]byte) (*corev1.Se
 	return created, s.rest.Post().Namespace(s.namespace).Resource("secrets").Body(wanted).Do(ctx).Into(created)
 }
 
-func (s secrets) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return s.selected(options).Do(ctx).Get()
-}
-
-func (s secrets) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.Watch = true
-	return s.selected(options).Watch(ctx)
-}
-
-// selected is a request for a list of this one Secret, as the RBAC rule with its name permits it.
-func (s secrets) selected(options metav1.ListOptions) *rest.Request {
-	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()
-	return s.rest.Get().Namespace(s.namespace).Resource("secrets").VersionedParams(&options, metav1.ParameterCodec)
-}
-
 // follow watches the Secret until the context ends.
 func (k *Keyring) follow(ctx context.Context) {
+	from := listwatch.One(k.secrets.rest, "secrets", k.secrets.namespace, k.secrets.name)
 	loop := listwatch.Loop[*corev1.Secret]{
-		Name: "keyring", Kind: "digest-key Secret", List: k.secrets.list, Watch: k.secrets.watch, Sink: sink{k}, Log: k.log,
+		Name: "keyring", Kind: "digest-key Secret", List: from.ListWithContextFunc, Watch: from.WatchFuncWithContext, Sink: sink{k}, Log: k.log,
 		Failed: func(err error, _ bool) {
 			k.logOnce(err, "Cannot watch the Secret of the digest key; retrying")
 		},

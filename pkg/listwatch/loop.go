@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -58,6 +59,11 @@ type Loop[Object runtime.Object] struct {
 
 	// failure is the last error that was logged. Only Run's goroutine has it.
 	failure string
+}
+
+// One makes the requests for one object by its name, as an RBAC rule with the name permits them.
+func One(c cache.Getter, resource, namespace, name string) *cache.ListWatch {
+	return cache.NewListWatchFromClient(c, resource, namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
 }
 
 func backoff() wait.Backoff {

@@ -10,12 +10,10 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
@@ -92,21 +90,6 @@ func (o object) get(ctx context.Context, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return o.request(o.rest.Get()).Name(o.name).Do(ctx).Into(into)
-}
-
-func (o object) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return o.selected(options).Do(ctx).Get()
-}
-
-func (o object) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.Watch = true
-	return o.selected(options).Watch(ctx)
-}
-
-// selected is a request for a list of this one object, as the RBAC rule with its name permits it.
-func (o object) selected(options metav1.ListOptions) *rest.Request {
-	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.name).String()
-	return o.request(o.rest.Get()).VersionedParams(&options, metav1.ParameterCodec)
 }
 
 // save writes the content of the Secret. A Secret that was read is only updated if it is still the same.

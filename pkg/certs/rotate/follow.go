@@ -20,9 +20,10 @@ func (r *Rotator) followRegistration(ctx context.Context) {
 
 // follow makes a turn due whenever an object changes, until the context ends.
 func follow[Object runtime.Object](ctx context.Context, r *Rotator, what object, name string) {
+	from := listwatch.One(what.rest, what.resource, what.namespace, what.name)
 	loop := listwatch.Loop[Object]{
-		Name: "certificates", Kind: what.resource, List: what.list, Watch: what.watch, Sink: signal[Object]{r.changed},
-		Log: r.options.Log, What: name,
+		Name: "certificates", Kind: what.resource, List: from.ListWithContextFunc, Watch: from.WatchFuncWithContext,
+		Sink: signal[Object]{r.changed}, Log: r.options.Log, What: name,
 	}
 	loop.Run(ctx)
 }
