@@ -51,12 +51,7 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 	config.AcceptContentTypes = acceptObject
 	// It decodes nothing but the Status of a refusal.
 	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
-	if config.QPS == 0 {
-		config.QPS = -1 // 0 would be 5 requests a second
-	}
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.QPS = -1 // the API server limits requests, by priority and fairness
 	if httpClient == nil {
 		config.Timeout = 0 // it would end watches
 		var err error

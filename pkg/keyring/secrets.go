@@ -31,12 +31,7 @@ func newSecrets(o Options) (secrets, error) {
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	if config.QPS == 0 {
-		config.QPS = -1 // 0 would be 5 requests a second
-	}
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.QPS = -1 // the API server limits requests, by priority and fairness
 	httpClient := o.HTTPClient
 	if httpClient == nil {
 		config.Timeout = 0 // it would end the watch

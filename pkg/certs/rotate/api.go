@@ -66,12 +66,7 @@ func restClient(
 	config := rest.CopyConfig(to)
 	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, path, codecs
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	if config.QPS == 0 {
-		config.QPS = -1 // 0 would be 5 requests a second
-	}
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.QPS = -1 // the API server limits requests, by priority and fairness
 	r, err := rest.RESTClientForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the webhook's certificates: %w", err)
