@@ -39,7 +39,7 @@ const (
 
 // Options say which Secret holds the keys and how to reach it.
 type Options struct {
-	// Config leads to the API server, HTTPClient is used for it; nil makes one from Config.
+	// Config leads to the API server, HTTPClient sends the requests.
 	Config     *rest.Config
 	HTTPClient *http.Client
 	// Namespace and Name are the Secret's.
@@ -77,8 +77,8 @@ type Keyring struct {
 
 // New makes a Keyring. It does no I/O; Start does.
 func New(o Options) (*Keyring, error) {
-	if o.Config == nil || o.Namespace == "" || o.Name == "" {
-		return nil, errors.New("a keyring needs a Config, and the namespace and name of its Secret")
+	if o.Config == nil || o.HTTPClient == nil || o.Namespace == "" || o.Name == "" {
+		return nil, errors.New("a keyring needs a Config, an HTTPClient, and the namespace and name of its Secret")
 	}
 	s, err := newSecrets(o)
 	if err != nil {

@@ -57,7 +57,7 @@ func newReplica(t *testing.T, s *server, random io.Reader) *replica {
 	t.Helper()
 	r := &replica{}
 	k, err := keyring.New(keyring.Options{
-		Config: s.config(), Namespace: namespace, Name: name, Random: random,
+		Config: s.config(), HTTPClient: http.DefaultClient, Namespace: namespace, Name: name, Random: random,
 		Log: funcr.New(func(_, line string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

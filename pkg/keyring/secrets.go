@@ -32,15 +32,7 @@ func newSecrets(o Options) (secrets, error) {
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.QPS = -1 // the API server limits requests, by priority and fairness
-	httpClient := o.HTTPClient
-	if httpClient == nil {
-		config.Timeout = 0 // it would end the watch
-		var err error
-		if httpClient, err = rest.HTTPClientFor(config); err != nil {
-			return secrets{}, fmt.Errorf("make a client for the Secret of the digest key: %w", err)
-		}
-	}
-	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
+	client, err := rest.RESTClientForConfigAndClient(config, o.HTTPClient)
 	if err != nil {
 		return secrets{}, fmt.Errorf("make a client for the Secret of the digest key: %w", err)
 	}
