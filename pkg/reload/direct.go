@@ -15,11 +15,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
-// sees. Tests in the patch pin the annotations from which it was computed.
+// sees. Tests in the patch pin the annotations from which it was computed. The gates have looked at the cache, which may lack a
+// reload whose answer was lost, or one of another leader.
 func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) outcome {
 	o, err := a.gather.stored(ctx, s)
 	if absence.Certain(err) {
@@ -32,6 +34,9 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")}}
 	}
 	view, _ := a.gather.opts.Reader.Read(o)
+	if wait := a.pacing.postponeLive(s, view); wait > 0 {
+		return waiting(queue.After(wait, queue.Config))
+	}
 	states, err := a.gather.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
 	if err != nil {
 		return failed{s, unreadable(err)}

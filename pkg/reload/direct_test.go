@@ -61,7 +61,11 @@ type stored struct {
 	client.Client
 	uid         types.UID
 	annotations map[string]string
-	webhook     func(lastReload string) string
+	// hash is the config-hash of the template; empty for none.
+	hash    string
+	webhook func(lastReload string) string
+	// writes counts the patches.
+	writes int
 }
 
 func (c *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -70,10 +74,17 @@ func (c *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object
 	u.SetName("web")
 	u.SetUID(c.uid)
 	u.SetAnnotations(c.annotations)
+	if c.hash != "" {
+		hash := map[string]any{annotation.DefaultPrefix + "config-hash": c.hash}
+		if err := unstructured.SetNestedMap(u.Object, hash, "spec", "template", "metadata", "annotations"); err != nil {
+			return err
+		}
+	}
 	return unstructured.SetNestedMap(u.Object, map[string]any{}, "spec", "template", "spec")
 }
 
 func (c *stored) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	c.writes++
 	body, err := patch.Data(answer)
 	if err != nil {
 		return err
@@ -132,6 +143,43 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 				return
 			}
 			assert.Equal(t, []string{tc.note}, out.notes())
+		})
+	}
+}
+
+// The answer to a reload was lost, or another leader made it, and the watch delivers nothing. No webhook answers the next one.
+func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		at   time.Time
+		hash string
+		wait time.Duration
+	}{
+		"reloaded a second ago":                  {at: now.Add(-time.Second), wait: 4 * time.Second},
+		"a clock was ahead":                      {at: now.Add(time.Hour), wait: 5 * time.Second},
+		"reloaded long ago":                      {at: now.Add(-5 * time.Second)},
+		"the last reload is of another template": {at: now.Add(-time.Second), hash: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+			hash := "present"
+			last := reloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
+			newest, _ := ring.Newest()
+			web := webOf(t).with(reloadAt(now.Add(-time.Hour), "before"))
+			c := &stored{webhook: func(s string) string { return s }, uid: types.UID(web.object.UID()), hash: hash, annotations: map[string]string{
+				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": last,
+				annotation.DefaultPrefix + "config-record": "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=0123456789abcdef",
+			}}
+			l := newLoop(cluster{live: c, client: c, events: &sent{}, Dependencies: Dependencies{
+				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
+			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }, Refractory: 5 * time.Second})
+			l.leads.Begin(now.Add(-time.Minute))
+			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.closing)
+			assert.Equal(t, tc.wait, result.RequeueAfter)
+			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")
+			assert.Equal(t, tc.wait, l.state.Deferrals.Wait(web.key, now.Add(time.Second), now), "no event ends the wait")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // pacing holds back what is due at the gates, by what is known of the workload.
@@ -47,6 +48,21 @@ func (p pacing) postpone(ctx context.Context, s subject, a policy.Assessment) ti
 
 // restless reports whether the configuration of a workload has not been quiet.
 func (p pacing) restless(s subject) bool { return p.gates.Restless(p.input(s)) }
+
+// postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
+// looked at another one: the cache is behind, so that no event ends the wait.
+func (p pacing) postponeLive(s subject, live stamp.View) time.Duration {
+	now := p.now()
+	last, ok := live.Managed.LastReload(now)
+	if !ok || live.Managed[stamp.LastReload] == s.view.Managed[stamp.LastReload] {
+		return 0
+	}
+	wait := p.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
+	if wait > 0 {
+		p.state.Deferrals.Defer(s.key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
+	}
+	return wait
+}
 
 // input returns what the gates look at.
 func (p pacing) input(s subject) state.GateInput {
