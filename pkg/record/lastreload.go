@@ -172,6 +172,32 @@ func (l LastReload) String() string {
 	return string(text)
 }
 
+// Text returns String, shortened to at most size bytes: it lacks the reloads before, the oldest first, then what templates had,
+// then Changes, which are counted. false says that what must be there does not fit.
+func (l LastReload) Text(size int) (string, bool) {
+	for l = l.bounded(); ; {
+		text := l.String()
+		if len(text) <= size {
+			return text, true
+		}
+		switch {
+		case len(l.Before) > 0:
+			l.Before = l.Before[:len(l.Before)-1]
+		case len(l.Templates) > 0:
+			l.Templates = l.Templates[:len(l.Templates)-1]
+		case len(l.Changes) > 0:
+			l.Changes, l.More = l.Changes[:len(l.Changes)-1], l.More+1
+		default:
+			return "", false
+		}
+	}
+}
+
+// Same reports whether both explain the same reload, however much each says about it.
+func (l LastReload) Same(other LastReload) bool {
+	return l.Time.Equal(other.Time) && l.Hash == other.Hash
+}
+
 // bounded keeps the first Changes, counting the others, and the newest predecessors.
 func (l LastReload) bounded() LastReload {
 	kept, size := 0, 0

@@ -242,3 +242,34 @@ func TestTemplatesAreKept(t *testing.T) {
 	_, err = record.ParseLastReload(`{"time":"2026-01-01T00:00:00.000Z","hash":"abc","cause":"release","templates":[{"hash":"a b"}]}`)
 	require.ErrorContains(t, err, "a b")
 }
+
+// The shorter the text must be, the less it says, but it never becomes another reload.
+func TestLastReloadIsShortened(t *testing.T) {
+	t.Parallel()
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	last := record.LastReload{
+		Time: t0, Hash: "abc", Digest: "def", Generation: 7, Cause: record.CauseConfigChange, More: 2,
+		Changes:   []record.Change{{Ref: "configmap/a", Type: record.Modified}, {Ref: "configmap/b", Type: record.Created}},
+		Templates: []record.Template{{Hash: "t1"}, {Hash: "t2"}},
+	}.After(record.LastReload{Time: t0.Add(-time.Minute), Hash: "1", Cause: record.CauseRelease, Before: []record.Past{{Time: t0, Hash: "2", Cause: record.CauseRelease}}})
+	size := len(last.String())
+	text, fits := last.Text(size)
+	assert.True(t, fits)
+	assert.Equal(t, last.String(), text, "nothing is left out without need")
+	var left []string
+	for ; fits; text, fits = last.Text(size) {
+		assert.LessOrEqual(t, len(text), size)
+		size = len(text) - 1
+		got, err := record.ParseLastReload(text)
+		require.NoError(t, err)
+		assert.True(t, last.Same(got))
+		assert.Equal(t, []any{last.Digest, last.Generation, last.Cause}, []any{got.Digest, got.Generation, got.Cause}, "a client recognises its request by them")
+		assert.Equal(t, 4, len(got.Changes)+got.More, "what is not named is counted")
+		left = append(left, fmt.Sprintf("%d %d %d", len(got.Before), len(got.Templates), len(got.Changes)))
+	}
+	assert.Equal(t, []string{"2 2 2", "1 2 2", "0 2 2", "0 1 2", "0 0 2", "0 0 1", "0 0 0"}, left, "the reloads before, templates and changes")
+	assert.Empty(t, text)
+	assert.Len(t, last.Changes, 2, "the value stays as it is")
+	assert.False(t, last.Same(record.LastReload{Time: t0, Hash: "other"}))
+	assert.False(t, last.Same(record.LastReload{Time: t0.Add(time.Second), Hash: "abc"}))
+}

@@ -94,6 +94,9 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	if result.Outcome == poke.Reloaded && s.reportedBefore(request, result.LastReload) {
 		result.Outcome = poke.Purged
 	}
+	if last, made := a.unwritten(ctx, s, in, request, result.Outcome); made {
+		result = poke.Result{Outcome: poke.Reloaded, LastReload: last}
+	}
 	switch result.Outcome {
 	case poke.Reloaded:
 		if s.ran.Job != "" && request.Digest == digest.Live {
@@ -109,6 +112,33 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	default:
 		return failed{s, failedWrite("ReloadFailed", err)}
 	}
+}
+
+// unwritten returns the reload that a request has made although the answer does not say so: where the annotations have no room for
+// last-reload, only the template shows it. It costs a read.
+func (a *actions) unwritten(
+	ctx context.Context, s subject, in policy.Input, request poke.Request, outcome poke.Outcome,
+) (last record.LastReload, made bool) {
+	if outcome != poke.Stale && outcome != poke.Purged {
+		return last, false
+	}
+	due, err := played(s.view, a.gather.webhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	if err != nil || due.Unwritten == "" {
+		return last, false
+	}
+	o, err := a.gather.stored(ctx, s)
+	if err != nil || o.UID() != s.object.UID() {
+		return last, false
+	}
+	stored, _ := a.gather.opts.Reader.Read(o)
+	hash := stored.Managed[stamp.Hash]
+	made = hash != s.view.Managed[stamp.Hash] || stored.Managed[stamp.Restart] != s.view.Managed[stamp.Restart]
+	if !made || hash != due.Managed[stamp.Hash] && request.Digest != digest.Live {
+		return last, false
+	}
+	last, err = record.ParseLastReload(due.Unwritten)
+	last.Hash = hash
+	return last, err == nil
 }
 
 // reportedBefore reports whether the answer to a request for the live state has the last-reload annotation of before. Only without a

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict
 		// The webhook could not read what the stamp was made from.
 		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")}}
 	}
-	last, _ := record.ParseLastReload(stored)
+	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict, last, d.answer.Generation}
 }
 

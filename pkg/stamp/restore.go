@@ -25,7 +25,8 @@ func (r Request) edited() []string {
 	var edited []string
 	for _, s := range managedKeys {
 		_, present := r.New.Managed[s.key]
-		if s.key != Dummy && present && !r.New.Managed.same(r.Old.Managed, s.key) {
+		same := r.New.Managed.same(r.Old.Managed, s.key) || s.key == LastReload && r.sameReload()
+		if s.key != Dummy && present && !same {
 			edited = append(edited, string(s.key))
 		}
 	}

@@ -21,6 +21,9 @@ type Result struct {
 	Changes []policy.Change
 	// Stamped says that the managed annotations of the template are not those from before the write.
 	Stamped bool
+	// Unwritten is the text of last-reload where the annotations have no room for it: only the process that asked for the reload
+	// can report it.
+	Unwritten string
 }
 
 // The HTTP statuses of a Rejection: the digest does not match, or it cannot be verified now.
@@ -64,7 +67,7 @@ func (d *draft) warnStale() {
 }
 
 // fit shortens or drops what would make the object invalid, the least important first: without the Record the hash still
-// detects a Change. What the write itself has may go, too: the API server checks the size after admission, and the write
+// detects a Change, while a reload without last-reload has no Event, unless the loop asked for it. What the write itself has may go, too: the API server checks the size after admission, and the write
 // must have the budget that it would have without us.
 func (d *draft) fit() {
 	if d.bytesLeft(true) < 0 {
@@ -76,8 +79,8 @@ func (d *draft) fit() {
 	if left := d.bytesLeft(false); left < 0 {
 		d.shorten(len(d.Managed[Record]) + left)
 	}
-	if d.bytesLeft(false) < 0 {
-		delete(d.Managed, LastReload)
+	if left := d.bytesLeft(false); left < 0 {
+		d.shortenLastReload(len(d.Managed[LastReload]) + left)
 	}
 	if _, recorded := d.Managed[Record]; d.overBudget && !recorded {
 		d.warn("pod-reloader: the annotations are too large to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
@@ -94,6 +97,20 @@ func (d *draft) shorten(size int) {
 		return
 	}
 	d.putRecordIn(d.Managed, rec, size)
+}
+
+// shortenLastReload brings the explanation of the last reload to a size, or drops it.
+func (d *draft) shortenLastReload(size int) {
+	last, err := record.ParseLastReload(d.Managed[LastReload])
+	if text, fits := last.Text(size); err == nil && fits {
+		d.Managed[LastReload] = text
+		return
+	}
+	if !d.Managed.same(d.Old.Managed, LastReload) {
+		d.Unwritten = d.Managed[LastReload]
+		d.warn("pod-reloader: the annotations are too large to explain this reload by last-reload; shorten other annotations")
+	}
+	delete(d.Managed, LastReload)
 }
 
 // bytesLeft returns how many bytes the decided managed annotations leave on the template, or on the workload. Managed

@@ -21,7 +21,18 @@ func secondPass(req Request) bool {
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
 func (r Request) explained() (record.LastReload, bool) {
 	last, err := record.ParseLastReload(r.New.Managed[LastReload])
-	return last, err == nil && !r.New.Managed.same(r.Old.Managed, LastReload) && last.Hash == r.New.Managed[Hash]
+	return last, err == nil && !r.sameReload() && last.Hash == r.New.Managed[Hash]
+}
+
+// sameReload reports whether the write has the last reload that the old object has, or a shortened form of it: our own first pass
+// leaves that where the annotations are too large.
+func (r Request) sameReload() bool {
+	if r.New.Managed.same(r.Old.Managed, LastReload) {
+		return true
+	}
+	before, unknown := record.ParseLastReload(r.Old.Managed[LastReload])
+	last, err := record.ParseLastReload(r.New.Managed[LastReload])
+	return err == nil && unknown == nil && last.Same(before)
 }
 
 // recent reports whether a last reload may be one of the write that is being judged.

@@ -1,11 +1,14 @@
 package stamp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
 // A write that has the Record, as kubectl annotate sends it, must have the same budget as one that lacks it.
@@ -20,7 +23,7 @@ func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 	}{
 		"the Record is shortened":       {over: 10, kept: []Key{Hash, Record, LastReload}},
 		"the Record goes first":         {over: 60, kept: []Key{Hash, LastReload}, gone: []Key{Record}},
-		"then the explanation":          {over: 300, kept: []Key{Hash}, gone: []Key{Record, LastReload}},
+		"then the explanation is cut":   {over: 300, kept: []Key{Hash}, gone: []Key{Record}},
 		"a template that is full":       {template: true, over: 10, kept: []Key{LastReload}, gone: []Key{Hash}},
 		"a template that is just right": {template: true, over: 0, kept: []Key{Hash, Record, LastReload}},
 		"a workload that is just right": {over: 0, kept: []Key{Hash, Record, LastReload}},
@@ -87,4 +90,78 @@ func TestRecordOfTheNextVersionIsDroppedFromAFullWorkload(t *testing.T) {
 	assert.LessOrEqual(t, onWorkload, maxOnWorkload)
 	assert.NotContains(t, w.managed(), Record)
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
+}
+
+// The less room there is, the less a reload says about itself; what identifies it goes last. A second webhook changes nothing about that.
+func TestExplanationOfAReloadGivesWay(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		room            int
+		before, changes int
+		gone            bool
+	}{
+		"all fits":                         {room: 700, before: 3, changes: 1},
+		"the oldest reloads are forgotten": {room: 400, before: 1, changes: 1},
+		"all earlier ones are":             {room: 250, changes: 1},
+		"the cause is not named":           {room: 220},
+		"it is not explained":              {room: 100, gone: true},
+	} {
+		for _, second := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/second webhook %t", name, second), func(t *testing.T) {
+				t.Parallel()
+				w := started(t)
+				for i, content := range []string{"B", "C", "D"} {
+					w.set(cm("a"), content)
+					w.at(t, i+1, "a change")
+				}
+				require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-tc.room-len("big"))) }))
+				if second {
+					w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+				}
+				w.set(cm("a"), "E")
+				w.at(t, 4, "a change is still seen")
+				onWorkload, _ := w.object().AnnotationSizes()
+				assert.LessOrEqual(t, onWorkload, maxOnWorkload)
+				last, err := lastOf(w)
+				if tc.gone {
+					assert.NotContains(t, w.managed(), LastReload)
+					return
+				}
+				assert.Empty(t, w.result.Unwritten)
+				require.NoError(t, err)
+				assert.Equal(t, w.managed()[Hash], last.Hash)
+				assert.Equal(t, []int{tc.before, tc.changes, 1}, []int{len(last.Before), len(last.Changes), len(last.Changes) + last.More})
+				require.Nil(t, w.write(setImage("image:2")))
+				assert.NotContains(t, strings.Join(w.result.Warnings, " "), "restored", "a shortened explanation is no edit of the user")
+			})
+		}
+	}
+}
+
+// spare returns how many bytes an annotation of ours may have, its key included, if there is no other one.
+func (w *world) spare(key Key) int {
+	view := w.view()
+	spare := view.WorkloadBudget
+	for _, s := range managedKeys {
+		if !s.template && s.key != key {
+			spare += view.keySizes[s.key]
+		}
+	}
+	return spare + view.keySizes[key]
+}
+
+// What the annotations have no room for is in the decision, for the loop to report. A write that is no reload has nothing to report.
+func TestReloadThatCannotBeExplainedIsInTheDecision(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-100-len("big"))) }))
+	w.set(cm("a"), "B")
+	require.Nil(t, w.write(setImage("image:2")))
+	last, err := record.ParseLastReload(w.result.Unwritten)
+	require.NoError(t, err)
+	assert.Equal(t, w.managed()[Hash], last.Hash)
+	assert.Equal(t, record.CauseRelease, last.Cause)
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large to explain this reload")
+	require.Nil(t, w.write(setImage("image:3")))
+	assert.Empty(t, w.result.Unwritten)
 }

@@ -25,10 +25,18 @@ type story struct {
 	untold int64
 	// cramped means that there was no space for it.
 	cramped bool
+	// unrecorded is the last version at which there was no room for what the program records of the pods' configuration.
+	unrecorded int64
 }
 
-// storyNeeds is how many bytes the annotation that explains a restart may need, what the program keeps besides included.
-const storyNeeds = 32 << 10
+const (
+	// storyNeeds is how many bytes the shortest annotation that explains a restart needs, those included that are left to the
+	// Deployment controller.
+	storyNeeds = 1 << 10
+	// recordNeeds is how many bytes the program needs for all that it keeps.
+	recordNeeds = 32 << 10
+	recordMark  = "config-record"
+)
 
 // lastReload is the annotation, as far as it is judged.
 type lastReload struct {
@@ -62,8 +70,8 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	o.count("restarts")
 	name := o.options.Prefix + reloadMark
 	value := text(annotationsOf(c.New), name)
-	if value == text(annotationsOf(c.Old), name) {
-		if annotationLimit-o.sizeOfOthers(annotationsOf(c.New)) < storyNeeds {
+	if value == "" || value == text(annotationsOf(c.Old), name) {
+		if o.roomOn(c.New) < storyNeeds {
 			w.story.untold = c.Version
 			o.count("restarts excused: no space for an annotation")
 			w.story.cramped = true
@@ -132,8 +140,16 @@ func (o *Oracle) changedSince(w *workload, carried []*period, r ref, since, unti
 	return len(h.within(since, until)) > 0 || isReferent(r.plural) && h.touchedWithin(since, until)
 }
 
-// noteStory takes note of a new last-reload annotation, whichever request brought it.
+// roomOn returns how many bytes the annotations of others leave on an object.
+func (o *Oracle) roomOn(object world.Object) int {
+	return annotationLimit - o.sizeOfOthers(annotationsOf(object))
+}
+
+// noteStory takes note of a new last-reload annotation, whichever request brought it, and of what has no room.
 func (o *Oracle) noteStory(w *workload, c world.Commit) {
+	if text(annotationsOf(c.New), o.options.Prefix+recordMark) == "" && o.roomOn(c.New) < recordNeeds {
+		w.story.unrecorded = c.Version
+	}
 	name := o.options.Prefix + reloadMark
 	value := text(annotationsOf(c.New), name)
 	if value == "" || value == text(annotationsOf(c.Old), name) {
@@ -173,6 +189,8 @@ func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
 		return true // it was let alone for a while
 	case w.fumbled > 0:
 		return true // the annotation that reports it may have been taken away
+	case w.story.cramped && !o.faults.never():
+		return true // only the process that asked for the restart knows of it
 	case now.Sub(later(w.story.last, calm)) < recovery:
 		return true // it may still come
 	}

@@ -93,7 +93,7 @@ func TestRestartWithoutSpaceForItsAnnotation(t *testing.T) {
 	for name, tt := range map[string]struct {
 		left int
 		want string
-	}{"no space": {100, ""}, "space": {100_000, "explained/annotation-missing"}} {
+	}{"no space": {100, ""}, "little space": {2000, "explained/annotation-missing"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := webhookScene(t)
@@ -103,6 +103,34 @@ func TestRestartWithoutSpaceForItsAnnotation(t *testing.T) {
 			s.wait(2 * time.Second)
 			s.stamp(cart, "b", "")
 			s.expectOnly("explained", tt.want, "what does not fit cannot be written")
+		})
+	}
+}
+
+// Without a Record, the program cannot know that what has changed is that a required object was deleted.
+func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		left   int
+		record string
+		want   string
+	}{
+		"no space": {2000, "", ""}, "a record": {2000, "v1", "kept/missing-required"}, "space": {100_000, "", "kept/missing-required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := webhookScene(t)
+			s.begin()
+			s.edit(cart, func(o world.Object) {
+				setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left))
+				if tt.record != "" {
+					setAnnotation(o, prefix+recordMark, tt.record)
+				}
+			})
+			s.remove(user, configMap("app"))
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app deleted")
+			s.expectOnly("kept", tt.want, "the pods could not start")
 		})
 	}
 }

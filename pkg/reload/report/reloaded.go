@@ -65,7 +65,7 @@ func (r *Reporter) emitAll(s Subject, last record.LastReload) bool {
 // first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
 func (r *Reporter) EmitOwn(s Subject, last record.LastReload) {
 	if last.Time.IsZero() || s.Managed[stamp.Hash] == "" {
-		return // without a time, the annotations leave no room for last-reload
+		return // a reload without a time is none that can be read
 	}
 	r.emit(s, last, emission{fresh: true, last: true})
 	r.emitAll(s, last)
@@ -190,7 +190,10 @@ func describe(last record.LastReload) string {
 	for _, c := range last.Changes {
 		parts = append(parts, c.String())
 	}
-	if last.More > 0 {
+	switch {
+	case last.More > 0 && len(parts) == 0:
+		parts = append(parts, fmt.Sprintf("%d changes, which the annotations have no room to name", last.More))
+	case last.More > 0:
 		parts = append(parts, fmt.Sprintf("%d more", last.More))
 	}
 	return strings.Join(parts, ", ")

@@ -1,0 +1,115 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// full is an API server with a Deployment whose annotations are full: the webhook stamps it and leaves last-reload out.
+type full struct {
+	stored
+	unreadable error
+	reads      int
+}
+
+func (c *full) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	c.reads++
+	if c.unreadable != nil {
+		return c.unreadable
+	}
+	return c.stored.Get(ctx, key, object, opts...)
+}
+
+func (c *full) Patch(_ context.Context, answer client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	answer.SetUID(c.uid)
+	answer.SetGeneration(4)
+	answer.(*metav1.PartialObjectMetadata).Annotations = c.annotations
+	return nil
+}
+
+func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
+	t.Parallel()
+	ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	newest, _ := ring.Newest()
+	states := map[reference.Ref]digest.State{app: {Absent: true}}
+	due, err := digest.Hash(newest.ID, states)
+	require.NoError(t, err)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		room       int
+		hash       string
+		uid        types.UID
+		unreadable error
+		reads      int
+		note       string
+	}{
+		"the template shows the reload":      {hash: due, reads: 1, note: "stamped: configmap/app deleted"},
+		"nothing was reloaded":               {hash: "present", reads: 1},
+		"a release came first":               {hash: "other", reads: 1},
+		"another workload by now":            {hash: due, uid: "new", reads: 1},
+		"the template cannot be read":        {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
+		"there is room: the answer is stale": {hash: due, room: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web, out := webOf(t), &sent{}
+			web.view.WorkloadBudget = tc.room
+			web.view.Managed[stamp.Hash] = "present"
+			web.view.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
+			c := &full{unreadable: tc.unreadable, stored: stored{hash: tc.hash, uid: types.UID(web.object.UID()), annotations: map[string]string{
+				annotation.DefaultPrefix + "configmaps": "app",
+			}}}
+			if tc.uid != "" {
+				c.uid = tc.uid
+			}
+			l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
+				Store: lagging{live: states}, Keys: &fakeKeys{ring: ring},
+			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }, Webhook: true, Refractory: 5 * time.Second})
+			l.leads.Begin(now.Add(-time.Minute))
+			in := policy.Input{
+				Namespace: "shop", Intent: web.view.Intent, Refs: web.view.Intent.Refs(), Known: web.view.Managed.Known(), Current: states, Ring: ring,
+			}
+			result := l.actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
+			assert.Equal(t, tc.reads, c.reads)
+			assert.Equal(t, tc.note == "", result.RequeueAfter > 0, "tried again")
+			if tc.note == "" {
+				assert.Empty(t, out.messages)
+				return
+			}
+			assert.Equal(t, []string{tc.note}, out.notes())
+			wait, _ := l.pacing.gates.Wait(l.pacing.input(web))
+			assert.Equal(t, 5*time.Second, wait, "the refractory time begins")
+		})
+	}
+}
+
+// In direct mode the loop knows what it has written.
+func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
+	t.Parallel()
+	ring, app, out := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &sent{}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	web := webOf(t)
+	web.view.Managed[stamp.Hash] = "present"
+	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
+	l := newLoop(cluster{events: out, Dependencies: Dependencies{Keys: &fakeKeys{ring: ring}}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
+	l.leads.Begin(now.Add(-time.Minute))
+	l.actions.stamped(t.Context(), web, policy.Verdict{}, directStamp{
+		before: web.view.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
+	}).close(t.Context(), l.closing)
+	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.notes())
+}
