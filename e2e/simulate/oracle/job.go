@@ -56,11 +56,18 @@ type jobs struct {
 	// recreated counts the Jobs that were created again.
 	recreated int
 	// runs has the Jobs that the program made for a CronJob, by its UID.
-	runs map[string][]moment
+	runs map[string][]run
+}
+
+// run is a Job that the program made for a CronJob, with the content of a version or a later one.
+type run struct {
+	moment
+
+	content int64
 }
 
 func newJobs() jobs {
-	return jobs{present: map[id]*job{}, lost: map[string]*lostJob{}, manifests: map[string]moment{}, runs: map[string][]moment{}}
+	return jobs{present: map[id]*job{}, lost: map[string]*lostJob{}, manifests: map[string]moment{}, runs: map[string][]run{}}
 }
 
 // sortedJobs returns the Jobs that exist, by name.

@@ -139,7 +139,7 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 		return
 	}
 	o.count("runs of CronJobs")
-	o.jobs.runs[owner] = append(o.jobs.runs[owner], moment{c.At, c.Version})
+	o.jobs.runs[owner] = append(o.jobs.runs[owner], run{moment{c.At, c.Version}, o.versionAt(c.Call.Arrived.Add(-justNow))})
 	s := w.last()
 	if s == nil || c.At.Sub(w.acts[2]) < notice || w.keyChanged > s.version {
 		return
@@ -163,13 +163,13 @@ func (o *Oracle) atOnce(w *workload) map[ref]triggers {
 	return tracked
 }
 
-// ranBefore returns the version at which a CronJob was run for a stamp: under constant change that is with an older content than the
+// ranBefore returns the version with whose content a CronJob was run for a stamp: under constant change that is with an older content than the
 // one that is stamped. Where it was not run, the stamp counts.
 func (o *Oracle) ranBefore(w *workload, s *stamp) int64 {
 	for _, run := range slices.Backward(o.jobs.runs[w.uid]) {
 		before := w.stampAt(s.version - 1)
 		if run.version <= s.arrived && before != nil && run.version > before.version {
-			return run.version
+			return run.content
 		}
 	}
 	return s.arrived

@@ -1,0 +1,53 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// The program may not have heard of a change when it makes a Job, and the Job may be stored late: the change is another run.
+func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, between bool
+		want            string
+	}{
+		"just changed": {before: true}, "changed in between": {between: true}, "not changed": {want: "jobs/run/twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := webhookScene(t)
+			s.set(configMap("app"), "1")
+			template := []string{"spec", "jobTemplate", "spec", "template"}
+			sent := edited(cronJob(), func(o world.Object) { delete(section(o, append(template, "metadata")...), "annotations") })
+			created := s.call(user, "create", nightly, nil)
+			s.oracle.Request(created)
+			s.change(created, nightly, sent, cronJob())
+			s.wait(time.Minute)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			if tt.before {
+				s.set(configMap("app"), "3")
+			}
+			first := importJob
+			first.Name = "n1"
+			ran := s.call(replica, "create", first, nil)
+			s.oracle.Request(ran)
+			if tt.between {
+				s.set(configMap("app"), "3")
+			}
+			s.change(ran, first, nil, jobNamed("uid-n1", isRun))
+			stamped := s.call(replica, "patch", nightly, []byte(`{}`))
+			s.oracle.Request(stamped)
+			s.change(stamped, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
+				setAnnotation(section(o, template...), prefix+requestMark, "b")
+				setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+			}))
+			s.wait(5 * time.Second)
+			s.runs("n2")
+			s.expectOnly("jobs", tt.want, "each change is one run")
+		})
+	}
+}
