@@ -24,12 +24,22 @@ type event struct {
 	name string
 	// policy is the webhook's failurePolicy meanwhile.
 	policy admissionv1.FailurePolicyType
-	// do returns when the event is over, and how long it took until another replica led.
-	do func(ctx context.Context) (time.Duration, error)
-	// handover is the most that this may take; 0 if it is not measured.
+	// do returns when the event is over.
+	do func(ctx context.Context) (outcome, error)
+	// handover is the most that it may take until another replica leads; 0 if it is not measured.
 	handover time.Duration
+	// crash says that a replica ends without notice: calls to it fail until its endpoint is removed.
+	crash bool
 	// outage says that users cannot write meanwhile.
 	outage bool
+}
+
+// outcome is what an event has to report.
+type outcome struct {
+	// handover is the time until another replica led.
+	handover time.Duration
+	// routed is when the last new connection could go to the replica that ended; zero unless it crashed.
+	routed time.Time
 }
 
 // takeover is the most time until another replica leads after a crash: the lease lasts 15 s, and is tried for every 2 s.
@@ -39,9 +49,11 @@ func (w *world) events() []event {
 	return []event{
 		{name: "rolling update, failurePolicy Fail", policy: admissionv1.Fail, do: w.rollingUpdate},
 		{name: "leader stopped, failurePolicy Fail", policy: admissionv1.Fail, do: w.signalLeader(syscall.SIGTERM), handover: 3 * time.Second},
-		{name: "leader killed", policy: admissionv1.Ignore, do: w.signalLeader(syscall.SIGKILL), handover: takeover},
+		{name: "leader killed", policy: admissionv1.Ignore, do: w.killLeader, handover: takeover},
+		{name: "leader killed, failurePolicy Fail", policy: admissionv1.Fail, do: w.killLeader, handover: takeover, crash: true},
 		{name: "leader frozen", policy: admissionv1.Ignore, do: w.signalLeader(syscall.SIGSTOP), handover: takeover},
 		{name: "standby killed", policy: admissionv1.Ignore, do: w.killStandby},
+		{name: "standby killed, failurePolicy Fail", policy: admissionv1.Fail, do: w.killStandby, crash: true},
 		{name: "API server restarted", policy: admissionv1.Ignore, do: w.restartAPIServer, outage: true},
 	}
 }
@@ -104,11 +116,11 @@ func (w *world) during(ctx context.Context, watcher *observe.Watcher, e event, r
 	}
 	users := w.startUsers(ctx, e.outage)
 	err := parallel(ctx, reloaded, func(ctx context.Context, i int) error { return w.change(ctx, numbered("config", i), round) })
-	var took time.Duration
+	var out outcome
 	if err == nil {
-		took, err = e.do(ctx)
+		out, err = e.do(ctx)
 	}
-	written, failed, stopped := users.end(ctx, w.Writes)
+	written, failures, stopped := users.end(ctx, w.Writes)
 	if err := errors.Join(err, stopped, w.in.StartAll(ctx)); err != nil {
 		return nil, err
 	}
@@ -126,23 +138,52 @@ func (w *world) during(ctx context.Context, watcher *observe.Watcher, e event, r
 	if err := errors.Join(w.settled(ctx), watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
-	for _, text := range failed {
-		w.say("%s: %s", e.name, text)
-	}
-	figures := []figure.Figure{
-		{
-			Name: e.name + ": failed writes", Value: float64(len(failed)), Budget: figure.Exactly(0),
-			Note: fmt.Sprintf("%d writes of users through the webhook", written),
-		},
-		{Name: e.name + ": missed or doubled", Value: float64(unequal(watcher, workloads, round)), Budget: figure.Exactly(0)},
-	}
+	figures := w.judgeWrites(e, out, written, failures)
+	figures = append(figures, figure.Figure{
+		Name: e.name + ": missed or doubled", Value: float64(unequal(watcher, workloads, round)), Budget: figure.Exactly(0),
+		Note: fmt.Sprintf("%d workloads whose configuration has changed", len(workloads)),
+	})
 	if e.handover > 0 {
 		figures = append(figures, figure.Figure{
-			Name: e.name + ": until another leads", Unit: figure.Seconds, Value: took.Seconds(), Budget: figure.AtMost(e.handover.Seconds()),
+			Name: e.name + ": until another leads", Unit: figure.Seconds, Value: out.handover.Seconds(), Budget: figure.AtMost(e.handover.Seconds()),
 		})
 	}
 	return figures, nil
 }
+
+// judgeWrites counts the writes that failed. With failurePolicy Fail, those that began before the endpoint of a crashed replica
+// was removed are counted apart, without a budget.
+func (w *world) judgeWrites(e event, out outcome, written int, failures []failure) []figure.Figure {
+	early := 0
+	for _, f := range failures {
+		if e.crash && f.began.Before(out.routed) {
+			early++
+			continue
+		}
+		w.say("%s: after %s: %s", e.name, f.took.Round(time.Millisecond), f.text)
+	}
+	w.say("%s: %d writes, %d failed, %d of them until the endpoint was removed, handover %s",
+		e.name, written, len(failures), early, out.handover.Round(time.Millisecond))
+	figures := []figure.Figure{{
+		Name: e.name + ": failed writes", Value: float64(len(failures) - early), Budget: figure.Exactly(0),
+		Note: fmt.Sprintf("%d writes of users through the webhook", written),
+	}}
+	if e.crash {
+		figures[0].Note += ", without those until the endpoint was removed"
+		figures = append(figures, figure.Figure{
+			Name: e.name + ": failed writes until the endpoint was removed", Value: float64(early),
+			Note: "calls in flight, and connections to a replica that has ended",
+		})
+	}
+	return figures
+}
+
+// patient is the timeout of the webhook with failurePolicy Fail, in seconds: calls that are refused fail, those that a slow machine
+// delays do not.
+const patient = 30
+
+// shipped is the timeout of the manifests, in seconds.
+const shipped = 3
 
 // setFailurePolicy sets it in the webhook's configuration.
 func (w *world) setFailurePolicy(ctx context.Context, policy admissionv1.FailurePolicyType) error {
@@ -150,38 +191,86 @@ func (w *world) setFailurePolicy(ctx context.Context, policy admissionv1.Failure
 	if err := w.Get(ctx, client.ObjectKey{Name: w.in.WebhookConfiguration()}, object); err != nil {
 		return err
 	}
+	timeout := int32(patient)
+	if policy == admissionv1.Ignore {
+		timeout = shipped
+	}
 	for n := range object.Webhooks {
-		object.Webhooks[n].FailurePolicy = &policy
+		object.Webhooks[n].FailurePolicy, object.Webhooks[n].TimeoutSeconds = &policy, &timeout
 	}
 	return w.Update(ctx, object)
 }
 
-func (w *world) rollingUpdate(ctx context.Context) (time.Duration, error) {
-	return 0, w.in.RestartAll(ctx)
+func (w *world) rollingUpdate(ctx context.Context) (outcome, error) {
+	return outcome{}, w.in.RestartAll(ctx)
 }
 
 // signalLeader sends the leader a signal that ends it, or freezes it: then it goes on when another replica leads, and ends.
-func (w *world) signalLeader(signal syscall.Signal) func(ctx context.Context) (time.Duration, error) {
-	return func(ctx context.Context) (time.Duration, error) {
+func (w *world) signalLeader(signal syscall.Signal) func(ctx context.Context) (outcome, error) {
+	return func(ctx context.Context) (outcome, error) {
 		leader, err := w.in.Leader(ctx)
 		if err != nil {
-			return 0, err
+			return outcome{}, err
 		}
 		exited, started := leader.Exited(), time.Now()
 		leader.Signal(signal)
 		err = w.awaitOther(ctx, leader.Name())
-		took := time.Since(started)
+		out := outcome{handover: time.Since(started)}
 		leader.Signal(syscall.SIGCONT)
 		if err != nil {
-			return 0, err
+			return out, err
 		}
 		select {
 		case <-exited:
-			return took, nil
+			return out, nil
 		case <-time.After(time.Minute):
-			return 0, fmt.Errorf("%s, which leads no more, runs on", leader.Name())
+			return out, fmt.Errorf("%s, which leads no more, runs on", leader.Name())
 		}
 	}
+}
+
+// killLeader kills the leader: the webhook loses half of its endpoints, and the lease runs out.
+func (w *world) killLeader(ctx context.Context) (outcome, error) {
+	leader, err := w.in.Leader(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	started := time.Now()
+	leader.Kill()
+	// The lease lasts longer than the endpoint.
+	out, err := w.awaitUnrouted(ctx, leader.Name())
+	if err != nil {
+		return out, err
+	}
+	err = w.awaitOther(ctx, leader.Name())
+	out.handover = time.Since(started)
+	return out, err
+}
+
+// killStandby kills a replica that does not lead: the webhook loses half of its endpoints.
+func (w *world) killStandby(ctx context.Context) (outcome, error) {
+	leader, err := w.in.Leader(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	for _, r := range w.in.Replicas() {
+		if r != leader {
+			r.Kill()
+			return w.awaitUnrouted(ctx, r.Name())
+		}
+	}
+	return outcome{}, errors.New("there is no standby")
+}
+
+// awaitUnrouted waits until the endpoint of a replica is removed.
+func (w *world) awaitUnrouted(ctx context.Context, name string) (outcome, error) {
+	err := await(ctx, "the endpoint of "+name+" to be removed", 10*time.Millisecond, time.Minute, func(context.Context) error {
+		if slices.Contains(w.in.Balancer().Ready(), name) {
+			return errors.New("it gets new connections")
+		}
+		return nil
+	})
+	return outcome{routed: time.Now()}, err
 }
 
 // awaitOther waits until another replica than the named one leads.
@@ -199,23 +288,8 @@ func (w *world) awaitOther(ctx context.Context, name string) error {
 	})
 }
 
-// killStandby kills a replica that does not lead: the webhook loses half of its endpoints.
-func (w *world) killStandby(ctx context.Context) (time.Duration, error) {
-	leader, err := w.in.Leader(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range w.in.Replicas() {
-		if r != leader {
-			r.Kill()
-			return 0, nil
-		}
-	}
-	return 0, errors.New("there is no standby")
-}
-
-func (w *world) restartAPIServer(ctx context.Context) (time.Duration, error) {
-	return 0, w.cp.Component(controlplane.APIServer).Restart(ctx)
+func (w *world) restartAPIServer(ctx context.Context) (outcome, error) {
+	return outcome{}, w.cp.Component(controlplane.APIServer).Restart(ctx)
 }
 
 // users write to workloads through the webhook until they are stopped.
@@ -223,9 +297,16 @@ type users struct {
 	stop    func()
 	writing sync.WaitGroup
 
-	mutex   sync.Mutex
-	written int
-	failed  []string
+	mutex    sync.Mutex
+	written  int
+	failures []failure
+}
+
+// failure is a write that the API server has refused.
+type failure struct {
+	began time.Time
+	took  time.Duration
+	text  string
 }
 
 // startUsers starts them. With an outage, writes that fail in the API server itself do not count.
@@ -235,10 +316,11 @@ func (w *world) startUsers(ctx context.Context, outage bool) *users {
 	for user := range writers {
 		u.writing.Go(func() {
 			for ctx.Err() == nil {
-				patch := fmt.Sprintf(`{"metadata":{"annotations":{"write":"%d"}}}`, time.Now().UnixNano())
+				began := time.Now()
+				patch := fmt.Sprintf(`{"metadata":{"annotations":{"write":"%d"}}}`, began.UnixNano())
 				err := w.merge(context.WithoutCancel(ctx), &appsv1.Deployment{}, numbered("users", user), patch)
 				if !outage || err == nil || strings.Contains(err.Error(), "webhook") {
-					u.count(err)
+					u.count(began, err)
 				}
 			}
 		})
@@ -246,17 +328,17 @@ func (w *world) startUsers(ctx context.Context, outage bool) *users {
 	return u
 }
 
-func (u *users) count(err error) {
+func (u *users) count(began time.Time, err error) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	u.written++
 	if err != nil {
-		u.failed = append(u.failed, err.Error())
+		u.failures = append(u.failures, failure{began, time.Since(began), err.Error()})
 	}
 }
 
 // end stops the users when they have made a number of writes, and returns how many those are, and the failures.
-func (u *users) end(ctx context.Context, least int) (written int, failed []string, err error) {
+func (u *users) end(ctx context.Context, least int) (written int, failures []failure, err error) {
 	err = await(ctx, "users to write", 10*time.Millisecond, 2*time.Minute, func(context.Context) error {
 		u.mutex.Lock()
 		defer u.mutex.Unlock()
@@ -267,5 +349,5 @@ func (u *users) end(ctx context.Context, least int) (written int, failed []strin
 	})
 	u.stop()
 	u.writing.Wait()
-	return u.written, u.failed, err
+	return u.written, u.failures, err
 }

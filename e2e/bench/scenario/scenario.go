@@ -41,7 +41,7 @@ type Sizes struct {
 	// LoadFor is how long the load test of Reloader writes; LoadShare divides its numbers of objects and workloads.
 	LoadFor   time.Duration
 	LoadShare int
-	// Writes are made by users during each of the events that must not disturb them.
+	// Writes are the least that users make during each of the events that must not disturb them.
 	Writes int
 	// Crashes has leaders end without giving up their lease, which takes 15 s each.
 	Crashes bool
@@ -65,7 +65,7 @@ func Full() Sizes {
 		Huge: 100_000, HugeChanges: 20,
 		Rate: 200, Load: 5 * time.Second, Loads: 5,
 		LoadFor: 15 * time.Second, LoadShare: 1,
-		Writes:  400,
+		Writes: 400, Crashes: true,
 		Objects: 20_000, Syncs: 3,
 		BenchTime: "500ms", BenchTimes: 3,
 	}
