@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +29,8 @@ type kubelet struct {
 	cp *controlplane.ControlPlane
 	// executable is what the image has.
 	executable, dir string
+	// deployments are those whose pods it runs.
+	deployments []client.ObjectKey
 
 	mutex sync.Mutex
 	pods  map[string]*container
@@ -38,8 +42,8 @@ type container struct {
 	pod *corev1.Pod
 	// ports are the addresses in place of the container's ports.
 	ports map[int32]string
-	// mounts are the directories of the Secrets that the pod mounts.
-	mounts map[string]*secretVolume
+	// mounts are the directories of the Secrets and ConfigMaps that the pod mounts.
+	mounts map[string]*volume
 }
 
 func newKubelet(ctx context.Context, cp *controlplane.ControlPlane) (*kubelet, error) {
@@ -59,10 +63,12 @@ func newKubelet(ctx context.Context, cp *controlplane.ControlPlane) (*kubelet, e
 	if err := os.WriteFile(executable, program, 0o700); err != nil {
 		return nil, fmt.Errorf("copy the program: %w", err)
 	}
-	return &kubelet{cp: cp, executable: executable, dir: dir, pods: map[string]*container{}}, nil
+	return &kubelet{
+		cp: cp, executable: executable, dir: dir, deployments: []client.ObjectKey{ours}, pods: map[string]*container{},
+	}, nil
 }
 
-// follow waits until the Deployment is rolled out, or gone, and starts and stops processes as its pods came and went.
+// follow waits until each Deployment is rolled out, or gone, and starts and stops processes as its pods came and went.
 func (k *kubelet) follow(ctx context.Context) error {
 	pods, err := k.rolledOut(ctx)
 	if err != nil {
@@ -96,34 +102,51 @@ func atOnce(all []func() error) error {
 	return errors.Join(failures...)
 }
 
-// rolledOut waits until the pods are those that the Deployment asks for, all ready, and returns them.
+// rolledOut waits until the pods are those that the Deployments ask for, all ready, and returns them.
 func (k *kubelet) rolledOut(ctx context.Context) ([]corev1.Pod, error) {
-	var pods []corev1.Pod
-	err := await(ctx, "the rollout of pod-reloader", func(ctx context.Context) error {
-		want := 0
-		deployment := &appsv1.Deployment{}
-		switch err := k.cp.Client().Get(ctx, ours, deployment); {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+	var all []corev1.Pod
+	for _, deployment := range k.deployments {
+		var pods []corev1.Pod
+		err := await(ctx, "the rollout of "+deployment.String(), func(ctx context.Context) (err error) {
+			pods, err = k.podsOf(ctx, deployment)
 			return err
-		default:
-			want = int(*deployment.Spec.Replicas)
-			s := deployment.Status
-			if s.ObservedGeneration < deployment.Generation || int(s.ReadyReplicas) != want ||
-				int(s.UpdatedReplicas) != want || int(s.Replicas) != want {
-				return fmt.Errorf("generation %d, %d replicas wanted: %+v", deployment.Generation, want, s)
-			}
+		})
+		if err != nil {
+			return nil, err
 		}
-		list := &corev1.PodList{}
-		if err := k.cp.Client().List(ctx, list, client.InNamespace(ours.Namespace)); err != nil {
-			return err
+		all = append(all, pods...)
+	}
+	return all, nil
+}
+
+// podsOf returns the pods of a Deployment, or an error while its rollout is not complete. One that does not exist has none.
+func (k *kubelet) podsOf(ctx context.Context, of client.ObjectKey) ([]corev1.Pod, error) {
+	want := 0
+	deployment := &appsv1.Deployment{}
+	switch err := k.cp.Client().Get(ctx, of, deployment); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return nil, err
+	default:
+		want = int(*deployment.Spec.Replicas)
+		s := deployment.Status
+		if s.ObservedGeneration < deployment.Generation || int(s.ReadyReplicas) != want ||
+			int(s.UpdatedReplicas) != want || int(s.Replicas) != want {
+			return nil, fmt.Errorf("generation %d, %d replicas wanted: %+v", deployment.Generation, want, s)
 		}
-		if pods = list.Items; len(pods) != want {
-			return fmt.Errorf("there are %d pods, %d are wanted", len(pods), want)
-		}
-		return nil
+	}
+	list := &corev1.PodList{}
+	if err := k.cp.Client().List(ctx, list, client.InNamespace(of.Namespace)); err != nil {
+		return nil, err
+	}
+	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
+		owner := metav1.GetControllerOf(&pod)
+		return owner == nil || !strings.HasPrefix(owner.Name, of.Name+"-")
 	})
-	return pods, err
+	if len(pods) != want {
+		return nil, fmt.Errorf("there are %d pods, %d are wanted", len(pods), want)
+	}
+	return pods, nil
 }
 
 func (k *kubelet) container(pod string) *container {
@@ -176,7 +199,7 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if n := len(pod.Spec.Containers); n != 1 {
 		return fmt.Errorf("pod %s has %d containers, one is expected", pod.Name, n)
 	}
-	c := &container{pod: pod, ports: map[int32]string{}, mounts: map[string]*secretVolume{}}
+	c := &container{pod: pod, ports: map[int32]string{}, mounts: map[string]*volume{}}
 	dir := filepath.Join(k.dir, pod.Name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("make a directory for pod %s: %w", pod.Name, err)
@@ -207,28 +230,30 @@ func (k *kubelet) stop(ctx context.Context, c *container) error {
 	return c.Stop(ctx)
 }
 
-// mount makes a directory of each Secret that the pod mounts, and waits for the Secret as a kubelet does.
+// mount makes a directory of each Secret and ConfigMap that the pod mounts, and waits for it as a kubelet does.
 func (k *kubelet) mount(ctx context.Context, c *container, dir string) error {
 	for _, v := range c.pod.Spec.Volumes {
-		if v.Secret == nil {
+		mounted := &volume{of: client.ObjectKey{Namespace: c.pod.Namespace}, dir: filepath.Join(dir, v.Name)}
+		switch {
+		case v.Secret != nil:
+			mounted.of.Name, mounted.read = v.Secret.SecretName, secretData
+		case v.ConfigMap != nil:
+			mounted.of.Name, mounted.read = v.ConfigMap.Name, configMapData
+		default:
 			continue
 		}
-		volume := &secretVolume{
-			secret: client.ObjectKey{Namespace: c.pod.Namespace, Name: v.Secret.SecretName},
-			dir:    filepath.Join(dir, v.Name),
-		}
-		err := await(ctx, "Secret "+volume.secret.String(), func(ctx context.Context) error {
-			return volume.refresh(ctx, k.cp.Client())
+		err := await(ctx, "what is mounted from "+mounted.of.String(), func(ctx context.Context) error {
+			return mounted.refresh(ctx, k.cp.Client())
 		})
 		if err != nil {
 			return err
 		}
-		c.mounts[v.Name] = volume
+		c.mounts[v.Name] = mounted
 	}
 	return nil
 }
 
-// refresh writes the Secrets as they are now into the volumes, which a kubelet does within a minute or so.
+// refresh writes Secrets and ConfigMaps as they are now into the volumes, which a kubelet does within a minute or so.
 func (k *kubelet) refresh(ctx context.Context) error {
 	for _, c := range k.running() {
 		for _, v := range c.mounts {

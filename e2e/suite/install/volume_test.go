@@ -10,29 +10,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretVolume is a directory with the keys of a Secret, made as a kubelet makes it: each file is a link into ..data,
+// volume is a directory with the keys of a Secret or a ConfigMap, made as a kubelet makes it: each file is a link into ..data,
 // which is a link to the directory of the present version. An update swaps the one link ..data, so that all files change
 // at once and none of them is ever written to.
-type secretVolume struct {
-	secret client.ObjectKey
-	dir    string
+type volume struct {
+	of   client.ObjectKey
+	read func(ctx context.Context, from client.Reader, of client.ObjectKey) (map[string][]byte, error)
+	dir  string
 	// version is the directory that ..data leads to.
 	version string
 }
 
-// refresh brings the directory to what the Secret has now.
-func (v *secretVolume) refresh(ctx context.Context, read client.Reader) error {
+func secretData(ctx context.Context, from client.Reader, of client.ObjectKey) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
-	if err := read.Get(ctx, v.secret, secret); err != nil {
-		return fmt.Errorf("mount Secret %s: %w", v.secret, err)
+	err := from.Get(ctx, of, secret)
+	return secret.Data, err
+}
+
+func configMapData(ctx context.Context, from client.Reader, of client.ObjectKey) (map[string][]byte, error) {
+	configMap := &corev1.ConfigMap{}
+	err := from.Get(ctx, of, configMap)
+	data := map[string][]byte{}
+	for key, value := range configMap.Data {
+		data[key] = []byte(value)
 	}
-	if err := v.write(secret); err != nil {
-		return fmt.Errorf("mount Secret %s: %w", v.secret, err)
+	return data, err
+}
+
+// refresh brings the directory to what the object has now.
+func (v *volume) refresh(ctx context.Context, from client.Reader) error {
+	data, err := v.read(ctx, from, v.of)
+	if err == nil {
+		err = v.write(data)
+	}
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", v.of, err)
 	}
 	return nil
 }
 
-func (v *secretVolume) write(secret *corev1.Secret) error {
+func (v *volume) write(content map[string][]byte) error {
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
 		return err
 	}
@@ -40,7 +57,7 @@ func (v *secretVolume) write(secret *corev1.Secret) error {
 	if err != nil {
 		return err
 	}
-	for key, value := range secret.Data {
+	for key, value := range content {
 		if err := os.WriteFile(filepath.Join(version, key), value, 0o600); err != nil {
 			return err
 		}
@@ -52,7 +69,7 @@ func (v *secretVolume) write(secret *corev1.Secret) error {
 	if err := os.Rename(fresh, data); err != nil {
 		return err
 	}
-	for key := range secret.Data {
+	for key := range content {
 		err := os.Symlink(filepath.Join("..data", key), filepath.Join(v.dir, key))
 		if err != nil && !os.IsExist(err) {
 			return err
