@@ -28,6 +28,9 @@ var notRunHere = map[string]string{
 	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0": "needs a container engine and a registry",
 	"docs/installing.md: helm test pod-reloader --namespace pod-reloader":          "needs a kubelet",
 
+	"docs/installing.md: # argo-cd/application.yaml": "needs Argo CD; a test renders the chart with its values",
+	"docs/installing.md: # flux/release.yaml":        "needs Flux; a test renders the chart with its values",
+
 	"docs/releasing.md: GOTOOLCHAIN=go1.26.8 make release VERSION=v1.2.3": "e2e/suite/repository runs it on a copy of the repository",
 	"docs/releasing.md: make verify-build VERSION=v1.2.3":                 "make image-check publishes to a registry on this machine",
 
