@@ -114,8 +114,15 @@ func cronJobRun(r *rand.Rand) scene {
 	if r.IntN(4) == 0 {
 		steps = append(steps, history.Step{Do: "suspend-cronjob", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"value": "true"}})
 	}
+	policy := pick(r, "", "", "Forbid", "Replace")
+	if policy != "" {
+		steps = append(steps, occupied(p.workload, policy)...)
+	}
 	steps = append(steps, p.edit("run-1", adopted))
 	soon := time.Duration(r.IntN(30)) * 100 * time.Millisecond
+	if policy == "Forbid" { // it waits until this Job is gone
+		steps = append(steps, history.Step{Do: act.EndRun, On: p.workload, Wait: history.Duration(adopted), With: map[string]string{"name": act.FirstRun}})
+	}
 	switch r.IntN(4) {
 	case 0:
 		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(soon), With: map[string]string{"for": "10s"}})
@@ -125,4 +132,12 @@ func cronJobRun(r *rand.Rand) scene {
 		steps = append(steps, p.edit("run-2", soon))
 	}
 	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+}
+
+// occupied sets the concurrencyPolicy of a CronJob of which a Job is active.
+func occupied(cronJob, policy string) []history.Step {
+	return []history.Step{
+		{Do: act.SetConcurrency, On: cronJob, Wait: history.Duration(betweenScenes / 2), With: map[string]string{"policy": policy}},
+		{Do: act.RunCronJob, On: cronJob, Wait: history.Duration(time.Second), With: map[string]string{"name": act.FirstRun, "endless": "true"}},
+	}
 }

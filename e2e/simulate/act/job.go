@@ -15,6 +15,11 @@ const (
 	CreateJob = "create-job"
 	// AskRun is the act by which a CronJob is run with each reload.
 	AskRun = "ask-run"
+	// SetConcurrency is the act that decides about Jobs of a CronJob at the same time, RunCronJob the one that makes such a Job, and
+	// EndRun the one that deletes it.
+	SetConcurrency, RunCronJob, EndRun = "set-concurrency", "run-cronjob", "end-run"
+	// FirstRun is the name of a Job that users create from a CronJob.
+	FirstRun = "by-hand-1"
 	// CronJob is the workload that it is done to.
 	CronJob = "cronjobs/shop/nightly"
 	// endless is an annotation of pods that never finish.
@@ -81,7 +86,65 @@ func jobActs() []act {
 			name: "suspend-cronjob", weight: 1, on: cronJob, with: []parameter{oneOf("value", "true", "false", "false")},
 			words: "user sets spec.suspend of {on} to {value}", do: suspend,
 		},
+		{
+			name: SetConcurrency, weight: 2, on: cronJob, with: []parameter{oneOf("policy", "Forbid", "Forbid", "Replace", "Replace", "Allow")},
+			words: "user sets spec.concurrencyPolicy of {on} to {policy}",
+			do: func(ctx context.Context, c client, s step) error {
+				return c.merge(ctx, s.key, "kubectl-patch", world.Object{"spec": world.Object{"concurrencyPolicy": s.text("policy")}})
+			},
+		},
+		{
+			name: RunCronJob, weight: 2, on: cronJob,
+			with:  []parameter{required("name", isRunName, pick(runNames()...)), oneOf("endless", "true", "true", "false")},
+			words: "user creates the Job {name} from {on} (never finishes: {endless})",
+			do:    runCronJob,
+		},
+		{
+			name: EndRun, weight: 3, on: cronJob, with: []parameter{required("name", isRunName, pick(runNames()...))},
+			words: "user deletes the Job {name}",
+			do: func(ctx context.Context, c client, s step) error {
+				return c.delete(ctx, world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")})
+			},
+		},
 	}
+}
+
+// runNames are the names of the Jobs that users create from CronJobs.
+func runNames() []string { return []string{FirstRun, "by-hand-2"} }
+
+func isRunName(value string) error {
+	if !slices.Contains(runNames(), value) {
+		return fmt.Errorf("%q is not one of %v", value, runNames())
+	}
+	return nil
+}
+
+// runCronJob is "kubectl create job --from", with an annotation on its pods.
+func runCronJob(ctx context.Context, c client, s step) error {
+	live, err := c.get(ctx, s.key)
+	if err != nil {
+		return err
+	}
+	template := at(live, "spec", "jobTemplate")
+	annotations := with(at(template, "metadata", "annotations"), "cronjob.kubernetes.io/instantiate", "manual")
+	job := world.Object{
+		"apiVersion": "batch/v1", "kind": "Job", "spec": at(template, "spec"),
+		"metadata": world.Object{
+			"name": s.text("name"), "namespace": s.key.Namespace, "annotations": annotations,
+			"ownerReferences": []any{world.Object{
+				"apiVersion": "batch/v1", "kind": "CronJob", "name": s.key.Name, "uid": at(live, "metadata")["uid"], "controller": true,
+			}},
+		},
+	}
+	if s.flag("endless") {
+		path := []string{"spec", "template", "metadata", "annotations"}
+		job = replacedAt(job, with(at(job, path...), endless, "true"), path...)
+	}
+	err = c.create(ctx, world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")}, "kubectl-create", job)
+	if rejectedFor(err, "AlreadyExists") {
+		return skip("%s exists", s.text("name"))
+	}
+	return err
 }
 
 // onJob is one of the Jobs.

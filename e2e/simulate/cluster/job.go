@@ -71,14 +71,17 @@ func finished(job world.Object) bool {
 	return text(condition(job, "Complete"), "status") == "True" || text(condition(job, "Failed"), "status") == "True"
 }
 
-// RunCronJob creates the Job that the schedule of a CronJob would create now. It reports false if there is no such CronJob
-// or if it is suspended. The Job is named after the minute, as in reality, or after a later one if that minute had its Job.
+// RunCronJob creates the Job that the schedule of a CronJob would create now. It reports false if there is no such CronJob, if it
+// is suspended, or if its concurrencyPolicy is Forbid and a Job of it is active; with Replace it deletes such a Job. The Job is named after the minute, as in reality, or after a later one if that minute had its Job.
 func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
 	object, ok := c.store.Get(key)
 	if !ok || deleting(object) || truth(object, "spec", "suspend") {
 		return world.Key{}, false
 	}
 	c.failed = false
+	if !c.mayRun(object) {
+		return world.Key{}, false
+	}
 	o := ownerOf(key, object)
 	job := world.Key{Resource: world.Jobs, Namespace: key.Namespace}
 	for minute := max(int(time.Now().Unix()/60), c.suffixes[key.String()]+1); ; minute++ {
@@ -105,6 +108,21 @@ func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
 	status := plus(section(object, "status"), "lastScheduleTime", now())
 	c.putStatus(key, with(object, status, "status"))
 	return job, true
+}
+
+// mayRun reports whether the concurrencyPolicy of a CronJob lets another Job run, and makes room for it.
+func (c *Cluster) mayRun(object world.Object) bool {
+	policy := text(object, "spec", "concurrencyPolicy")
+	for _, job := range c.controlled(uidOf(object), world.Jobs) {
+		switch {
+		case finished(job) || deleting(job):
+		case policy == "Forbid":
+			return false
+		case policy == "Replace":
+			c.remove(world.Key{Resource: world.Jobs, Namespace: text(job, "metadata", "namespace"), Name: nameOf(job)})
+		}
+	}
+	return true
 }
 
 // syncCronJob lists the running Jobs in the status, and removes finished ones beyond the history limits.

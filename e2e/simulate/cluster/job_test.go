@@ -1,11 +1,13 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -87,4 +89,30 @@ func TestRunCronJobCreatesAJobFromTheTemplate(t *testing.T) {
 		assert.Empty(t, k.list(world.Jobs))
 		assert.Empty(t, k.pods())
 	})
+}
+
+func TestScheduledRunHonoursTheConcurrencyPolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]struct {
+		runs   bool
+		active int
+	}{"Allow": {true, 2}, "Forbid": {false, 1}, "Replace": {true, 1}} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(k *kit) {
+				nightly := k.apply(strings.Replace(cronJob, "{hash: a}", `{example.com/endless: "true"}`, 1))
+				k.set(nightly, policy, "spec", "concurrencyPolicy")
+				k.settle()
+				_, ok := k.c.RunCronJob(nightly)
+				require.True(t, ok)
+				k.settle()
+				_, ok = k.c.RunCronJob(nightly)
+				assert.Equal(t, want.runs, ok)
+				k.settle()
+				assert.Len(t, k.pods(), want.active)
+				status, _, _ := unstructured.NestedSlice(k.get(nightly), "status", "active")
+				assert.Len(t, status, want.active)
+			})
+		})
+	}
 }

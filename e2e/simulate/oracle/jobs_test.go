@@ -174,44 +174,53 @@ func (s *scene) runs(name string) {
 	s.write(replica, "create", key, jobNamed("uid-"+name, isRun))
 }
 
+// beginCronJob creates the CronJob, and changes what it mentions.
+func (s *scene) beginCronJob(edits ...func(o world.Object)) {
+	s.createCronJob(edits...)
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+}
+
+// createCronJob creates the CronJob, which the webhook stamps.
+func (s *scene) createCronJob(edits ...func(o world.Object)) {
+	s.set(configMap("app"), "1")
+	sent := edited(cronJob(edits...), func(o world.Object) {
+		delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
+	})
+	call := s.call(user, "create", nightly, nil)
+	s.oracle.Request(call)
+	s.change(call, nightly, sent, cronJob(edits...))
+	s.wait(time.Minute)
+}
+
+// reloadCronJob stamps the CronJob.
+func (s *scene) reloadCronJob() {
+	call := s.call(replica, "patch", nightly, []byte(`{}`))
+	s.oracle.Request(call)
+	s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
+		setAnnotation(section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestMark, "b")
+		setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+	}))
+}
+
 func TestRunsOfCronJobs(t *testing.T) {
 	t.Parallel()
-	changed := func(s *scene, edits ...func(o world.Object)) {
-		s.set(configMap("app"), "1")
-		sent := edited(cronJob(edits...), func(o world.Object) {
-			delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
-		})
-		call := s.call(user, "create", nightly, nil)
-		s.oracle.Request(call)
-		s.change(call, nightly, sent, cronJob(edits...))
-		s.wait(time.Minute)
-		s.set(configMap("app"), "2")
-		s.wait(time.Second)
-	}
-	reload := func(s *scene) {
-		call := s.call(replica, "patch", nightly, []byte(`{}`))
-		s.oracle.Request(call)
-		s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
-			setAnnotation(section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestMark, "b")
-			setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
-		}))
-	}
 	stamped := func(names []string, edits ...func(o world.Object)) func(s *scene) {
 		return func(s *scene) {
-			changed(s, edits...)
+			s.beginCronJob(edits...)
 			for _, name := range names {
 				s.runs(name)
 			}
-			reload(s)
+			s.reloadCronJob()
 		}
 	}
 	// later runs it with the change of before, and again after the stamp.
 	later := func(before string, names ...string) func(s *scene) {
 		return func(s *scene) {
-			changed(s)
+			s.beginCronJob()
 			s.runs("n1")
 			s.set(configMap("app"), before)
-			reload(s)
+			s.reloadCronJob()
 			for _, name := range names {
 				s.runs(name)
 			}
@@ -233,5 +242,94 @@ func TestRunsOfCronJobs(t *testing.T) {
 		},
 		"suspended":     {options: hooked, because: "it is not run", happens: stamped(nil, isSuspended)},
 		"run suspended": {options: hooked, want: "jobs/run/suspended", because: "it must not run", happens: stamped([]string{"n1"}, isSuspended)},
+	})
+}
+
+// withPolicy sets the concurrencyPolicy of a CronJob.
+func withPolicy(policy string) func(o world.Object) {
+	return func(o world.Object) { section(o, "spec")["concurrencyPolicy"] = policy }
+}
+
+var byHand = world.Key{Resource: world.Jobs, Namespace: "shop", Name: "by-hand"}
+
+// runsByHand is a Job of the CronJob that a user creates.
+func (s *scene) runsByHand(edits ...func(o world.Object)) {
+	s.write(user, "create", byHand, jobNamed("by-hand", append(edits, isRun)...))
+}
+
+func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
+	t.Parallel()
+	// while runs a CronJob some time after a user has created a Job from it.
+	while := func(policy string, age time.Duration, edits ...func(o world.Object)) func(s *scene) {
+		return func(s *scene) {
+			s.createCronJob(withPolicy(policy))
+			s.runsByHand(edits...)
+			s.wait(age)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.runs("n1")
+			s.reloadCronJob()
+		}
+	}
+	deleted := func(policy string, edits ...func(o world.Object)) func(s *scene) {
+		return func(s *scene) {
+			s.createCronJob(withPolicy(policy))
+			s.runsByHand(edits...)
+			s.wait(20 * time.Second)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.remove(replica, byHand)
+			s.runs("n1")
+			s.reloadCronJob()
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "jobs", map[string]lawCase{
+		"Allow, active":        {options: hooked, because: "they may run at the same time", happens: while("Allow", 20*time.Second)},
+		"Forbid, active":       {options: hooked, want: "jobs/run/concurrent", because: "one Job at a time", happens: while(forbid, 20*time.Second)},
+		"Forbid, finished":     {options: hooked, because: "it runs no more", happens: while(forbid, 20*time.Second, isDone)},
+		"Forbid, just created": {options: hooked, because: "the program may have listed the Jobs before", happens: while(forbid, time.Second)},
+		"Replace, left":        {options: hooked, want: "jobs/run/concurrent", because: "one Job at a time", happens: while(replace, 20*time.Second)},
+		"Replace, deleted":     {options: hooked, because: "the new run replaces it", happens: deleted(replace)},
+		"Forbid, deleted":      {options: hooked, want: "jobs/deleted/controlled", because: "it is to finish", happens: deleted(forbid)},
+		"Allow, deleted":       {options: hooked, want: "jobs/deleted/controlled", because: "it does no harm", happens: deleted("Allow")},
+		"Replace, finished": {options: hooked, want: "jobs/deleted/finished", because: "the history limits are the CronJob controller's", happens: deleted(replace, isDone, func(o world.Object) {
+			section(o, "status")["completionTime"] = "2030-01-01T00:01:00Z"
+		})},
+		"Replace, no change": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing is to be run", happens: func(s *scene) {
+			s.createCronJob(withPolicy(replace))
+			s.runsByHand()
+			s.wait(20 * time.Second)
+			s.remove(replica, byHand)
+		}},
+	})
+}
+
+func TestForbiddenRunIsNotLate(t *testing.T) {
+	t.Parallel()
+	waits := func(policy string, rest ...time.Duration) func(s *scene) {
+		return func(s *scene) {
+			s.createCronJob(withPolicy(policy))
+			s.runsByHand()
+			s.set(configMap("app"), "2")
+			for range 10 {
+				s.wait(30 * time.Second)
+				s.oracle.advance(s.now)
+			}
+			for _, wait := range rest {
+				if wait == 0 {
+					s.remove(user, byHand)
+				}
+				s.wait(wait)
+				s.oracle.advance(s.now)
+			}
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "prompt", map[string]lawCase{
+		"Allow":            {options: hooked, want: "prompt/modified", because: "nothing hinders it", happens: waits("Allow")},
+		"Forbid":           {options: hooked, because: "a Job is active", happens: waits(forbid)},
+		"Forbid, then":     {options: hooked, because: "the program looks again after half a minute", happens: waits(forbid, 0, time.Second, 29*time.Second)},
+		"Forbid, too late": {options: hooked, want: "prompt/modified", because: "no Job is active", happens: waits(forbid, 0, time.Second, time.Minute)},
 	})
 }

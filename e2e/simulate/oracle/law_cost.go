@@ -57,7 +57,7 @@ func (o *Oracle) probeRequest(call *world.Call) {
 // undisturbed reports whether the program has nothing else to do about a workload.
 func (o *Oracle) undisturbed(w *workload, now time.Time) bool {
 	return w.eligible && len(w.open) == 0 && w.due.since.IsZero() && o.healthy(w, now.Add(-rest)) &&
-		now.Sub(o.probes.disturbed) >= rest && now.Sub(w.eligibleSince) >= rest && !o.held(w) &&
+		now.Sub(o.probes.disturbed) >= rest && now.Sub(w.eligibleSince) >= rest && !o.held(w) && !o.waitsForRuns(w) &&
 		!slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
 }
 

@@ -17,7 +17,7 @@ func (o *Oracle) judgeDeletedJob(j *job, c world.Commit) {
 	how := ""
 	switch {
 	case o.controllerOf(w) != "":
-		how = "controlled"
+		how = o.replacedRun(j, c)
 	case finishedJob(w.object) && !o.options.RerunFinished:
 		how = "finished"
 	case suspended(w.object) && !finishedJob(w.object):
@@ -141,7 +141,11 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 	o.count("runs of CronJobs")
 	o.jobs.runs[owner] = append(o.jobs.runs[owner], run{moment{c.At, c.Version}, o.versionAt(c.Call.Arrived.Add(-justNow))})
 	s := w.last()
-	if s == nil || c.At.Sub(w.acts[2]) < notice || w.keyChanged > s.version {
+	if s == nil || c.At.Sub(w.acts[2]) < notice {
+		return
+	}
+	o.judgeConcurrency(w, j, c)
+	if w.keyChanged > s.version {
 		return
 	}
 	edits, runs, from := 0, o.runsSince(w, s.arrived), o.ranBefore(w, s)

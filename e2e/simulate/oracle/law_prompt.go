@@ -16,7 +16,11 @@ type due struct {
 // judgeDue looks whether a reload is due now.
 func (o *Oracle) judgeDue(w *workload, now time.Time) {
 	r, how := o.dueOf(w)
-	if how == "" {
+	waits := how != "" && o.waitsForRuns(w)
+	if waits {
+		w.waited = now
+	}
+	if how == "" || waits {
 		w.due = due{}
 		return
 	}
@@ -73,6 +77,9 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	}
 	gates := o.slowest()
 	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack
+	if w.due.since.Sub(w.waited) < notice {
+		bound += runPause
+	}
 	calm, known := o.calmSince(w)
 	if !known {
 		calm, known = o.calmButBlind(w)

@@ -53,6 +53,8 @@ type workload struct {
 	fumbled int64
 	// acts are the times of the users' last writes.
 	acts [3]time.Time
+	// waited is when a Job last kept a run from being made.
+	waited time.Time
 
 	due      due
 	pause    pause
