@@ -24,6 +24,11 @@ func (s *simulation) plainClient(from string) *http.Client {
 	}}
 }
 
+// shortcut returns the transport of a client of the API server.
+func (s *simulation) shortcut(next http.RoundTripper, client string, online context.Context) http.RoundTripper {
+	return &shortcut{next: next, server: s.api, client: client, online: online, all: s.history.Seed%connectedOf > 0}
+}
+
 // webhookClient speaks HTTP from the API server to a replica.
 func (s *simulation) webhookClient(r *replica) *http.Client {
 	return &http.Client{Transport: &http.Transport{

@@ -28,6 +28,7 @@ type DrawOptions struct {
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
+	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed))
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
@@ -53,6 +54,15 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		finale(r, c, &h)
 	}
 	return h
+}
+
+// electionFlags draws how often leases are renewed: by default, or more seldom, as they cost more than all else that happens while
+// users do nothing. It shifts no other choice of the seed.
+func electionFlags(seed uint64) []string {
+	if rand.New(rand.NewPCG(seed, 6)).IntN(4) == 0 {
+		return nil
+	}
+	return []string{"--leader-election-retry-period=4s"}
 }
 
 // graphOf is how many histories there are for each that has custom resources.

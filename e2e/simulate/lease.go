@@ -14,19 +14,30 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// leases hands a replica's requests for leases to the API server without a connection, and all others to the transport. They
-// are a third of all requests and always the same: what net/http makes of a broken connection shows in the others.
-type leases struct {
+// shortcut hands requests to the API server without a connection, and all others to the transport: those for leases, which are
+// most of all requests and always the same, and in most histories all but watches. What net/http makes of a broken connection
+// shows in the others.
+type shortcut struct {
 	next   http.RoundTripper
 	server http.Handler
 	client string
-	// online ends when the replica is cut off.
+	// online ends when the client is cut off.
 	online context.Context //nolint:containedctx // it is the state of the network, not of a call
+	// all hands over all requests but watches.
+	all bool
+}
+
+// connectedOf is how many histories there are for each in which all requests but those for leases use connections.
+const connectedOf = 4
+
+// takes reports whether a request needs no connection.
+func (l *shortcut) takes(r *http.Request) bool {
+	return l.all && !strings.Contains(r.URL.RawQuery, "watch=") || strings.Contains(r.URL.Path, "/"+world.Leases.Plural)
 }
 
 // RoundTrip sends one request.
-func (l *leases) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !strings.Contains(r.URL.Path, "/"+world.Leases.Plural) {
+func (l *shortcut) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !l.takes(r) {
 		return l.next.RoundTrip(r)
 	}
 	if l.online.Err() != nil {

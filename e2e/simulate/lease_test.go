@@ -24,7 +24,7 @@ var errTransport = errors.New("sent over a connection")
 // transport returns one whose API server answers with a handler.
 func transport(online context.Context, handler http.HandlerFunc) http.RoundTripper {
 	next := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errTransport })
-	return &leases{next, handler, "replica-0.1", online}
+	return &shortcut{next: next, server: handler, client: "replica-0.1", online: online}
 }
 
 func lease(ctx context.Context, t *testing.T, path string) *http.Request {
@@ -56,6 +56,23 @@ func TestLeasesNeedNoConnection(t *testing.T) {
 
 	_, err = rt.RoundTrip(lease(t.Context(), t, "/api/v1/namespaces/shop/configmaps/app")) //nolint:bodyclose // there is none
 	assert.ErrorIs(t, err, errTransport)
+}
+
+func TestAllButWatchesNeedNoConnection(t *testing.T) {
+	t.Parallel()
+	with := func(all bool) *shortcut { return &shortcut{all: all} }
+	request := func(path string) *http.Request { return lease(t.Context(), t, path) }
+	for path, want := range map[string]struct{ all, some bool }{
+		leasePath:                     {true, true},
+		"/api/v1/secrets":             {true, false},
+		"/api/v1/secrets?limit=500":   {true, false},
+		"/api/v1/secrets?watch=true":  {false, false},
+		"/api/v1/pods?a=b&watch=1":    {false, false},
+		leasePath + "?watch=true&a=b": {true, true},
+	} {
+		assert.Equal(t, want.all, with(true).takes(request(path)), path)
+		assert.Equal(t, want.some, with(false).takes(request(path)), path)
+	}
 }
 
 func TestLeaseRequestFailsAsOverAConnection(t *testing.T) {

@@ -108,7 +108,7 @@ func (s *simulation) start(at *slot) error {
 	host := app.Host{
 		Config: &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return s.net.Dial(ctx, name, address)
-		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return &leases{next, s.api, name, r.online} }},
+		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return s.shortcut(next, name, r.online) }},
 		Listen: func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
 		Serve: func(ctx context.Context, address string, handler http.Handler) error {
 			return s.admission(ctx, name, address, handler)

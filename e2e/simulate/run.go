@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +55,9 @@ type Result struct {
 }
 
 // Catalogue has all acts and faults.
-func Catalogue() history.Catalogue { return append(act.Catalogue(), faultEntries()...) }
+func Catalogue() history.Catalogue { return slices.Clone(catalogue()) }
+
+var catalogue = sync.OnceValue(func() history.Catalogue { return append(act.Catalogue(), faultEntries()...) })
 
 const (
 	// stepLimit is how long a step of a user may take.
@@ -235,7 +239,7 @@ func (s *simulation) perform(do func(context.Context) error) error {
 
 // take begins one step. The result of an act is reported to ended, on another goroutine.
 func (s *simulation) take(step history.Step, ended func(error)) {
-	if e, ok := Catalogue().Find(step.Do); ok {
+	if e, ok := catalogue().Find(step.Do); ok && s.journal.on {
 		s.note("%s", e.Words(step))
 	}
 	if _, fault := findFault(step.Do); fault {
@@ -276,6 +280,7 @@ func (s *simulation) close() {
 	s.run(time.Now().Add(5*time.Minute), ended)
 	s.gate.Close()
 	s.api.Stop()
+	s.userOffline()
 	for _, host := range []string{apiHost, userHost} {
 		s.net.Down(host)
 	}

@@ -72,6 +72,9 @@ type simulation struct {
 	tried                  map[string]int
 	journal                *journal
 	user                   user
+	// userOnline ends when users are cut off; userOffline ends it.
+	userOnline  context.Context
+	userOffline context.CancelFunc
 }
 
 var errHotLoop = errors.New("the program does not wait")
@@ -89,7 +92,7 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 		return nil, fmt.Errorf("setup.flags: %w", err)
 	}
 	s.flags = h.Setup.Flags
-	s.user = user{s.plainClient(userHost)}
+	s.userOnline, s.userOffline = context.WithCancel(context.Background())
 	s.oracle = newJudge(s, settings)
 	webhooks, err := s.webhooks()
 	if err != nil {
@@ -115,6 +118,8 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the API server: %w", err)
 	}
+	s.user = user{s.plainClient(userHost)}
+	s.user.client.Transport = s.shortcut(s.user.client.Transport, userHost, s.userOnline)
 	s.cluster = cluster.New(store{s.api}, cluster.Options{StartBlocked: o.StartBlocked, Refused: s.oracle.Refused})
 	return s, nil
 }

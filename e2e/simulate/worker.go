@@ -7,6 +7,7 @@ import (
 	"fmt"
 	mathrand "math/rand"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
@@ -76,7 +77,8 @@ func Prepare() {
 // RunWorker serves jobs from the standard input until it ends. testing/synctest wants a test, so this is one.
 func RunWorker() {
 	Prepare()
-	debug.SetGCPercent(1000) // a history is short, and there is memory
+	debug.SetGCPercent(1000)   // a history is short, and there is memory
+	runtime.MemProfileRate = 0 // nothing reads the samples
 	go endWith(os.Getppid())
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "Worker", F: work}}, nil, nil)

@@ -230,7 +230,7 @@ func (o *Oracle) advance(now time.Time) {
 }
 
 // tickEvery is how often it is looked at what time alone brings.
-const tickEvery = 500 * time.Millisecond
+const tickEvery = time.Second
 
 // tick judges what time alone brings. What happens at this moment is not known yet.
 func (o *Oracle) tick(now time.Time) {
