@@ -25,7 +25,7 @@ func (s *simulation) plainClient(from string) *http.Client {
 }
 
 // shortcut returns the transport of a client of the API server.
-func (s *simulation) shortcut(next http.RoundTripper, client string, online context.Context) http.RoundTripper {
+func (s *simulation) shortcut(online context.Context, next http.RoundTripper, client string) http.RoundTripper {
 	return &shortcut{next: next, server: s.api, client: client, online: online, all: s.history.Seed%connectedOf > 0}
 }
 

@@ -41,7 +41,7 @@ type slot struct {
 	// starts counts the processes.
 	starts  int
 	current *replica
-	// wanted tells that a process must run: one that ends by itself is started again.
+	// wanted means that a process must run: one that ends by itself is started again.
 	wanted bool
 }
 
@@ -55,10 +55,10 @@ type replica struct {
 	stop     context.CancelFunc
 	ended    chan error
 	started  time.Time
-	// endpoint tells that the Service routes to it; probed is when it was asked last.
+	// endpoint means that the Service routes to it; probed is when it was asked last.
 	endpoint bool
 	probed   time.Time
-	// leaving tells that it got SIGTERM; killed that it was cut off.
+	// leaving means that it got SIGTERM; killed that it was cut off.
 	leaving, killed bool
 	frozen          atomic.Bool
 	client          *http.Client
@@ -108,7 +108,7 @@ func (s *simulation) start(at *slot) error {
 	host := app.Host{
 		Config: &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return s.net.Dial(ctx, name, address)
-		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return s.shortcut(next, name, r.online) }},
+		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return s.shortcut(r.online, next, name) }},
 		Listen: func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
 		Serve: func(ctx context.Context, address string, handler http.Handler) error {
 			return s.admission(ctx, name, address, handler)

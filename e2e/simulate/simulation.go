@@ -56,14 +56,14 @@ type simulation struct {
 	moment int
 	acts   sync.WaitGroup
 	acting atomic.Int64
-	// closing tells that the end has begun: nothing is started any more.
+	// closing means that the end has begun: nothing is started any more.
 	closing bool
-	// resting tells that users and faults are done, and the oracle looks at what is left.
+	// resting means that users and faults are done, and the oracle looks at what is left.
 	resting bool
 	broken  error
 	endings []string
 
-	// last is the write after which its sender is killed, stored tells that it is answered.
+	// last is the write after which its sender is killed, stored means that it is answered.
 	last   atomic.Pointer[world.Call]
 	stored atomic.Bool
 
@@ -119,7 +119,7 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 		return nil, fmt.Errorf("make the API server: %w", err)
 	}
 	s.user = user{s.plainClient(userHost)}
-	s.user.client.Transport = s.shortcut(s.user.client.Transport, userHost, s.userOnline)
+	s.user.client.Transport = s.shortcut(s.userOnline, s.user.client.Transport, userHost)
 	s.cluster = cluster.New(store{s.api}, cluster.Options{StartBlocked: o.StartBlocked, Refused: s.oracle.Refused})
 	return s, nil
 }

@@ -15,9 +15,12 @@ const (
 	CreateJob = "create-job"
 	// AskRun is the act by which a CronJob is run with each reload.
 	AskRun = "ask-run"
-	// SetConcurrency is the act that decides about Jobs of a CronJob at the same time, RunCronJob the one that makes such a Job, and
-	// EndRun the one that deletes it.
-	SetConcurrency, RunCronJob, EndRun = "set-concurrency", "run-cronjob", "end-run"
+	// SetConcurrency is the act that decides about Jobs of a CronJob at the same time.
+	SetConcurrency = "set-concurrency"
+	// RunCronJob is the act that makes such a Job.
+	RunCronJob = "run-cronjob"
+	// EndRun is the act that deletes it.
+	EndRun = "end-run"
 	// FirstRun is the name of a Job that users create from a CronJob.
 	FirstRun = "by-hand-1"
 	// CronJob is the workload that it is done to.

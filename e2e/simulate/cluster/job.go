@@ -105,17 +105,26 @@ func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
 	if created == nil {
 		return world.Key{}, false
 	}
-	status := plus(section(object, "status"), "lastScheduleTime", now())
+	active := append(slices.Clone(items(object, "status", "active")), activeJob(created))
+	status := plus(plus(section(object, "status"), "lastScheduleTime", now()), "active", active)
 	c.putStatus(key, with(object, status, "status"))
 	return job, true
 }
 
-// mayRun reports whether the concurrencyPolicy of a CronJob lets another Job run, and makes room for it.
+// activeJob refers to a Job in the status of its CronJob.
+func activeJob(job world.Object) world.Object {
+	return world.Object{
+		"apiVersion": "batch/v1", "kind": "Job", "namespace": text(job, "metadata", "namespace"), "name": nameOf(job), "uid": uidOf(job),
+	}
+}
+
+// mayRun reports whether the concurrencyPolicy of a CronJob lets another Job run, and deletes what it replaces. The controller
+// does not count Jobs that others have created, even if they have it as their controller.
 func (c *Cluster) mayRun(object world.Object) bool {
 	policy := text(object, "spec", "concurrencyPolicy")
 	for _, job := range c.controlled(uidOf(object), world.Jobs) {
 		switch {
-		case finished(job) || deleting(job):
+		case finished(job) || deleting(job) || !isActiveIn(object, job):
 		case policy == "Forbid":
 			return false
 		case policy == "Replace":
@@ -125,7 +134,11 @@ func (c *Cluster) mayRun(object world.Object) bool {
 	return true
 }
 
-// syncCronJob lists the running Jobs in the status, and removes finished ones beyond the history limits.
+func isActiveIn(cronJob, job world.Object) bool {
+	return slices.ContainsFunc(items(cronJob, "status", "active"), func(entry any) bool { return equal(entry, activeJob(job)) })
+}
+
+// syncCronJob removes Jobs that run no more from the status, and finished ones beyond the history limits.
 func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
 	var running []any
 	var succeeded, failed []world.Object
@@ -137,10 +150,8 @@ func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
 			last = max(last, text(job, "status", "completionTime"))
 		case finished(job):
 			failed = append(failed, job)
-		default:
-			running = append(running, world.Object{
-				"apiVersion": "batch/v1", "kind": "Job", "namespace": key.Namespace, "name": nameOf(job), "uid": uidOf(job),
-			})
+		case isActiveIn(object, job):
+			running = append(running, activeJob(job))
 		}
 	}
 	c.removeOldest(succeeded, number(object, 3, "spec", "successfulJobsHistoryLimit"))

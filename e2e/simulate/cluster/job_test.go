@@ -116,3 +116,19 @@ func TestScheduledRunHonoursTheConcurrencyPolicy(t *testing.T) {
 		})
 	}
 }
+
+func TestScheduleDoesNotCountJobsOfOthers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(k *kit) {
+		nightly := k.apply(cronJob)
+		k.set(nightly, "Forbid", "spec", "concurrencyPolicy")
+		once := k.apply(strings.Replace(job, "{hash: a}", `{example.com/endless: "true"}`, 1))
+		k.set(once, []any{map[string]any{
+			"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": string(world.Meta(k.get(nightly)).GetUID()), "controller": true,
+		}}, "metadata", "ownerReferences")
+		k.settle()
+		assert.NotContains(t, k.get(nightly)["status"], "active")
+		_, ok := k.c.RunCronJob(nightly)
+		assert.True(t, ok)
+	})
+}

@@ -80,11 +80,11 @@ func TestJobs(t *testing.T) {
 	}
 	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"created again":  {options: hooked, because: "its configuration changed", happens: deletes()},
-		"suspended":      {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
-		"finished":       {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
-		"finished, told": {options: Options{Webhook: true, RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
-		"controlled":     {options: hooked, want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
+		"created again":   {options: hooked, because: "its configuration changed", happens: deletes()},
+		"suspended":       {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
+		"finished":        {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"finished, rerun": {options: Options{Webhook: true, RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
+		"controlled":      {options: hooked, want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
 		"without a cause": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *scene) {
 			s.set(configMap("app"), "1")
 			s.write(user, "create", importJob, jobNamed("one"))

@@ -59,18 +59,19 @@ func (o *Oracle) replacedRun(j *job, c world.Commit) string {
 	if kind != "CronJob" || w == nil {
 		return "controlled"
 	}
-	recent := c.At.Sub(w.acts[2]) < notice
-	s := w.last()
-	switch {
-	case policyOf(w.object) != replace && !recent:
-		return "controlled"
-	case suspended(w.object) && !recent:
-		return "suspended"
-	case finishedJob(j.workload.object) && c.Call.Arrived.Sub(o.finishedAt(j)) >= readLongBefore:
+	if finishedJob(j.workload.object) && c.Call.Arrived.Sub(o.finishedAt(j)) >= readLongBefore {
 		return "finished"
-	case s == nil || recent || w.keyChanged > s.version || w.uncertain(s):
+	}
+	if c.At.Sub(w.acts[2]) < notice {
 		return ""
-	case !o.runsChangedSince(w, s):
+	}
+	switch {
+	case policyOf(w.object) != replace:
+		return "controlled"
+	case suspended(w.object):
+		return "suspended"
+	}
+	if s := w.last(); s != nil && w.keyChanged <= s.version && !w.uncertain(s) && !o.runsChangedSince(w, s) {
 		return "no-cause"
 	}
 	o.count("Jobs replaced by a run")
