@@ -57,6 +57,7 @@ type Chain struct {
 	rules     atomic.Pointer[referent.Schema]
 	rereaders []func()
 	wake      chan struct{} // holds one token: something is pending
+	came      chan struct{} // holds one token: what the goroutine of Start has begun has ended
 	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
 	hurried chan chan struct{}
 	synced  chan struct{} // closed once
@@ -64,8 +65,9 @@ type Chain struct {
 	gets, writes *fairlimit.Limit
 
 	// mu protects what has gathered for the goroutine of Start.
-	mu      sync.Mutex
-	pending pending
+	mu sync.Mutex
+	// pending waits for the debounce. arrived does not: it is the end of what a change began that has waited for it.
+	pending, arrived pending
 
 	// answers protects what questions are answered from; it is written by the goroutine of Start only.
 	answers    sync.RWMutex
@@ -108,7 +110,9 @@ func New(o Options) *Chain {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Chain{options: o, wake: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}), asked: map[referent.Key]map[string]struct{}{}}
+	c := &Chain{
+		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}), asked: map[referent.Key]map[string]struct{}{},
+	}
 	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
 	c.configured, c.began = o.Client == nil, o.Now()
@@ -138,55 +142,6 @@ func (c *Chain) ConfigChanged(e configstate.Event) {
 	if concerned {
 		c.gather(func(p *pending) { p.changed(e.Namespace, e.Ref) })
 	}
-}
-
-// gather adds to what is pending, and wakes the goroutine of Start.
-func (c *Chain) gather(add func(*pending)) {
-	c.mu.Lock()
-	add(&c.pending)
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Start owns the graph until the context ends.
-func (c *Chain) Start(ctx context.Context) error {
-	defer c.stopSources()
-	for {
-		var asked chan struct{}
-		select {
-		case <-ctx.Done():
-			return nil
-		case asked = <-c.hurried:
-		case <-c.wake:
-			if asked = c.pause(ctx); ctx.Err() != nil {
-				return nil
-			}
-		}
-		c.mu.Lock()
-		p := c.pending
-		c.pending = pending{}
-		c.mu.Unlock()
-		c.apply(ctx, p)
-		c.sync()
-		if asked != nil {
-			close(asked)
-		}
-	}
-}
-
-// pause waits for the debounce, or for a question.
-func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
-	timer := time.NewTimer(c.options.Debounce)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case asked = <-c.hurried:
-	case <-timer.C:
-	}
-	return asked
 }
 
 // apply takes in what has gathered, evaluates, and reports what has changed.
@@ -220,15 +175,12 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 	c.remember(changes)
 	c.restart(p.changes)
 	c.closeBatches(p)
-	for _, key := range unread {
-		if ref, ok := key.Ref(); ok {
-			c.readsOf(key.Namespace).want(ref)
-		}
+	c.want(p, unread)
+	if p.gathered {
+		c.read() //nolint:contextcheck // a read ends with the configuration
+	} else if c.wanting() {
+		signal(c.wake) // reads wait for the debounce: one that ends must not begin the next one at once
 	}
-	for at := range p.config {
-		c.readsOf(at.namespace).wantAnew(at.ref)
-	}
-	c.read()              //nolint:contextcheck // a read ends with the configuration
 	c.publish(p, changes) //nolint:contextcheck // a write ends with the leadership
 	c.report(changes)
 }

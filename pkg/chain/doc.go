@@ -9,6 +9,9 @@
 //	                              ├─► States: what the loop and the webhook ask for
 //	                              └─► Events: the loop queues the workloads concerned
 //
+// Between a change and its report lies one debounce, however deep the graph is: the reads and writes that an evaluation begins
+// are taken in as soon as they end. Reads begin once per debounce at most.
+//
 // Store and Admission put custom resources beside ConfigMaps and Secrets: the loop and the webhook treat all of them alike.
 // Without a configured resource nothing is watched and nothing runs but a goroutine that waits.
 //

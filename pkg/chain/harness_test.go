@@ -55,9 +55,13 @@ type world struct {
 	failing error
 	// hanging has reads of config objects hang until they are given up.
 	hanging bool
+	// reading is how long a read of config objects takes.
+	reading time.Duration
 	events  []string
-	ring    digest.Ring
-	reads   int
+	// reported are the times at which the proxy was reported as changed.
+	reported []time.Time
+	ring     digest.Ring
+	reads    int
 }
 
 func newWorld(t *testing.T, namespaces ...string) *world {
@@ -73,6 +77,9 @@ func newWorld(t *testing.T, namespaces ...string) *world {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, e.Namespace+" "+e.Ref.String())
+		if e.Ref == proxy {
+			w.reported = append(w.reported, time.Now())
+		}
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -104,8 +111,9 @@ func (w *world) currentRing() digest.Ring {
 // Current reads config objects of the namespace ns.
 func (w *world) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	w.mu.Lock()
-	hanging := w.hanging
+	hanging, takes := w.hanging, w.reading
 	w.mu.Unlock()
+	<-time.After(takes)
 	if hanging {
 		<-ctx.Done()
 		return nil, &configstate.ReadError{Namespace: namespace, Ref: refs[0], Err: ctx.Err()}

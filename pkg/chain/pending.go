@@ -10,6 +10,8 @@ import (
 
 // pending is what has gathered since the last evaluation.
 type pending struct {
+	// gathered: it is not only what has arrived.
+	gathered    bool
 	definitions []referent.Definition
 	configured  bool
 	rekeyed     bool
@@ -37,6 +39,15 @@ func (p *pending) changed(namespace string, ref reference.Ref) {
 		p.config = map[configKey]struct{}{}
 	}
 	p.config[configKey{namespace, ref}] = struct{}{}
+}
+
+// and adds what has gathered to what has arrived.
+func (p pending) and(gathered pending) pending {
+	gathered.gathered = true
+	gathered.changes = append(p.changes, gathered.changes...)
+	gathered.batches = append(p.batches, gathered.batches...)
+	gathered.published = append(p.published, gathered.published...)
+	return gathered
 }
 
 // change is something new for a graph. There is none while there is no digest key; what was delivered until then, a new graph

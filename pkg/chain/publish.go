@@ -75,6 +75,9 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 	}
 	for namespace, at := range c.owned.publications {
 		c.next(namespace, at)
+		if !at.busy && len(at.due) == 0 {
+			delete(c.owned.publications, namespace)
+		}
 	}
 }
 
@@ -137,7 +140,7 @@ func (c *Chain) next(namespace string, at *publications) {
 	c.owned.running.Go(func() {
 		defer cancel()
 		defer detach()
-		defer c.gather(func(p *pending) { p.published = append(p.published, namespace) })
+		defer c.arrive(func(p *pending) { p.published = append(p.published, namespace) })
 		for _, write := range writes {
 			c.write(ctx, write)
 		}

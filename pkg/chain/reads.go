@@ -2,13 +2,16 @@ package chain
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 const (
@@ -38,6 +41,10 @@ func (r *reads) want(ref reference.Ref) {
 // wantAnew asks for a read that begins now.
 func (r *reads) wantAnew(ref reference.Ref) { r.wanted[ref] = struct{}{} }
 
+// ready reports whether a batch can begin, idle whether nothing is left to do.
+func (r *reads) ready() bool { return len(r.wanted) > 0 && r.inFlight == nil }
+func (r *reads) idle() bool  { return len(r.wanted)+len(r.failed) == 0 && r.inFlight == nil }
+
 func (c *Chain) readsOf(namespace string) *reads {
 	r, ok := c.owned.reads[namespace]
 	if !ok {
@@ -47,21 +54,66 @@ func (c *Chain) readsOf(namespace string) *reads {
 	return r
 }
 
-// read begins the batches that can begin. They end with the configuration, which waits for them.
-func (c *Chain) read() {
+// readChanged begins to read what has changed, and returns what is closed once it has been read.
+func (c *Chain) readChanged() (done <-chan struct{}) {
+	c.mu.Lock()
+	changed := c.pending.config
+	c.pending.config = nil
+	c.mu.Unlock()
+	c.want(pending{config: changed}, nil)
+	return c.read()
+}
+
+// want asks for what has changed, and for what has not been read.
+func (c *Chain) want(p pending, unread []referent.Key) {
+	for _, key := range unread {
+		if ref, ok := key.Ref(); ok {
+			c.readsOf(key.Namespace).want(ref)
+		}
+	}
+	for at := range p.config {
+		c.readsOf(at.namespace).wantAnew(at.ref)
+	}
+}
+
+// wanting reports whether a batch can begin.
+func (c *Chain) wanting() bool {
+	for _, r := range c.owned.reads {
+		if r.ready() {
+			return true
+		}
+	}
+	return false
+}
+
+// read begins the batches that can begin. They end with the configuration, which waits for them; then the channel is closed.
+func (c *Chain) read() (done <-chan struct{}) {
 	ctx := c.owned.watching
+	ended := make(chan struct{})
+	var left atomic.Int64
+	end := func() {
+		if left.Add(-1) == 0 {
+			close(ended)
+		}
+	}
+	left.Add(1)
+	defer end()
 	for namespace, r := range c.owned.reads {
-		if len(r.wanted) == 0 || r.inFlight != nil {
+		if r.idle() {
+			delete(c.owned.reads, namespace)
+		}
+		if !r.ready() {
 			continue
 		}
-		refs := make([]reference.Ref, 0, len(r.wanted))
-		for ref := range r.wanted {
-			refs = append(refs, ref)
-		}
-		slices.SortFunc(refs, reference.Ref.Compare)
+		refs := slices.SortedFunc(maps.Keys(r.wanted), reference.Ref.Compare)
 		r.inFlight, r.wanted = r.wanted, map[reference.Ref]struct{}{}
-		c.owned.running.Go(func() { c.readBatch(ctx, namespace, refs) })
+		left.Add(1)
+		c.owned.running.Go(func() {
+			defer end()
+			c.readBatch(ctx, namespace, refs)
+		})
 	}
+	return ended
 }
 
 const notWatched = "the namespace is not watched"
@@ -118,7 +170,7 @@ type batch struct {
 }
 
 func (c *Chain) handOver(b batch) {
-	c.gather(func(p *pending) {
+	c.arrive(func(p *pending) {
 		for _, change := range b.changes {
 			p.changes = append(p.changes, change)
 		}
