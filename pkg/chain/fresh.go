@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -113,13 +113,8 @@ func (f *fresh) read(ctx context.Context) error {
 		if len(f.seen) > maxFresh {
 			return errTooMany
 		}
-		if err := f.readCustom(ctx, custom); err != nil {
+		if err := f.readAll(ctx, custom, config); err != nil {
 			return err
-		}
-		for namespace, refs := range config {
-			if err := f.readConfig(ctx, namespace, refs); err != nil {
-				return err
-			}
 		}
 		f.graph.Evaluate()
 		f.next()
@@ -140,48 +135,71 @@ func (f *fresh) next() {
 	slices.SortFunc(f.wanted, referent.Key.Compare)
 }
 
-func (f *fresh) readCustom(ctx context.Context, keys []referent.Key) error {
-	var mu sync.Mutex
+// readAll reads everything at the same time. Custom resources are set first: the graph takes only config objects that something
+// refers to.
+func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[string][]reference.Ref) error {
 	var group errgroup.Group
 	group.SetLimit(freshInFlight)
-	for _, key := range keys {
-		resource, ok := f.chain.schemaResource(key)
-		if !ok {
-			continue
-		}
-		group.Go(func() error {
-			object, err := f.chain.get(ctx, resource, key)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err == nil:
-				f.graph.Set(resource, object)
-			case apierrors.IsNotFound(err):
-				f.graph.Delete(key)
-			default:
-				return fmt.Errorf("read %s: %w", key, err)
-			}
-			return nil
+	objects := make([]*referent.Object, len(custom))
+	for i, key := range custom {
+		group.Go(func() (err error) {
+			objects[i], err = f.readCustom(ctx, key)
+			return err
 		})
 	}
-	return group.Wait()
+	namespaces := slices.Sorted(maps.Keys(config))
+	states := make([]map[reference.Ref]digest.State, len(namespaces))
+	for i, namespace := range namespaces {
+		if f.chain.isOutside(namespace) {
+			continue
+		}
+		group.Go(func() (err error) {
+			states[i], err = f.from.Live(ctx, namespace, config[namespace])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, key := range custom {
+		if objects[i] == nil {
+			f.graph.Delete(key)
+		} else {
+			f.graph.Put(objects[i])
+		}
+	}
+	for i, namespace := range namespaces {
+		f.setConfig(namespace, config[namespace], states[i])
+	}
+	return nil
 }
 
-func (f *fresh) readConfig(ctx context.Context, namespace string, refs []reference.Ref) error {
+// readCustom returns what counts of a custom resource; nil if there is none.
+func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Object, error) {
+	resource, ok := f.chain.schemaResource(key)
+	if !ok {
+		return nil, nil // the configuration has changed: there is no such resource any more
+	}
+	object, err := f.chain.get(ctx, resource, key)
+	switch {
+	case err == nil:
+		return resource.Read(object), nil
+	case apierrors.IsNotFound(err):
+		return nil, nil // it does not exist
+	default:
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+}
+
+func (f *fresh) setConfig(namespace string, refs []reference.Ref, states map[reference.Ref]digest.State) {
 	if f.chain.isOutside(namespace) {
 		for _, ref := range refs {
 			f.graph.SetForbidden(namespace, ref, notWatched)
 		}
-		return nil
-	}
-	states, err := f.from.Live(ctx, namespace, refs)
-	if err != nil {
-		return err
 	}
 	for ref, state := range states {
 		f.graph.SetConfig(namespace, ref, state)
 	}
-	return nil
 }
 
 // state is the answer about a root. What led to it, and since when it is held, the graph of the watches knows, if it is as far.

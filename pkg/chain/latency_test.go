@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -125,6 +126,26 @@ func TestAChangeIsPublishedWithoutAnotherDebounce(t *testing.T) {
 		w.pass(time.Second)
 		require.Len(t, written, 4)
 		assert.Equal(t, debounce+reading+4*writing, written[3].Sub(began))
+	})
+}
+
+// At admission, a custom resource and all that is known to be below it are read at the same time.
+func TestAdmissionReadsEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.deep()
+		w.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-time.After(reading) // one at a time: the client holds a lock meanwhile
+			return false, nil, nil
+		})
+		leaf := reference.Ref{Kind: "kafkaservices.kroxylicious.io", Name: "leaf"}
+		before, began := w.readCount(), time.Now()
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{leaf})
+		require.NoError(t, err)
+		assert.Equal(t, w.State("ns", leaf).Entries, states[leaf].Entries)
+		assert.Equal(t, 1, w.readCount()-before)
+		assert.Equal(t, reading, time.Since(began))
 	})
 }
 
