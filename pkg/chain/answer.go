@@ -3,7 +3,6 @@ package chain
 import (
 	"errors"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -19,9 +18,6 @@ func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
 	if unseen {
 		c.remember([]referent.Change{{Key: key, Held: true}})
 		c.reportLate([]referent.Key{key})
-	}
-	if key.Name != "" && key.Namespace == "" {
-		c.ask(key, namespace)
 	}
 	return state
 }
@@ -81,16 +77,6 @@ func describe(hold *referent.Hold, key referent.Key) string {
 		text += ": " + hold.Detail
 	}
 	return text
-}
-
-// ask remembers the namespaces of workloads that track a cluster-scoped object.
-func (c *Chain) ask(key referent.Key, namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked[key] == nil {
-		c.asked[key] = map[string]struct{}{}
-	}
-	c.asked[key][namespace] = struct{}{}
 }
 
 // Check says why the objects of a resource cannot be tracked; nil if they can, and before the configuration has been read.
@@ -191,16 +177,8 @@ func (c *Chain) announce(key referent.Key) {
 	if _, config := key.Ref(); config || key.Group == "" {
 		return
 	}
-	namespaces := []string{key.Namespace}
-	if key.Namespace == "" {
-		c.mu.Lock()
-		namespaces = slices.Sorted(maps.Keys(c.asked[key]))
-		c.mu.Unlock()
-	}
 	ref := reference.Ref{Kind: reference.CustomKind(key.GroupResource()), Name: key.Name}
-	for _, namespace := range namespaces {
-		for _, handler := range c.handlers {
-			handler(configstate.Event{Namespace: namespace, Ref: ref, Type: configstate.Modified, Received: c.options.Now()})
-		}
+	for _, handler := range c.handlers {
+		handler(configstate.Event{Namespace: key.Namespace, Ref: ref, Type: configstate.Modified, Received: c.options.Now()})
 	}
 }

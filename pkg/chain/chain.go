@@ -81,8 +81,6 @@ type Chain struct {
 	held map[referent.Key]time.Time
 	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
-	// asked has the namespaces in which workloads track a cluster-scoped object.
-	asked map[referent.Key]map[string]struct{}
 
 	// owned is for the goroutine of Start alone.
 	owned owned
@@ -111,7 +109,7 @@ func New(o Options) *Chain {
 		o.Now = time.Now
 	}
 	c := &Chain{
-		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}), asked: map[referent.Key]map[string]struct{}{},
+		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}),
 	}
 	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -297,6 +298,31 @@ func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 		require.ErrorContains(t, err, "no resource")
 		_, err = w.Picture("ns", "kafkaproxies.kroxylicious.io/other")
 		require.EqualError(t, err, "kafkaproxies.kroxylicious.io/other in namespace ns: missing")
+	})
+}
+
+// Who tracks an object without a namespace, the loop knows: nothing is kept here of the namespaces that have asked.
+func TestAChangeOfAClusterScopedObjectIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		definitions := proxyToSecret()[1:]
+		definitions[0].Refs, definitions[0].ClusterScoped = nil, true
+		w.Configure(definitions)
+		w.pass(time.Second)
+		for n := range 1_000 {
+			require.NotNil(t, w.State(fmt.Sprint("ns-", n), proxy).Hold)
+		}
+		at := w.client.Resource(proxies)
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+		object.SetGroupVersionKind(proxies.GroupVersion().WithKind("KafkaProxy"))
+		object.SetName("p")
+		_, err := at.Create(t.Context(), object, metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.pass(time.Second)
+		assert.Equal(t, []string{" kafkaproxies.kroxylicious.io/p"}, w.take())
+		assert.Nil(t, w.State("ns-7", proxy).Hold)
+		assert.Equal(t, w.State("ns-7", proxy).Entries, w.State("ns-8", proxy).Entries)
 	})
 }
 

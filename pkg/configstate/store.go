@@ -58,6 +58,7 @@ const (
 
 // Event says that a config object has changed: some of its metadata for sure, its content perhaps.
 type Event struct {
+	// Namespace is empty where the object is in none: workloads of every namespace can track it.
 	Namespace string
 	Ref       reference.Ref
 	Type      EventType

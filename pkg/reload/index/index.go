@@ -20,6 +20,8 @@ type Index struct {
 	byRef  map[Object]trackers
 	byKey  map[workload.Key][]reference.Ref
 	inside map[string]map[workload.Key]struct{}
+	// wide has the namespaces in which custom resources are tracked: such a resource may be in no namespace.
+	wide map[reference.Ref]map[string]struct{}
 }
 
 // Object names a config object: a Ref with its namespace.
@@ -30,7 +32,10 @@ type Object struct {
 
 // New returns an empty index. patterns may be nil.
 func New(patterns *pattern.Index[workload.Key]) *Index {
-	return &Index{patterns: patterns, byRef: map[Object]trackers{}, byKey: map[workload.Key][]reference.Ref{}, inside: map[string]map[workload.Key]struct{}{}}
+	return &Index{
+		patterns: patterns, byRef: map[Object]trackers{}, byKey: map[workload.Key][]reference.Ref{}, inside: map[string]map[workload.Key]struct{}{},
+		wide: map[reference.Ref]map[string]struct{}{},
+	}
 }
 
 // Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
@@ -53,6 +58,9 @@ func (x *Index) Set(key workload.Key, refs []reference.Ref) (added []reference.R
 	for _, ref := range refs {
 		at := Object{key.Namespace, ref}
 		x.byRef[at] = x.byRef[at].with(key)
+		if ref.Kind.Custom() {
+			add(x.wide, ref, key.Namespace)
+		}
 	}
 	return added
 }
@@ -89,17 +97,25 @@ func (x *Index) drop(key workload.Key) {
 			x.byRef[at] = rest
 		} else {
 			delete(x.byRef, at)
+			remove(x.wide, ref, key.Namespace)
 		}
 	}
 	remove(x.inside, key.Namespace, key)
 	delete(x.byKey, key)
 }
 
-// Trackers returns the workloads that track a config object.
+// Trackers returns the workloads that track a config object; those of every namespace, if it is in none.
 func (x *Index) Trackers(namespace string, ref reference.Ref) []workload.Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Clone(x.byRef[Object{namespace, ref}].keys)
+	if namespace != "" {
+		return slices.Clone(x.byRef[Object{namespace, ref}].keys)
+	}
+	var keys []workload.Key
+	for _, namespace := range slices.Sorted(maps.Keys(x.wide[ref])) {
+		keys = append(keys, x.byRef[Object{namespace, ref}].keys...)
+	}
+	return keys
 }
 
 // Tracked returns the config objects that are tracked and that pick selects, sorted.
@@ -135,17 +151,17 @@ func (x *Index) All() []workload.Key {
 	return keys
 }
 
-func add(sets map[string]map[workload.Key]struct{}, at string, key workload.Key) {
+func add[K, V comparable](sets map[K]map[V]struct{}, at K, value V) {
 	set, ok := sets[at]
 	if !ok {
-		set = map[workload.Key]struct{}{}
+		set = map[V]struct{}{}
 		sets[at] = set
 	}
-	set[key] = struct{}{}
+	set[value] = struct{}{}
 }
 
-func remove(sets map[string]map[workload.Key]struct{}, at string, key workload.Key) {
-	delete(sets[at], key)
+func remove[K, V comparable](sets map[K]map[V]struct{}, at K, value V) {
+	delete(sets[at], value)
 	if len(sets[at]) == 0 {
 		delete(sets, at)
 	}

@@ -38,6 +38,31 @@ func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 	assert.Empty(t, x.inside)
 }
 
+// A custom resource can be in no namespace. Those of no workload are not remembered.
+func TestIndexFindsTrackersOfAnObjectWithoutNamespace(t *testing.T) {
+	t.Parallel()
+	issuer := reference.Ref{Kind: "clusterissuers.cert-manager.io", Name: "ca"}
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	cart := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
+	pay := workload.Key{Kind: "apps/v1/StatefulSet", Namespace: "shop", Name: "pay"}
+	other := workload.Key{Kind: "apps/v1/Deployment", Namespace: "blog", Name: "cart"}
+
+	x := New(nil)
+	for _, key := range []workload.Key{cart, pay, other} {
+		x.Set(key, []reference.Ref{app, issuer})
+	}
+	assert.ElementsMatch(t, []workload.Key{cart, pay, other}, x.Trackers("", issuer))
+	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.Trackers("shop", issuer))
+	assert.Empty(t, x.Trackers("", app), "a ConfigMap is always in a namespace")
+	x.Set(pay, []reference.Ref{app})
+	assert.ElementsMatch(t, []workload.Key{cart, other}, x.Trackers("", issuer))
+	x.Delete(cart)
+	assert.Equal(t, []workload.Key{other}, x.Trackers("", issuer))
+	x.Delete(other)
+	assert.Empty(t, x.Trackers("", issuer))
+	assert.Empty(t, x.wide, "nothing is left behind")
+}
+
 // A list can have tens of thousands of names, and all that is looked up waits while it is taken in.
 func TestIndexTakesALongListIn(t *testing.T) {
 	t.Parallel()

@@ -40,10 +40,13 @@ func (r *Recent) Put(key Object, at time.Time) {
 	}
 }
 
-// At returns when a config object changed, if it may still have to settle.
+// At returns when a config object changed, if it may still have to settle. A custom resource may be in no namespace.
 func (r *Recent) At(key Object, now time.Time) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.at[key]
+	if !ok && key.Ref.Kind.Custom() {
+		at, ok = r.at[Object{Ref: key.Ref}]
+	}
 	return at, ok && now.Sub(at) <= r.keep
 }

@@ -23,6 +23,11 @@ func TestRecentForgets(t *testing.T) {
 	r.Put(db, now.Add(3*time.Second/2))
 	assert.NotContains(t, r.at, app, "what has settled is not kept")
 
+	issuer := reference.Ref{Kind: "clusterissuers.cert-manager.io", Name: "ca"}
+	r.Put(Object{Ref: issuer}, now)
+	_, ok = r.At(Object{Namespace: "shop", Ref: issuer}, now)
+	assert.True(t, ok, "a custom resource can be in no namespace")
+
 	off := NewRecent(0)
 	off.Put(app, now)
 	assert.Empty(t, off.at, "nothing has to settle")
