@@ -183,6 +183,22 @@ func TestChartEqualsManifests(t *testing.T) {
 	}
 }
 
+// The chart has the API server call the webhook for the owners and labels of its value referents. The manifests do not know them:
+// with this component the webhook is called for every workload, as with --auto-reload-all.
+func TestWebhookIsCalledForEveryWorkload(t *testing.T) {
+	t.Parallel()
+	kubectl := tool(t, kubernetesTool(), "kubectl")
+	const webhook = "MutatingWebhookConfiguration /pod-reloader"
+	plain, every, all := kustomize(t, kubectl), kustomize(t, kubectl, "every-workload"), kustomize(t, kubectl, "auto-reload-all")
+	assert.Equal(t, all[webhook], every[webhook])
+	assert.NotEqual(t, plain[webhook], every[webhook])
+	for _, rendered := range []objects{plain, every} {
+		delete(rendered, webhook)
+	}
+	assert.Equal(t, plain, every, "nothing else differs")
+	assert.NotContains(t, kustomize(t, kubectl, "every-workload", "without-webhook"), webhook)
+}
+
 // Labels of ours exclude a workload by the webhook's rules. If the API server did not call the webhook for them, it
 // could not restore what a write removes.
 func TestWebhookIsAskedAboutExcludedWorkloads(t *testing.T) {
