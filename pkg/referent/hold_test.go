@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -216,6 +217,12 @@ func TestReadiness(t *testing.T) {
 			assert.Equal(t, c.want, hold.Reason)
 			assert.Contains(t, hold.Detail, c.detail)
 			assert.Contains(t, hold.String(), "a.example.io/o: "+string(c.want)+" (")
+			assert.NotContains(t, hold.Detail, "deleted")
+			deleted := metav1.Now()
+			o.SetDeletionTimestamp(&deleted)
+			w.Set(w.resource("a"), o)
+			w.Evaluate()
+			assert.Equal(t, hold.Detail+"; it is being deleted", w.Hold(key("a/o")).Detail)
 		})
 	}
 }

@@ -11,6 +11,14 @@ import (
 // check finds why an object cannot be used; nil if it can. An edit of an object makes its status stale until its
 // controller has looked.
 func (r readyRule) check(key Key, object *unstructured.Unstructured) *Hold {
+	hold := r.reason(key, object)
+	if hold != nil && object.GetDeletionTimestamp() != nil {
+		hold.Detail += "; it is being deleted"
+	}
+	return hold
+}
+
+func (r readyRule) reason(key Key, object *unstructured.Unstructured) *Hold {
 	generation := object.GetGeneration()
 	if r.observed != nil {
 		observed, ok := integer(r.observed.Field(object.Object))
