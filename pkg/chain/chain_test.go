@@ -326,6 +326,23 @@ func TestAChangeOfAClusterScopedObjectIsReportedOnce(t *testing.T) {
 	})
 }
 
+func TestPathsLeadUpToTheTrackedResource(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		assert.Nil(t, w.Path("ns", proxy, "secret/tls"), "nothing is configured")
+		w.graph()
+		service, root := "kafkaservices.kroxylicious.io/s", "kafkaproxies.kroxylicious.io/p"
+		assert.Equal(t, []string{"secret/tls", service, root}, w.Path("ns", proxy, "secret/tls"))
+		assert.Nil(t, w.Path("ns", proxy, "secret/other"), "it is not below")
+		assert.Nil(t, w.Path("ns", proxy, root), "it is the resource itself")
+		assert.Nil(t, w.Path("ns", proxy, ""), "nothing holds it")
+		w.put(services, "s", map[string]any{"secret": "absent"})
+		w.pass(time.Second)
+		assert.Equal(t, []string{"secret/absent", service, root}, w.Path("ns", proxy, ""))
+	})
+}
+
 // A user who can name objects, or create and delete them, must not fill the memory.
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()

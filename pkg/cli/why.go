@@ -156,7 +156,8 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	if err != nil {
 		return explain.Report{}, err
 	}
-	read = f.referents(ctx, config, q.selection, referentsOf{in.View.Intent.Refs(), ring, read})
+	last, _ := in.View.Managed.LastReload(in.Now)
+	read, in.Paths = f.referents(ctx, config, q.selection, referentsOf{in.View.Intent.Refs(), ring, read, causesOf(last.Changes)})
 	if in.States, in.Unread, err = readStates(ctx, in.View.Intent.Refs(), read); err != nil {
 		return explain.Report{}, err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -20,15 +22,27 @@ type referentsOf struct {
 	refs   []reference.Ref
 	ring   digest.Ring
 	config readState
+	// causes are what the last reload names below each of them, by its text.
+	causes map[string]string
 }
 
-// referents returns what reads custom resources, too. Where the workload tracks none, nothing is done for them.
-func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) readState {
+// causesOf returns them for a last reload.
+func causesOf(changes []record.Change) map[string]string {
+	causes := map[string]string{}
+	for _, change := range changes {
+		causes[change.Ref] = change.Because
+	}
+	return causes
+}
+
+// referents returns what reads custom resources, too, and the paths from what has changed below them, or holds them. Where the
+// workload tracks none, nothing is done for them.
+func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (readState, [][]string) {
 	custom := func(ref reference.Ref) bool { return ref.Kind.Custom() }
 	if !slices.ContainsFunc(of.refs, custom) {
-		return of.config
+		return of.config, nil
 	}
-	states, failed := f.readReferents(ctx, config, s, of)
+	states, paths, failed := f.readReferents(ctx, config, s, of)
 	return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
 		switch {
 		case !custom(ref):
@@ -38,23 +52,36 @@ func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options
 		default:
 			return states[ref], nil
 		}
-	}
+	}, paths
 }
 
-func (f *whyFlags) readReferents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (map[reference.Ref]digest.State, error) {
+func (f *whyFlags) readReferents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (
+	states map[reference.Ref]digest.State, paths [][]string, err error,
+) {
 	if of.ring.Empty() {
-		return nil, errors.New("custom resources cannot be compared without the digest key")
+		return nil, nil, errors.New("custom resources cannot be compared without the digest key")
 	}
 	c, stop, err := readChain(ctx, config, s, of.ring)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer stop()
-	states := map[reference.Ref]digest.State{}
+	states = map[reference.Ref]digest.State{}
 	for _, ref := range of.refs {
-		if ref.Kind.Custom() {
-			states[ref] = c.State(f.cluster.namespace, ref)
+		if !ref.Kind.Custom() {
+			continue
+		}
+		state := c.State(f.cluster.namespace, ref)
+		states[ref] = state
+		causes := []string{""}
+		if state.Hold == nil {
+			causes = strings.FieldsFunc(of.causes[ref.String()], func(r rune) bool { return r == ',' })
+		}
+		for _, cause := range causes {
+			if path := c.Path(f.cluster.namespace, ref, cause); path != nil {
+				paths = append(paths, path)
+			}
 		}
 	}
-	return states, nil
+	return states, paths, nil
 }

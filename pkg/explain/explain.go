@@ -7,6 +7,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -42,6 +43,8 @@ type Input struct {
 	ReloadMissingRequired bool
 	// RerunFinishedJobs is as the installation has it (--rerun-finished-jobs).
 	RerunFinishedJobs bool
+	// Paths lead from what the last reload names below a custom resource, or from what holds one, up to the resource.
+	Paths [][]string
 	// Warnings are the Warning Events that pod-reloader has sent about the workload, in any order.
 	Warnings []Warning
 	// Now is the present time.
@@ -65,6 +68,8 @@ type Report struct {
 	Configuration []Row `json:"configuration"`
 	// LastReload is the last reload; nil if none is known for the present template.
 	LastReload *LastReload `json:"lastReload,omitempty"`
+	// Paths lead from what has changed below a custom resource, or from what holds one, up to the workload.
+	Paths [][]string `json:"paths,omitempty"`
 	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
 	// not done.
 	Warnings []Warning `json:"warnings,omitempty"`
@@ -119,6 +124,9 @@ func Explain(in Input) Report {
 		Configuration: []Row{},
 		LastReload:    lastReload(in),
 		Problems:      problems(in),
+	}
+	for _, path := range in.Paths {
+		r.Paths = append(r.Paths, append(slices.Clone(path), strings.ToLower(r.Kind)+"/"+r.Name))
 	}
 	r.Warnings = warnings(in, r.LastReload)
 	if in.Blind != nil {

@@ -236,6 +236,7 @@ func TestReportText(t *testing.T) {
 	}.String()
 	f.raw["spec"].(map[string]any)["paused"] = true
 	f.in.States[app] = f.state("2", "b")
+	f.in.Paths = [][]string{{"secret/tls", "certificates.cert-manager.io/web"}}
 	var out bytes.Buffer
 	require.NoError(t, f.explain().Write(&out))
 	for _, want := range []string{
@@ -243,6 +244,7 @@ func TestReportText(t *testing.T) {
 		"A new template does not replace the running pods by itself: paused.",
 		"secret/db (required)",
 		"Last reload: 2026-01-02T03:02:35Z (1m30s ago), because configuration changed:\n  configmap/app modified\n",
+		"Path: secret/tls → certificates.cert-manager.io/web → deployment/cart\n",
 	} {
 		assert.Contains(t, out.String(), want)
 	}

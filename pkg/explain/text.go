@@ -20,6 +20,9 @@ func (r Report) Write(w io.Writer) error {
 	}
 	r.writeRows(&b)
 	r.writeLast(&b)
+	for _, path := range r.Paths {
+		fmt.Fprintf(&b, "\nPath: %s\n", strings.Join(path, " → "))
+	}
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, strings.ReplaceAll(w.Message, "\n", "; "))
 	}
