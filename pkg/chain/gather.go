@@ -58,7 +58,7 @@ func (c *Chain) Start(ctx context.Context) error {
 func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
 	asked = c.wait(ctx, nil)
 	if asked == nil && ctx.Err() == nil {
-		asked = c.wait(ctx, c.readChanged())
+		asked = c.wait(ctx, c.readChanged()) //nolint:contextcheck // a read ends with the configuration
 	}
 	return asked
 }
