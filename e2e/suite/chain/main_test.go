@@ -67,6 +67,7 @@ var resources = map[string]controlplane.CustomResource{
 	"LegacyLeaf":           {Group: example, Plural: "legacyleaves"},
 	"LegacyRoot":           {Group: example, Plural: "legacyroots"},
 	"Operated":             {Group: example, Plural: "operateds"},
+	"Realm":                {Group: example, Plural: "realms", ClusterScoped: true},
 	"Gateway":              {Group: gateways, Plural: "gateways"},
 	"HTTPRoute":            {Group: gateways, Plural: "httproutes"},
 }
@@ -140,7 +141,8 @@ referents:
 `
 
 // further are resources of tests: parts refer to each other in any way; gadgets are read in an older version than they are
-// stored in; the checksums of legacy ones are those of Kroxylicious; operated ones have that of another controller.
+// stored in; the checksums of legacy ones are those of Kroxylicious; operated ones have that of another controller; realms are in no
+// namespace.
 const further = `- id: parts
   gvr: {group: chain.example.com, version: v1, resource: parts}
   refs:
@@ -169,6 +171,9 @@ const further = `- id: parts
   self: none
   checksum: published
   annotation: operator.example.com/checksum
+- id: realms
+  gvr: {group: chain.example.com, version: v1, resource: realms}
+  scope: Cluster
 `
 
 // settings are the resources of the suite and the examples of the documentation, in one configuration.

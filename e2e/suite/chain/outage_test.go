@@ -2,10 +2,15 @@ package chain_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +51,8 @@ func TestOutages(t *testing.T) {
 		{"HandedOverInTheMiddleOfAChange", handedOverInTheMiddleOfAChange},
 		{"LeaderKilledInTheMiddleOfAChange", leaderKilledInTheMiddleOfAChange},
 		{"RightsWithdrawnAndGivenBack", rightsWithdrawnAndGivenBack},
+		{"VersionNoLongerServed", versionNoLongerServed},
+		{"DigestKeyLostDuringAHold", digestKeyLostDuringAHold},
 		{"APIServerRestarted", apiServerRestarted},
 	} {
 		if !t.Run(test.name, func(t *testing.T) {
@@ -152,6 +159,76 @@ func rightsWithdrawnAndGivenBack(o *outage) {
 	o.rolls(other, "what has changed meanwhile")
 	o.edit("Gadget", "gadget", `{"size":3}`)
 	o.rolls(other, "it works again")
+}
+
+// While the resource is held, nothing can be compared or adopted. What is found at the end of the hold is adopted under the new
+// key, as at any loss of the key.
+func digestKeyLostDuringAHold(o *outage) {
+	o.Helper()
+	o.ConfigMap("plain", fixture.Data{"k": "1"})
+	plain := o.Deployment("plain", fixture.Uses{ConfigMaps: []string{"plain"}})
+	o.AwaitAdopted(plain, "configmap/plain")
+	o.edit("Part", "leaf", `{"parts":[{"name":"root"}]}`)
+	o.AwaitEvent(o.web, "ReferentHeld", "cycle")
+
+	require.NoError(o, o.in.StopAll(o.Patiently()))
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.in.Namespace(), Name: "pod-reloader-digest-key"}}
+	require.NoError(o, o.Delete(o.Context(), key))
+	o.start()
+	o.AwaitEvent(plain, "RecordAdopted", "is lost")
+	o.stays(o.web, "the loss of the key is no change")
+	o.edit("Part", "leaf", `{"parts":null,"size":20}`)
+	o.AwaitEvent(o.web, "RecordAdopted", "is lost")
+	o.stays(o.web, "what was found then is adopted")
+	o.edit("Part", "leaf", `{"size":21}`)
+	o.rolls(o.web, "a change under the new key")
+	o.SetConfigMap("plain", "k", "2")
+	o.AwaitChanges(plain, 1, "a change under the new key")
+}
+
+// The configuration names a version that the cluster stops to serve. The objects are stored in another one.
+func versionNoLongerServed(o *outage) {
+	o.Helper()
+	const theGadget = "gadgets.chain.example.com/served"
+	o.make("Gadget", "served", `{secretName: tls}`)
+	served := o.tracks("served", theGadget)
+	o.serve("false")
+	o.AwaitEvent(served, "ReferentHeld", theGadget+": not-installed", "in version v1beta1")
+	o.edit("Gadget", "served", `{"size":2}`)
+	o.SetSecret("tls", "served", "1")
+	o.rolls(o.web, "the other resources go on")
+	o.stays(served, "what has changed cannot be read")
+	why, err := o.in.Why(o.Context(), "deployment/served", "-n", o.Namespace, fromSettings)
+	require.NoError(o, err)
+	require.Contains(o, why, "not-installed")
+	o.serve("true")
+	o.rolls(served, "it is served again")
+
+	o.serve("false")
+	o.edit("Gadget", "served", `{"size":3}`)
+	text, err := settings()
+	require.NoError(o, err)
+	migrated := strings.Replace(text, "version: v1beta1, resource: gadgets", "version: v1, resource: gadgets", 1)
+	require.NotEqual(o, text, migrated)
+	require.NoError(o, o.in.ControlPlane().Apply(o.Context(), migrated))
+	o.rolls(served, "the configuration names the stored version")
+	o.stays(o.web, "another version of one resource is no change of others")
+	o.SetSecret("tls", "served", "2")
+	o.rolls(served, "it works in that version")
+	o.rolls(o.web, "the same Secret")
+	o.serve("true")
+	require.NoError(o, o.in.ControlPlane().Apply(o.Context(), text))
+	o.Settled()
+}
+
+// serve makes the cluster serve v1beta1 of the gadgets, or not.
+func (o *outage) serve(yes string) {
+	o.Helper()
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName("gadgets." + example)
+	patch := `[{"op":"test","path":"/spec/versions/0/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/0/served","value":` + yes + `}]`
+	require.NoError(o, o.Patch(o.Context(), crd, client.RawPatch(types.JSONPatchType, []byte(patch))))
 }
 
 func apiServerRestarted(o *outage) {

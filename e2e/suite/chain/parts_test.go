@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -171,6 +172,55 @@ func TestAnObjectThatCannotBeDeleted(t *testing.T) {
 	s.rolls(w, "it holds nothing")
 	s.Merge(s.custom("Part", "leaf"), "leaf", `{"metadata":{"finalizers":null}}`)
 	s.rolls(w, "now it is gone")
+}
+
+// The operator of an object that is to be deleted does not come to an end. What is above it is held, and the reason says so.
+func TestARequiredObjectWhoseDeletionIsStuck(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"finalizers":["example.com/stuck"]}}`)
+	service := object("KafkaService", "service")
+	service.SetNamespace(k.Namespace)
+	require.NoError(t, k.Delete(t.Context(), service))
+	k.AwaitEvent(k.proxy, "ReferentHeld", "kafkaservices.kroxylicious.io/service is stale: ", "; it is being deleted")
+	k.SetSecret("tls", "tls.crt", "2")
+	k.edit("KafkaProtocolFilter", "filter", `{"type":"Audit"}`)
+	k.operate("KafkaProtocolFilter", "filter", true)
+	k.stays("its operator has not seen the deletion")
+	why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, fromSettings)
+	require.NoError(t, err)
+	assert.Contains(t, why, "it is being deleted")
+
+	k.operate("KafkaService", "service", true)
+	k.rolls("its operator has seen it, and it can still be used")
+
+	k.Merge(service, "service", `{"metadata":{"finalizers":null}}`)
+	k.AwaitEvent(k.proxy, "ReferentHeld", "kafkaservices.kroxylicious.io/service is missing")
+	k.SetSecret("tls", "tls.crt", "3")
+	k.stays("now it is gone")
+	k.apply("KafkaService", "service", `{bootstrapServers: "kafka:9092", tls: {certificateRef: {name: tls}, trustAnchorRef: {kind: ConfigMap, name: trust}}}`)
+	k.rolls("it is back, and the Secret has changed")
+}
+
+// A resource without namespace restarts the workloads of all namespaces that track it.
+func TestAnObjectWithoutNamespace(t *testing.T) {
+	t.Parallel()
+	one, two := newScene(t, shared), newScene(t, shared)
+	name := one.Namespace
+	theRealm := "realms.chain.example.com/" + name
+	early := one.tracksHeld("early", theRealm)
+	one.AwaitEvent(early, "ReferentHeld", theRealm+": missing")
+	realm := one.make("Realm", name, `{size: 1}`)
+	t.Cleanup(func() { _ = client.IgnoreNotFound(one.Delete(one.Context(), realm)) })
+	one.AwaitAdopted(early, theRealm)
+	late := two.tracks("late", theRealm)
+	one.stays(early, "it is known now")
+	one.edit("Realm", name, `{"size":2}`)
+	one.rolls(early, "it has changed")
+	two.rolls(late, "it has changed for other namespaces, too")
+	one.Merge(one.custom("Realm", name), name, `{"metadata":{"labels":{"a":"b"}}}`)
+	one.stays(early, "labels do not count")
+	two.stays(late, "labels do not count")
 }
 
 func TestReferencesThatCannotBeFollowed(t *testing.T) {

@@ -46,7 +46,9 @@ func (s *scene) custom(kind, name string) *unstructured.Unstructured {
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: resource.Group, Version: version, Kind: kind})
-	u.SetNamespace(s.Namespace)
+	if !resource.ClusterScoped {
+		u.SetNamespace(s.Namespace)
+	}
 	u.SetName(name)
 	return u
 }
