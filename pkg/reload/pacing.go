@@ -47,7 +47,9 @@ func (p pacing) postpone(ctx context.Context, s subject, a policy.Assessment) ti
 }
 
 // restless reports whether the configuration of a workload has not been quiet.
-func (p pacing) restless(s subject) bool { return p.gates.Restless(p.input(s)) }
+func (p pacing) restless(s subject) bool {
+	return p.gates.Restless(state.GateInput{Now: p.now(), LastEvent: s.events.Last})
+}
 
 // postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
 // looked at another one: the cache is behind, so that no event ends the wait.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
@@ -29,12 +28,8 @@ func (b blindness) to(resource, namespace string) bool {
 }
 
 // toKind is to for a kind of workloads.
-func (b blindness) toKind(gvk schema.GroupVersionKind, namespace string) bool {
-	if b.health == nil {
-		return false
-	}
-	mapping, err := b.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	return err == nil && b.to(mapping.Resource.GroupResource().String(), namespace)
+func (b blindness) toKind(w *watched, namespace string) bool {
+	return b.health != nil && b.to(w.resource(b.mapper), namespace)
 }
 
 // toNamespaces reports whether labels of namespaces matter and their watch fails.
@@ -49,7 +44,7 @@ func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary,
 		return workload.Summary{}, false
 	}
 	kept, ok := w.workloads.Get(key.Namespace, key.Name)
-	if !t.blindness.toKind(w.kind.GroupVersionKind, key.Namespace) {
+	if !t.blindness.toKind(w, key.Namespace) {
 		return kept, ok
 	}
 	return t.getLive(ctx, w, key)

@@ -93,7 +93,7 @@ func (t *Tracking) unseen() []workload.Key {
 		}
 		blind, known := kinds[gvk][key.Namespace]
 		if !known {
-			blind = t.blindness.toKind(gvk, key.Namespace)
+			blind = t.blindness.toKind(w, key.Namespace)
 			kinds[gvk][key.Namespace] = blind
 		}
 		return !blind

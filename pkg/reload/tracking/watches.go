@@ -3,6 +3,9 @@ package tracking
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -22,10 +25,27 @@ type watched struct {
 	// stopped is closed when the workloads are not followed any more, ended when the program ends.
 	stopped chan struct{}
 	ended   <-chan struct{}
+	// resolved is the resource of the kind once that is known.
+	resolved atomic.Pointer[string]
 
 	mu sync.Mutex
 	// gone means that no event is wanted any more: one may be on its way.
 	gone bool
+}
+
+// resource returns the resource of the kind, written as in the rule of a Role; empty while the cluster does not serve it. It is
+// looked up once, as for the watch: the RESTMapper takes longer than the rest of what finds a workload.
+func (w *watched) resource(mapper meta.RESTMapper) string {
+	if known := w.resolved.Load(); known != nil {
+		return *known
+	}
+	mapping, err := mapper.RESTMapping(w.kind.GroupKind(), w.kind.Version)
+	if err != nil {
+		return ""
+	}
+	resource := mapping.Resource.GroupResource().String()
+	w.resolved.Store(&resource)
+	return resource
 }
 
 // unlessGone handles an event.
