@@ -32,10 +32,9 @@ const (
 type jobActions struct {
 	shared
 
-	jobs        Jobs
-	recreations *recreations
-	queue       *queue.Queue
-	log         logr.Logger
+	jobs  Jobs
+	queue *queue.Queue
+	log   logr.Logger
 }
 
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
@@ -131,7 +130,7 @@ func (j *jobActions) replace(ctx context.Context, s subject, m jobrun.Manifest) 
 	}
 	err = j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, secret, fieldOwner) })
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
-		j.recreations.Add(s.key, secret.GetName())
+		j.state.Recreations.Add(s.key, secret.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
@@ -142,7 +141,7 @@ func (j *jobActions) replace(ctx context.Context, s subject, m jobrun.Manifest) 
 		return nil
 	}
 	if answered(err) && j.dropManifest(ctx, s, secret) == nil {
-		j.recreations.Done(s.key, secret.GetName())
+		j.state.Recreations.Done(s.key, secret.GetName())
 	}
 	return fmt.Errorf("delete the job: %w", err)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,48 +25,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// recreations has the Secrets with Jobs that are to be created again. They outlive the Job: nothing but the Secret ends one. It is
-// safe for concurrent use.
-type recreations struct {
-	mu      sync.Mutex
-	secrets map[workload.Key][]string
-}
-
-// Add records that a Secret has the manifest of a Job.
-func (r *recreations) Add(key workload.Key, secret string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if slices.Contains(r.secrets[key], secret) {
-		return
-	}
-	if r.secrets == nil {
-		r.secrets = map[workload.Key][]string{}
-	}
-	r.secrets[key] = append(r.secrets[key], secret)
-}
-
-// Done forgets a Secret that is deleted.
-func (r *recreations) Done(key workload.Key, secret string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(r.secrets[key]), func(name string) bool { return name == secret })
-	if len(left) == 0 {
-		delete(r.secrets, key)
-		return
-	}
-	r.secrets[key] = left
-}
-
-// First returns the first Secret for a Job; empty if there is none.
-func (r *recreations) First(key workload.Key) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if secrets := r.secrets[key]; len(secrets) > 0 {
-		return secrets[0]
-	}
-	return ""
-}
-
 // jobKind is that of Jobs, also where none are followed.
 func jobKind() workload.Kind {
 	all := workload.Builtin()
@@ -77,7 +34,7 @@ func jobKind() workload.Kind {
 // completeRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
 func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) outcome {
 	for {
-		name := j.recreations.First(key)
+		name := j.state.Recreations.First(key)
 		if name == "" {
 			return nil
 		}
@@ -99,7 +56,7 @@ func (j *jobActions) completeOne(ctx context.Context, s subject, name string) ou
 	err := j.gather.live.Get(ctx, types.NamespacedName{Namespace: j.jobs.Store.Namespace, Name: name}, secret)
 	switch {
 	case absence.Certain(err):
-		j.recreations.Done(s.key, name)
+		j.state.Recreations.Done(s.key, name)
 		return nil
 	case err != nil:
 		return failed{s, failedRecreation(err)}
@@ -107,7 +64,7 @@ func (j *jobActions) completeOne(ctx context.Context, s subject, name string) ou
 	m, err := j.jobs.Store.Decode(secret)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.key, "secret", name)
-		j.recreations.Done(s.key, name)
+		j.state.Recreations.Done(s.key, name)
 		return nil
 	}
 	return j.completeManifest(ctx, s, recreation{secret, m})
@@ -220,7 +177,7 @@ func (j *jobActions) endRecreation(ctx context.Context, s subject, r recreation)
 	if err := j.dropManifest(ctx, s, r.secret); err != nil {
 		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
-	j.recreations.Done(s.key, r.secret.GetName())
+	j.state.Recreations.Done(s.key, r.secret.GetName())
 	return nil
 }
 

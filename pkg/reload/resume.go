@@ -56,7 +56,7 @@ func (j *jobActions) listRecreations(ctx context.Context) ([]workload.Key, error
 			continue
 		}
 		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
-		j.recreations.Add(key, secret.GetName())
+		j.state.Recreations.Add(key, secret.GetName())
 		keys = append(keys, key)
 	}
 	return keys, nil

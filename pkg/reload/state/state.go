@@ -7,7 +7,8 @@ import (
 )
 
 // State is what the loop keeps of workloads while it runs. Nothing in it decides whether a reload is due; losing it costs at
-// most a repeated Event, an unsettled reload, or the second run of a CronJob that changed while it was reloaded.
+// most a repeated Event, an unsettled reload, or the second run of a CronJob that changed while it was reloaded. A new leader
+// lists the Secrets of the recreations.
 // Each part is safe for concurrent use.
 type State struct {
 	Changes   changes
@@ -20,9 +21,11 @@ type State struct {
 	Contests  contests
 	Runs      runs
 	Births    Births
+	// Recreations outlive the workload.
+	Recreations recreations
 }
 
-// Forget drops all that is kept of a workload.
+// Forget drops all that is kept of a workload but its recreations.
 func (s *State) Forget(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
 		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Births,

@@ -1,0 +1,27 @@
+package state
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestRecreationsOutliveTheJob(t *testing.T) {
+	t.Parallel()
+	s, key := State{}, workload.Key{Kind: "batch/v1/Job", Namespace: "shop", Name: "import"}
+	assert.Empty(t, s.Recreations.First(key))
+	s.Recreations.Add(key, "a")
+	s.Recreations.Add(key, "b")
+	s.Recreations.Add(key, "a")
+	s.Forget(key)
+	assert.Equal(t, "a", s.Recreations.First(key))
+	s.Recreations.Done(key, "a")
+	assert.Equal(t, "b", s.Recreations.First(key), "a was there once")
+	s.Recreations.Done(key, "c")
+	s.Recreations.Done(key, "b")
+	assert.Empty(t, s.Recreations.First(key))
+	assert.Empty(t, s.Recreations.secrets.entries, "nothing remains of a Job that was created again")
+	s.Recreations.Done(key, "b")
+}
