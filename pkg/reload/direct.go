@@ -63,7 +63,7 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 	if err != nil {
 		return failed{s, failedPin("ReloadFailed", err)}
 	}
-	return a.stamped(ctx, s, verdict, directStamp{before: view.Managed, decided: result, answer: answer})
+	return a.stamped(s, verdict, directStamp{before: view.Managed, decided: result, answer: answer})
 }
 
 // directStamp is a write of the loop that the API server has stored.
@@ -74,7 +74,7 @@ type directStamp struct {
 }
 
 // stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (a *actions) stamped(ctx context.Context, s subject, verdict policy.Verdict, d directStamp) outcome {
+func (a *actions) stamped(s subject, verdict policy.Verdict, d directStamp) outcome {
 	a.state.Contests.Wrote(s.key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.object.Kind)
 	if !d.decided.Stamped {
