@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -116,7 +117,7 @@ func (r *reader) workloadKind(path *field.Path, value any) (workload.Kind, bool)
 	for _, fault := range faults {
 		// A missing field is reported by its own rule.
 		if s, at := given(fault.Part, apiVersion, name, template); s != "" {
-			r.add(field.Invalid(path.Child(at), shorten(s), fault.Reason+hint[at]))
+			r.add(field.Invalid(path.Child(at), reference.Shorten(s), fault.Reason+hint[at]))
 		}
 	}
 	if builtin(kind.GroupKind()) {

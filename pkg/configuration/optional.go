@@ -3,6 +3,7 @@ package configuration
 import (
 	"slices"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -19,7 +20,7 @@ func (r *reader) optional(path *field.Path, value any) string {
 func (r *reader) choice(path *field.Path, value any, choices ...string) string {
 	s := r.optional(path, value)
 	if s != "" && !slices.Contains(choices, s) {
-		r.add(field.NotSupported(path, shorten(s), choices))
+		r.add(field.NotSupported(path, reference.Shorten(s), choices))
 	}
 	return s
 }

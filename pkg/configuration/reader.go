@@ -87,7 +87,7 @@ func (r *reader) known(path *field.Path, fields map[string]any, names ...string)
 // constant wants one text and no other.
 func (r *reader) constant(path *field.Path, value any, want string) {
 	if got := r.text(path, value, "write "+want); got != "" && got != want {
-		r.add(field.NotSupported(path, shorten(got), []string{want}))
+		r.add(field.NotSupported(path, reference.Shorten(got), []string{want}))
 	}
 }
 
@@ -131,21 +131,10 @@ func describe(value any) string {
 	case []any:
 		return "a list"
 	case string:
-		return shorten(value)
+		return reference.Shorten(value)
 	default:
-		return shorten(fmt.Sprint(value))
+		return reference.Shorten(fmt.Sprint(value))
 	}
-}
-
-// longest is how many bytes of the text a message repeats at once.
-const longest = 64
-
-// shorten bounds what a message repeats of the text.
-func shorten(s string) string {
-	if len(s) <= longest {
-		return s
-	}
-	return strings.ToValidUTF8(s[:longest], "") + "…"
 }
 
 // plain makes a key fit for the path of a field.

@@ -150,3 +150,11 @@ func Quote(s string) string {
 	}
 	return strconv.Quote(s[:end]) + "…"
 }
+
+// Shorten bounds what a message repeats of a text that it does not quote: at most 64 bytes of it.
+func Shorten(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+}

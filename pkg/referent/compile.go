@@ -2,7 +2,6 @@ package referent
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,16 +51,7 @@ type compiler struct {
 func (c *compiler) add(fault *field.Error) { c.faults = append(c.faults, fault) }
 
 func (c *compiler) invalid(path *field.Path, value, reason string) {
-	c.add(field.Invalid(path, shorten(value), reason))
-}
-
-// shorten bounds what a message repeats of a text.
-func shorten(text string) string {
-	const most = 64
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	c.add(field.Invalid(path, reference.Shorten(value), reason))
 }
 
 // resource compiles a definition without its edges.
@@ -136,14 +126,14 @@ func (c *compiler) checkChecksum(path *field.Path, d Definition, r *Resource) {
 			}
 		}
 	default:
-		c.add(field.NotSupported(path.Child("checksum"), shorten(d.Checksum), []string{ChecksumComputed, ChecksumPublished}))
+		c.add(field.NotSupported(path.Child("checksum"), reference.Shorten(d.Checksum), []string{ChecksumComputed, ChecksumPublished}))
 	}
 	switch d.Algorithm {
 	case "", AlgorithmHMAC:
 	case AlgorithmCRC32:
 		r.CRC32 = true
 	default:
-		c.add(field.NotSupported(path.Child("algorithm"), shorten(d.Algorithm), []string{AlgorithmHMAC, AlgorithmCRC32}))
+		c.add(field.NotSupported(path.Child("algorithm"), reference.Shorten(d.Algorithm), []string{AlgorithmHMAC, AlgorithmCRC32}))
 	}
 	c.checkAnnotation(path.Child("annotation"), r)
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watch/jsonpath"
 )
 
@@ -34,7 +35,7 @@ func (c *compiler) selfRule(path *field.Path, d SelfDefinition) selfRule {
 	case d.Rule == "":
 		return selfRule{rule: SelfContent}
 	case !slices.Contains([]string{SelfContent, SelfGeneration, SelfNone}, d.Rule):
-		c.add(field.NotSupported(path, shorten(d.Rule), []string{SelfContent, SelfGeneration, SelfNone}))
+		c.add(field.NotSupported(path, reference.Shorten(d.Rule), []string{SelfContent, SelfGeneration, SelfNone}))
 	}
 	return selfRule{rule: d.Rule}
 }
@@ -84,7 +85,7 @@ func (c *compiler) condition(path *field.Path, d ConditionDefinition) conditionR
 		d.Status = "True"
 	}
 	if statuses := []string{"True", "False", "Unknown"}; !slices.Contains(statuses, d.Status) {
-		c.add(field.NotSupported(path.Child("status"), shorten(d.Status), statuses))
+		c.add(field.NotSupported(path.Child("status"), reference.Shorten(d.Status), statuses))
 	}
 	if d.Path == "" {
 		d.Path = "status.conditions"
