@@ -1,0 +1,69 @@
+// Package definition applies the CustomResourceDefinitions of other programs, as their pinned modules have them.
+package definition
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
+)
+
+// patience bounds the wait until the definitions are served.
+const patience = 5 * time.Minute
+
+// Source is where definitions are.
+type Source struct {
+	// Tool is the directory of e2e/tools whose go.mod pins the module.
+	Tool, Module string
+	// Paths are files and directories of the module.
+	Paths []string
+}
+
+// Apply applies the definitions and waits until the API server serves them.
+func (s Source) Apply(ctx context.Context, cp *controlplane.ControlPlane) error {
+	dir, err := s.dir(ctx)
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, path := range s.Paths {
+		files = append(files, "-f", filepath.Join(dir, path))
+	}
+	if _, err := cp.Kubectl(ctx, append([]string{"apply", "--server-side"}, files...)...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// kubectl wait fails at once on a definition that the API server has not given any condition yet.
+	return poll.Until(ctx, "the definitions of "+s.Module, time.Second, func(ctx context.Context) error {
+		_, err := cp.Kubectl(ctx, append([]string{"wait", "--for=condition=Established", "--timeout=" + patience.String()}, files...)...)
+		return err
+	})
+}
+
+// dir is the directory of the module in the module cache.
+func (s Source) dir(ctx context.Context) (string, error) {
+	root, err := toolchain.Root()
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", s.Module)
+	command.Dir = filepath.Join(root, "e2e", "tools", s.Tool)
+	command.Env = append(os.Environ(), "GOWORK=off")
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module %s: %w: %s", s.Module, err, output)
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(output, &found); err != nil {
+		return "", fmt.Errorf("find the module %s: %w", s.Module, err)
+	}
+	return found.Dir, nil
+}
