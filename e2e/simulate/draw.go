@@ -12,7 +12,7 @@ import (
 type DrawOptions struct {
 	// Steps of each history.
 	Steps int
-	// Faults tells that faults are among the steps.
+	// Faults means that faults are among the steps.
 	Faults bool
 	// Flags are those of the installation; empty draws some.
 	Flags []string
@@ -91,7 +91,7 @@ func slowWeight(seed uint64) int {
 // pointless returns the acts that would be about nothing in this installation.
 func pointless(s history.Setup, o DrawOptions) []string {
 	var acts []string
-	if o.BuiltinKinds { // the comparison with a real control plane knows no Jobs
+	if o.BuiltinKinds { // tours have them in the comparison with a real control plane
 		acts = append(acts, act.JobActs()...)
 	}
 	if o.BuiltinKinds || !slices.Contains(s.Flags, customKind) && !slices.Contains(s.Flags, configMapFlag) {

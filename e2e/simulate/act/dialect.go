@@ -28,6 +28,8 @@ const (
 	AskReloader = "ask-reloader"
 	// AskPause is the act by which a Deployment is to be paused with each reload.
 	AskPause = "ask-pause"
+	// ShortPause is a period for it where time is real.
+	ShortPause = "4s"
 	// MarkConfig is the act that sets one of its annotations on a config object.
 	MarkConfig = "mark-config"
 )
@@ -48,7 +50,7 @@ func dialectActs() []act {
 		},
 		{
 			name: AskPause, weight: 3, on: onWorkload(world.Deployments),
-			with:  []parameter{oneOf("period", "15s", "15s", "40s", "absent", "soon")},
+			with:  []parameter{optional("period", "15s", isOneOf(ShortPause, "15s", "40s", "absent", "soon"), pick("15s", "15s", "40s", "absent", "soon"))},
 			words: "user asks for a pause of {on} with each reload: {period}",
 			do: func(ctx context.Context, c client, s step) error {
 				period := world.Object{otherPause: s.text("period")}

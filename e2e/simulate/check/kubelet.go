@@ -25,11 +25,29 @@ spec:
   next: {}
 `
 
+// endlessStage keeps KWOK from completing the pods of Jobs that act lets run until they are deleted.
+const endlessStage = `
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: pod-endless}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchAnnotations: {example.com/endless: "true"}
+    matchExpressions:
+    - {key: .metadata.deletionTimestamp, operator: DoesNotExist}
+    - {key: .status.phase, operator: In, values: [Running]}
+  weight: 1
+  delay: {durationMilliseconds: 86400000}
+  next: {}
+`
+
 // withModelsNodes returns the options of a control plane that has as many nodes as the model, and whose pods do not start
-// with a broken image.
+// with a broken image, nor finish where they are endless.
 func withModelsNodes(dir string) (controlplane.Options, error) {
 	stages := filepath.Join(dir, "broken.yaml")
-	if err := os.WriteFile(stages, []byte(brokenStage), 0o600); err != nil {
+	if err := os.WriteFile(stages, []byte(brokenStage+endlessStage), 0o600); err != nil {
 		return controlplane.Options{}, fmt.Errorf("write a stage for KWOK: %w", err)
 	}
 	return controlplane.Options{Nodes: 2, Args: map[string][]string{controlplane.KWOK: {"--config=" + stages}}}, nil

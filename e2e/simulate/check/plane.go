@@ -65,7 +65,7 @@ func (p plane) send(ctx context.Context, r act.Request, accept string) (act.Resp
 func watched() []world.Resource {
 	return []world.Resource{
 		world.ConfigMaps, world.Secrets, world.Pods, world.Events, world.Deployments, world.StatefulSets, world.DaemonSets,
-		world.ReplicaSets, world.ControllerRevisions, world.CronJobs,
+		world.ReplicaSets, world.ControllerRevisions, world.CronJobs, world.Jobs,
 	}
 }
 
@@ -157,6 +157,9 @@ func (p plane) rest(ctx context.Context) (stored, error) {
 	return all, err
 }
 
+// pausedAt is the annotation of a Deployment that a reload has paused.
+const pausedAt = "deployment.reloader.stakater.com/paused-at"
+
 // unfinished names what a controller or a kubelet has still to do.
 func (s stored) unfinished() error {
 	for _, r := range []world.Resource{world.Deployments, world.StatefulSets, world.DaemonSets, world.ReplicaSets} {
@@ -166,6 +169,28 @@ func (s stored) unfinished() error {
 			}
 		}
 	}
+	if err := s.unfinishedJobs(); err != nil {
+		return err
+	}
+	return s.unfinishedPods()
+}
+
+// unfinishedJobs names a pause that goes on, or a Job that has not started.
+func (s stored) unfinishedJobs() error {
+	for _, o := range s[world.Deployments] {
+		if text(o, "metadata", "annotations", pausedAt) != "" && slices.Contains(tenants, text(o, "metadata", "namespace")) {
+			return fmt.Errorf("the pause of %s goes on", nameOf(world.Deployments, o))
+		}
+	}
+	for _, o := range s[world.Jobs] {
+		if slices.Contains(tenants, text(o, "metadata", "namespace")) && !started(o) {
+			return fmt.Errorf("%s has not started", nameOf(world.Jobs, o))
+		}
+	}
+	return nil
+}
+
+func (s stored) unfinishedPods() error {
 	for _, o := range s[world.Pods] {
 		name, namespace := nameOf(world.Pods, o), text(o, "metadata", "namespace")
 		switch {

@@ -17,7 +17,7 @@ func (w *watcher) pods(f facts, step int, api simulate.Reader, namespace string,
 	counts := map[string]map[string]int{}
 	for _, o := range api.List(world.Pods, namespace) {
 		whose, controlled := controller(o)
-		if !controlled || strings.HasPrefix(whose.name, "jobs/") { // a CronJob's, at three o'clock
+		if !controlled || strings.HasPrefix(whose.name, "jobs/") { // see jobs
 			continue
 		}
 		name := ""

@@ -38,11 +38,17 @@ func (w *watcher) template(workload string, template world.Object) string {
 	meta := section(template, "metadata")
 	marks, annotations := split(section(meta, "annotations"))
 	labels := maps.Clone(section(meta, "labels"))
-	delete(labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	maps.DeleteFunc(labels, func(name string, _ any) bool { return isGenerated(name) })
 	visible := canonical([]any{annotations, labels, template["spec"]})
 	return fmt.Sprintf("template %d, hash %s, marks %v, annotations %v, %s",
 		w.templates.of(workload, visible), w.hash(workload, section(meta, "annotations")), marks,
 		slices.Sorted(maps.Keys(annotations)), containers(section(template, "spec")))
+}
+
+// isGenerated reports whether a label has a value that a controller or the API server makes up.
+func isGenerated(name string) bool {
+	name = strings.TrimPrefix(name, "batch.kubernetes.io/")
+	return name == appsv1.DefaultDeploymentUniqueLabelKey || name == "controller-uid" || name == "job-name"
 }
 
 // containers are the images and the environment.

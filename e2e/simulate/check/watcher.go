@@ -40,6 +40,7 @@ func (w *watcher) look(step int, acted error, api simulate.Reader) facts {
 			}
 		}
 		w.pods(f, step, api, namespace, owned)
+		w.jobs(f, api, namespace)
 		events(f, api, namespace)
 		configs(f, api, namespace)
 	}

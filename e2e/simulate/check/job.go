@@ -1,0 +1,76 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// jobs notes each Job with its pods. Those that the program makes for a CronJob have names that are made of its UID: they are
+// noted with the CronJob.
+func (w *watcher) jobs(f facts, api simulate.Reader, namespace string) {
+	pods := map[string][]string{}
+	for _, o := range api.List(world.Pods, namespace) {
+		if whose, controlled := controller(o); controlled {
+			pods[whose.uid] = append(pods[whose.uid], text(o, "status", "phase"))
+		}
+	}
+	runs := map[string][]string{}
+	for _, o := range api.List(world.Jobs, namespace) {
+		name := nameOf(world.Jobs, o)
+		whose, controlled := controller(o)
+		if controlled {
+			runs[whose.name] = append(runs[whose.name], w.job(runName(o), whose.name, o, pods))
+			continue
+		}
+		f[name] = w.job(name, name, o, pods)
+	}
+	for name, lines := range runs {
+		slices.Sort(lines)
+		f[name+" runs"] = "\n      " + strings.Join(lines, "\n      ")
+	}
+	for _, o := range api.List(world.CronJobs, namespace) {
+		f[nameOf(world.CronJobs, o)+" schedule"] = fmt.Sprintf("suspended %s, concurrency %s, active %d",
+			value(o, "spec", "suspend"), value(o, "spec", "concurrencyPolicy"), len(items(section(o, "status"), "active")))
+	}
+}
+
+// job describes a Job: templates are counted for each workload.
+func (w *watcher) job(name, workload string, o world.Object, pods map[string][]string) string {
+	meta := section(o, "metadata")
+	marks, annotations := split(section(meta, "annotations"))
+	labels := maps.Clone(section(meta, "labels"))
+	maps.DeleteFunc(labels, func(label string, _ any) bool { return isGenerated(label) })
+	phases := slices.Sorted(slices.Values(pods[text(o, "metadata", "uid")]))
+	deleted := ""
+	if meta["deletionTimestamp"] != nil {
+		deleted = ", being deleted"
+	}
+	return fmt.Sprintf("%s, %s, own marks %v, own annotations %s, own labels %s, generation %s, suspended %s, finished %t%s, pods %v",
+		name, w.template(workload, templateOf(world.Jobs, o)), marks, canonical(annotations), canonical(labels), value(o, "metadata", "generation"),
+		value(o, "spec", "suspend"), finished(o), deleted, phases)
+}
+
+// runName is the name of a Job of a CronJob, if a user has chosen it.
+func runName(o world.Object) string {
+	if name := text(o, "metadata", "name"); strings.HasPrefix(name, "by-hand-") {
+		return name
+	}
+	return "a run"
+}
+
+// finished reports whether a Job is complete or has failed.
+func finished(job world.Object) bool {
+	return slices.ContainsFunc(items(section(job, "status"), "conditions"), func(c world.Object) bool {
+		return c["status"] == "True" && (c["type"] == "Complete" || c["type"] == "Failed")
+	})
+}
+
+// started reports whether a Job has nothing left to start.
+func started(job world.Object) bool {
+	return finished(job) || section(job, "metadata")["deletionTimestamp"] != nil || value(job, "spec", "suspend") == "true" || value(job, "status", "active") == "1"
+}
