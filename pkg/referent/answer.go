@@ -71,6 +71,44 @@ func (g *Graph) Problems(key Key) []string {
 	return nil
 }
 
+// Trail leads from a node that is held down to the culprit, both included; at most MaxDepth+2 keys.
+func (g *Graph) Trail(key Key) []Key {
+	trail := []Key{key}
+	for n := g.nodes[key]; n != nil && n.hold != nil && n.via != nil && len(trail) < MaxDepth+2; n = n.via {
+		trail = append(trail, n.via.key)
+	}
+	return trail
+}
+
+// Path is the shortest way from a node down to another one, both included; nil if there is none. It leads from a cause to
+// what has changed because of it.
+func (g *Graph) Path(from, to Key) []Key {
+	start := g.nodes[from]
+	if start == nil {
+		return nil
+	}
+	came := map[*node]*node{start: nil}
+	for queue := []*node{start}; len(queue) > 0; queue = queue[1:] {
+		if queue[0].key == to {
+			var path []Key
+			for n := queue[0]; n != nil; n = came[n] {
+				path = append(path, n.key)
+			}
+			slices.Reverse(path)
+			return path
+		}
+		kids := queue[0].kids()
+		slices.SortFunc(kids, (*node).compare)
+		for _, kid := range kids {
+			if _, seen := came[kid]; !seen {
+				came[kid] = queue[0]
+				queue = append(queue, kid)
+			}
+		}
+	}
+	return nil
+}
+
 // Below returns the nodes below the given ones, these included, sorted: what a workload depends on.
 func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).kids, len(g.nodes)) }
 

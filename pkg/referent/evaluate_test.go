@@ -98,6 +98,8 @@ func TestOneLeafEvaluatesOnlyItsAncestors(t *testing.T) {
 		{Key: key("filters/f2"), Causes: keys("filters/f2")},
 		{Key: key("proxies/p"), Causes: keys("filters/f2")},
 	}, done.Changes)
+	assert.Equal(t, keys("proxies/p", "clusters/c1", "filters/f2"), w.Path(key("proxies/p"), key("filters/f2")))
+	assert.Nil(t, w.Path(key("filters/f2"), key("proxies/p")))
 }
 
 func TestManyChangesAtOnceAreOne(t *testing.T) {

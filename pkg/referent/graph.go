@@ -56,6 +56,8 @@ type memo struct {
 	round                   int
 	height                  int
 	hold                    *Hold
+	// via is the child because of which the node is held.
+	via *node
 	// digests has one for each key; a single one where it is not under a key.
 	digests []string
 	// pending are the causes since the digest was last computed, released those of the last computation.

@@ -10,7 +10,7 @@ func (g *Graph) evaluate(n *node, cycle []Key) (Change, bool) {
 	before, digestsBefore, touched, first := n.hold, n.digests, n.touched, n.round == 0
 	kids := n.kids()
 	n.dirty, n.touched, n.round = false, false, g.round
-	n.height = height(kids, cycle)
+	n.height, n.via = height(kids, cycle), nil
 	n.hold = g.judge(n, kids, cycle)
 	n.inherit(kids, touched)
 	if n.hold != nil {
@@ -155,6 +155,7 @@ func heldBelow(n *node, kids []*node) *Hold {
 	if first == nil {
 		return nil
 	}
+	n.via = first
 	return first.hold
 }
 
