@@ -85,18 +85,7 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	if request.Further != nil {
 		s.pausedFor = s.view.Intent.PausePeriod
 	}
-	var result poke.Result
-	err = a.writer.write(ctx, s, func(ctx context.Context) (err error) {
-		result, err = poke.Do(ctx, a.writer.client, request, fieldOwner)
-		return err
-	})
-	a.metrics.poked(result.Outcome)
-	if result.Outcome == poke.Reloaded && s.reportedBefore(request, result.LastReload) {
-		result.Outcome = poke.Purged
-	}
-	if last, made := a.unwritten(ctx, s, in, request, result.Outcome); made {
-		result = poke.Result{Outcome: poke.Reloaded, LastReload: last}
-	}
+	result, err := a.send(ctx, s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
 		if s.ran.Job != "" && request.Digest == digest.Live {
@@ -112,6 +101,22 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	default:
 		return failed{s, failedWrite("ReloadFailed", err)}
 	}
+}
+
+// send sends a request, and judges the answer by what is known of the workload.
+func (a *actions) send(ctx context.Context, s subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
+	err = a.writer.write(ctx, s, func(ctx context.Context) (err error) {
+		result, err = poke.Do(ctx, a.writer.client, request, fieldOwner)
+		return err
+	})
+	a.metrics.poked(result.Outcome)
+	if result.Outcome == poke.Reloaded && s.reportedBefore(request, result.LastReload) {
+		result.Outcome = poke.Purged
+	}
+	if last, made := a.unwritten(ctx, s, in, request, result.Outcome); made {
+		result = poke.Result{Outcome: poke.Reloaded, LastReload: last}
+	}
+	return result, err
 }
 
 // unwritten returns the reload that a request has made although the answer does not say so: where the annotations have no room for

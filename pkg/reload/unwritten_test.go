@@ -108,7 +108,7 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
 	l := newLoop(cluster{events: out, Dependencies: Dependencies{Keys: &fakeKeys{ring: ring}}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
-	l.actions.stamped(t.Context(), web, policy.Verdict{}, directStamp{
+	l.actions.stamped(web, policy.Verdict{}, directStamp{
 		before: web.view.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
 	}).close(t.Context(), l.closing)
 	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.notes())

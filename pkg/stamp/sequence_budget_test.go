@@ -114,7 +114,9 @@ func TestExplanationOfAReloadGivesWay(t *testing.T) {
 					w.set(cm("a"), content)
 					w.at(t, i+1, "a change")
 				}
-				require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-tc.room-len("big"))) }))
+				require.Nil(t, w.write(func(raw map[string]any) {
+					annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-tc.room-len("big")))
+				}))
 				if second {
 					w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
 				}
@@ -154,7 +156,9 @@ func (w *world) spare(key Key) int {
 func TestReloadThatCannotBeExplainedIsInTheDecision(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-100-len("big"))) }))
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-100-len("big")))
+	}))
 	w.set(cm("a"), "B")
 	require.Nil(t, w.write(setImage("image:2")))
 	last, err := record.ParseLastReload(w.result.Unwritten)

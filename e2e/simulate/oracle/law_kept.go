@@ -32,12 +32,7 @@ func (o *Oracle) judgeKept(p *pod, c world.Commit) {
 // judgeHeld is the law "kept" for objects that pods require: where one was deleted, the program does not restart pods that
 // could not start then.
 func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
-	byProgram := s.program || w.onlyMarked(before, s)
-	if s.marks == before.marks || o.options.ReloadMissingRequired || w.unclearSince(before) || !byProgram {
-		return
-	}
-	if w.story.unrecorded >= before.version {
-		o.count("required objects excused: no room to record them") // the hash alone does not say what has changed
+	if s.marks == before.marks || o.options.ReloadMissingRequired || w.unclearSince(before) || !w.knowinglyMade(before, s) {
 		return
 	}
 	how := "missing-required"
@@ -59,6 +54,12 @@ func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
 // unclearSince reports whether it is not clear what the program could know since a stamp.
 func (w *workload) unclearSince(s *stamp) bool {
 	return w.uncertain(s) || s.foreign || w.fumbled > s.version
+}
+
+// knowinglyMade reports whether the program made a stamp and could know what had changed: where there was no room for what it records
+// of the pods' configuration, the hash does not say that.
+func (w *workload) knowinglyMade(before, s *stamp) bool {
+	return w.story.unrecorded < before.version && (s.program || w.onlyMarked(before, s))
 }
 
 // missingFor reports whether an object was absent all the time in which the program may have read it for a stamp.
