@@ -33,7 +33,7 @@ func (g Gates) Wait(in GateInput) (time.Duration, string) {
 	if d := g.settling(in); d > 0 {
 		return d, GateSettle
 	}
-	if d := g.Resting(in); d > 0 {
+	if d := g.resting(in); d > 0 {
 		return d, gateRefractory
 	}
 	return 0, ""
@@ -61,8 +61,11 @@ func (g Gates) Restless(in GateInput) bool {
 // window is how long changes may go on until they are acted upon.
 func (g Gates) window() time.Duration { return max(g.SettleMax, g.Settle) }
 
-// Resting returns how long to wait to keep two reloads of one workload apart.
-func (g Gates) Resting(in GateInput) time.Duration {
+// Resting returns how long to wait for the second gate alone.
+func (g Gates) Resting(in GateInput) time.Duration { return g.resting(in) }
+
+// resting keeps two reloads of one workload apart.
+func (g Gates) resting(in GateInput) time.Duration {
 	if g.Refractory <= 0 || in.LastReload.IsZero() {
 		return 0
 	}
