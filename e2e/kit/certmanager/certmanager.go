@@ -15,7 +15,7 @@ import (
 // Define applies the definitions that come with the pinned cert-manager.
 func Define(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return definition.Source{
-		Tool: "cert-manager", Module: "github.com/cert-manager/cert-manager", Paths: []string{"deploy/crds"},
+		Pin: "tools/cert-manager", Module: "github.com/cert-manager/cert-manager", Paths: []string{"deploy/crds"},
 	}.Apply(ctx, cp)
 }
 

@@ -20,8 +20,8 @@ const patience = 5 * time.Minute
 
 // Source is where definitions are.
 type Source struct {
-	// Tool is the directory of e2e/tools whose go.mod pins the module.
-	Tool, Module string
+	// Pin is the directory, from e2e on, whose go.mod pins the module.
+	Pin, Module string
 	// Paths are files and directories of the module.
 	Paths []string
 }
@@ -55,7 +55,7 @@ func (s Source) dir(ctx context.Context) (string, error) {
 		return "", err
 	}
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", s.Module)
-	command.Dir = filepath.Join(root, "e2e", "tools", s.Tool)
+	command.Dir = filepath.Join(root, "e2e", s.Pin)
 	command.Env = append(os.Environ(), "GOWORK=off")
 	output, err := command.Output()
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 // monitoring has the kinds of the Prometheus operator.
 var monitoring = definition.Source{
-	Tool: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator",
+	Pin: "kit/definition/prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator",
 	Paths: []string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
