@@ -43,7 +43,7 @@ func (r *rule) matches(call *world.Call) bool {
 		(r.resource == "" || call.Key.Resource.Plural == r.resource)
 }
 
-// isProgram tells whether a client is a replica.
+// isProgram reports whether a client is a replica.
 func isProgram(client string) bool { return strings.HasPrefix(client, "replica-") }
 
 // slotOf returns the slot of a replica: "replica-0" for "replica-0.2".
@@ -102,7 +102,7 @@ func (f *faults) delay(s *simulation, call *world.Call) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most)))
 }
 
-// regular tells whether a request is one of those that go on all the time, whatever happens.
+// regular reports whether a request is one of those that go on all the time, whatever happens.
 func regular(call *world.Call) bool { return call.Key.Resource == world.Leases || call.Verb == "watch" }
 
 // chance is what decides about a request.
@@ -163,7 +163,7 @@ var (
 	errHeld   = errors.New("the request has no answer yet")
 )
 
-// down tells the oracle that a replica is not running.
+// down reports to the oracle that a replica is not running.
 func down(name string, is bool) oracle.Fault {
 	return oracle.Fault{At: time.Now(), Kind: "down", Scope: name, Begin: is}
 }

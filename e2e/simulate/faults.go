@@ -23,7 +23,7 @@ type faultKind struct {
 	draw   func(r *rand.Rand) history.Step
 	// begin returns what ends the fault; nil if it is over at once.
 	begin func(s *simulation, step history.Step) func()
-	// scoped tells that Step.On says what is concerned; else it is the whole program.
+	// scoped means that Step.On says what is concerned; else it is the whole program.
 	scoped bool
 }
 

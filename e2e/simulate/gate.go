@@ -20,7 +20,7 @@ type waiter struct {
 	// until is when the request may go on; zero until the scheduler has seen it.
 	until time.Time
 	seen  bool
-	// late tells that the request is served even if its client has gone, as a write that was already on its way.
+	// late means that the request is served even if its client has gone, as a write that was already on its way.
 	late bool
 	pass chan apiserver.Fate
 }
@@ -110,7 +110,7 @@ func (g *gate) Close() {
 	}
 }
 
-// underLock tells whether client-go or controller-runtime sends a request while it holds a lock: discovery, and the
+// underLock reports whether client-go or controller-runtime sends a request while it holds a lock: discovery, and the
 // refreshing of Event series. Goroutines that wait for the lock are not idle, so that the scheduler's turn would never come:
 // these requests do not wait for it.
 func underLock(call *world.Call) bool {

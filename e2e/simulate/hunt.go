@@ -58,9 +58,9 @@ type hunt struct {
 	mu   sync.Mutex
 	next uint64
 	sums totals
-	// told has the signatures for which a history was shortened.
-	told map[string]int
-	over bool
+	// shortened counts the findings of each signature: a history is shortened for the first one.
+	shortened map[string]int
+	over      bool
 }
 
 // Hunt runs histories and reports what it finds on out. It returns whether a history broke a law that is not known to be
@@ -70,7 +70,7 @@ func Hunt(ctx context.Context, out io.Writer, o HuntOptions) (found bool, err er
 	if err != nil {
 		return false, err
 	}
-	h := &hunt{options: o, known: known, started: time.Now(), out: out, told: map[string]int{}, sums: newTotals()}
+	h := &hunt{options: o, known: known, started: time.Now(), out: out, shortened: map[string]int{}, sums: newTotals()}
 	h.sums.count("known", 0)
 	var workers sync.WaitGroup
 	errs := make([]error, o.Workers)
@@ -156,8 +156,8 @@ func (h *hunt) judge(ctx context.Context, p *process, drawn history.History, res
 	}
 	h.sums.failed++
 	first := fresh[0]
-	h.told[first.Signature]++
-	again := h.told[first.Signature] > 1
+	h.shortened[first.Signature]++
+	again := h.shortened[first.Signature] > 1
 	h.over = h.options.First
 	h.mu.Unlock()
 	if h.options.First {

@@ -89,13 +89,13 @@ func TestDrawnActsFitTheInstallation(t *testing.T) {
 	custom := 0
 	for seed := range uint64(200) {
 		h := Draw(seed, DrawOptions{Steps: 30})
-		told := false
+		wanted := false
 		for _, flag := range h.Setup.Flags {
-			told = told || flag == customKind || flag == configMapFlag
+			wanted = wanted || flag == customKind || flag == configMapFlag
 		}
 		for _, s := range h.Steps {
 			if s.Do == act.CreateRollout || s.Do == act.WriteConfiguration {
-				assert.True(t, told, "seed %d", seed)
+				assert.True(t, wanted, "seed %d", seed)
 				custom++
 			}
 		}

@@ -44,7 +44,7 @@ func ReadKnown() (Known, error) {
 	return known, nil
 }
 
-// Has tells whether a violation is known.
+// Has reports whether a violation is known.
 func (k Known) Has(v oracle.Violation) bool {
 	for _, d := range k {
 		if d.fits(v.Signature) {

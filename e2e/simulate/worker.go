@@ -31,7 +31,7 @@ const workerVariable = "SIMULATE_WORKER"
 // profileVariable has the file into which a worker writes what it spends its processor time on; its process number is added.
 const profileVariable = "SIMULATE_CPUPROFILE"
 
-// IsWorker tells whether this process is a worker.
+// IsWorker reports whether this process is a worker.
 func IsWorker() bool { return os.Getenv(workerVariable) != "" }
 
 // job is what a worker is asked to do.

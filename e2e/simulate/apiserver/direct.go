@@ -189,7 +189,7 @@ func fromChanged(k *kind, o world.Object, old *item) (object, error) {
 	return next, nil
 }
 
-// one tells whether two maps are the same map.
+// one reports whether two maps are the same map.
 func one(given map[string]any, known any) bool {
 	stored, ok := known.(map[string]any)
 	return ok && reflect.ValueOf(given).Pointer() == reflect.ValueOf(stored).Pointer()

@@ -88,7 +88,7 @@ func (fields structFields) convert(v reflect.Value, into world.Object) {
 	}
 }
 
-// isEmpty tells what the JSON option omitempty leaves out.
+// isEmpty reports what the JSON option omitempty leaves out.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Array:

@@ -69,7 +69,7 @@ type Step struct {
 type Entry struct {
 	// Name is Step.Do.
 	Name string
-	// Fault tells that a history without faults must not have it.
+	// Fault means that a history without faults must not have it.
 	Fault bool
 	// Weight is how often it is drawn, relative to others; 0 means never by chance.
 	Weight int

@@ -172,7 +172,7 @@ func TestExplained(t *testing.T) {
 	})
 }
 
-func TestReloadsOfUsersMayBeTold(t *testing.T) {
+func TestReloadsOfUsersMayBeReported(t *testing.T) {
 	t.Parallel()
 	s := webhookScene(t)
 	s.begin()

@@ -13,7 +13,7 @@ import (
 // rollouts are the workloads of the custom kind.
 const rollouts = "rollouts"
 
-// Scope is what an installation is told to look after by its flags.
+// Scope is what the flags of an installation select.
 type Scope struct {
 	// InScope reports whether the flags select a workload.
 	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool

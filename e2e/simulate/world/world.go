@@ -15,7 +15,7 @@ type Resource struct {
 	Group, Version, Plural, Kind string
 	// Namespaced is false for resources of the cluster.
 	Namespaced bool
-	// Status tells that there is a status subresource.
+	// Status means that there is a status subresource.
 	Status bool
 }
 
@@ -100,7 +100,7 @@ type Call struct {
 	ArrivedVersion int64
 }
 
-// Write tells whether the call changes something if it succeeds.
+// Write reports whether the call changes something if it succeeds.
 func (c *Call) Write() bool {
 	switch c.Verb {
 	case "create", "update", "patch", "delete":
@@ -134,6 +134,6 @@ type Reply struct {
 	Webhook string
 	// Warnings were sent with the answer.
 	Warnings []string
-	// Lost tells that the client does not get the answer: the connection broke.
+	// Lost means that the client does not get the answer: the connection broke.
 	Lost bool
 }
