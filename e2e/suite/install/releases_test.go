@@ -48,7 +48,7 @@ func TestTwoReleases(t *testing.T) {
 	teamB.configures("web", "good night")
 	teamA.reloadedOnce(ofA, 2)
 	require.NoError(t, teamB.watcher.Sync(patiently(t)))
-	teamB.requireChanges(ofB, 1, "nobody handles the namespace any more")
+	teamB.requireChanges(ofB, 1, "no installation handles the namespace any more")
 
 	// The change of the meantime is found, once.
 	w.installRelease(t, "b", "namespaceSelector.matchLabels.team=b")

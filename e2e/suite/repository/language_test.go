@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,10 +21,8 @@ var vague = regexp.MustCompile(
 // camelCase finds where a word of an identifier ends and the next one begins.
 var camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// unchecked are files and directories of tests whose words are still to be revised. Remove an entry with its last vague word.
-var unchecked = []string{
-	"e2e/suite/repository/language_test.go", // it has the list
-}
+// listing is the file with the list of vague words.
+const listing = "e2e/suite/repository/language_test.go"
 
 func TestDocumentsUsePlainWords(t *testing.T) {
 	t.Parallel()
@@ -60,22 +57,12 @@ func TestTestsUsePlainWords(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, file := range trackedFiles(t) {
-		excluded := slices.ContainsFunc(unchecked, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
-		if filepath.Ext(file) == ".go" && ofTests(file) && !excluded {
+		if filepath.Ext(file) == ".go" && ofTests(file) && file != listing {
 			checked++
 			assertPlainFile(t, file)
 		}
 	}
 	require.Greater(t, checked, 300)
-}
-
-func TestUncheckedFilesExist(t *testing.T) {
-	t.Parallel()
-	files := trackedFiles(t)
-	for _, prefix := range unchecked {
-		exists := slices.ContainsFunc(files, func(file string) bool { return strings.HasPrefix(file, prefix) })
-		assert.True(t, exists, "remove %s from the list", prefix)
-	}
 }
 
 func TestVagueWordsAreFoundInIdentifiers(t *testing.T) {
