@@ -3,8 +3,9 @@ package configuration
 import (
 	"slices"
 
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // optional wants a text, or nothing.
