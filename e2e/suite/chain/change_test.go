@@ -22,6 +22,10 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 	k.SetSecret("tls", "tls.crt", "2")
 	k.rolls("a TLS Secret three levels below")
 	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified (secret/tls)")
+	why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, fromSettings)
+	require.NoError(t, err)
+	assert.Contains(t, why, "Path: secret/tls → kafkaservices.kroxylicious.io/service → virtualkafkaclusters.kroxylicious.io/cluster → "+
+		theProxy+" → deployment/proxy\n")
 	k.SetConfigMap("trust", "ca.pem", "2")
 	k.rolls("a trust ConfigMap")
 	for _, change := range []struct{ kind, name, patch string }{
