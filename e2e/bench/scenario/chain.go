@@ -134,10 +134,15 @@ func (w *world) chains(ctx context.Context) (deep, plain *side, err error) {
 	if plain.deployment, err = w.deploy(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
 		return nil, nil, err
 	}
+	return deep, plain, w.adopted(ctx, "deep", referent)
+}
+
+// adopted waits until the Record of a Deployment has a custom resource.
+func (w *world) adopted(ctx context.Context, name, referent string) error {
 	known := regexp.MustCompile(regexp.QuoteMeta(referent) + `[=~][0-9a-f]`)
-	return deep, plain, await(ctx, "the adoption of "+referent, 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
+	return await(ctx, "the adoption of "+referent, 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
 		object := &appsv1.Deployment{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: "deep"}, object); err != nil {
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: name}, object); err != nil {
 			return err
 		}
 		for _, value := range object.Annotations {

@@ -30,6 +30,8 @@ type Sizes struct {
 	Secrets, Small, Large int
 	// Deployments is the number of workloads of a big cluster; it has as many ConfigMaps, and as many Secrets.
 	Deployments int
+	// Links is the number of custom resources in a large graph.
+	Links int
 	// Huge is the number of workloads of the largest cluster, HugeChanges that of the changes that are timed there.
 	Huge, HugeChanges int
 	// Looks is how often the resident memory is looked at for one figure, their median.
@@ -61,7 +63,7 @@ func Full() Sizes {
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
-		Looks: 20, Deployments: 10_000,
+		Looks: 20, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
 		Rate: 200, Load: 5 * time.Second, Loads: 5,
 		LoadFor: 15 * time.Second, LoadShare: 1,
@@ -80,7 +82,7 @@ func Quick() Sizes {
 		Reloads: 4,
 		Bursts:  1, Edits: 5, Releases: 3, Applies: 3, Changes: 4,
 		Secrets: 20, Small: 1 << 10, Large: 20_000,
-		Looks: 2, Deployments: 20,
+		Looks: 2, Deployments: 20, Links: 40,
 		Huge: 2000, HugeChanges: 2,
 		Rate: 50, Load: time.Second, Loads: 1,
 		LoadFor: time.Second, LoadShare: 5,
@@ -123,6 +125,7 @@ func scenarios() []scenario {
 		{"availability", complete, availability},
 		{"memory", bulk, memory},
 		{"scale", bulk, scale},
+		{"graph", bulk, graph},
 		{"huge", empty, huge},
 		{"watch-sync", empty, watchSync},
 		{"watch-events", empty, watchEvents},

@@ -1,0 +1,188 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// levels is how many custom resources lead from one that a workload may name to the lowest one, both included.
+const levels = 4
+
+// graph: a start beside a large graph of custom resources, of which the lowest one has changed in the meantime, and what a
+// further change evaluates.
+func graph(ctx context.Context, w *world) (figures []figure.Figure, err error) {
+	evaluation, err := w.evaluation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.cp.Apply(ctx, links.Definition(), linksConfiguration); err != nil {
+		return nil, err
+	}
+	watcher, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	err = w.with(ctx, []string{fromConfigMap}, func() error {
+		figures, err = w.besideGraph(ctx, watcher)
+		return err
+	})
+	return append(figures, evaluation), err
+}
+
+// evaluation is what package referent needs for a change of one leaf among 10,000 nodes.
+func (w *world) evaluation(ctx context.Context) (figure.Figure, error) {
+	const leaf = "Leaf"
+	found, err := goBench(ctx, path.Join("pkg", "referent"), "^Benchmark"+leaf+"$", w.BenchTime, w.BenchTimes)
+	if err != nil {
+		return figure.Figure{}, err
+	}
+	return figure.Figure{
+		Name: "10,000 nodes: evaluation of a leaf's change", Unit: figure.Nanoseconds, Value: found.median(leaf, "ns/op"),
+		Budget: figure.AtMost(float64(time.Millisecond)), Note: "the leaf and the three nodes above it, without requests",
+	}, found.require(leaf)
+}
+
+// besideGraph creates the graph and starts pod-reloader anew.
+func (w *world) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
+	empty, err := w.resident(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.plant(ctx); err != nil {
+		return nil, err
+	}
+	top, lowest := "links.bench.example.com/"+linkName(0, 0), linkName(levels-1, 0)
+	probe, err := w.deploy(ctx, deployment{name: "probe", referent: top})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.adopted(ctx, "probe", top); err != nil {
+		return nil, err
+	}
+	if err := w.settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.in.StopAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
+		return nil, err
+	}
+	before := len(watcher.Changes(probe))
+	start, err := w.startBesideGraph(ctx, watcher, probe, before+1)
+	if err != nil {
+		return nil, err
+	}
+	started, err := w.resident(ctx)
+	if err != nil {
+		return nil, err
+	}
+	evaluated, err := w.evaluatedBy(ctx, func() error {
+		if err := w.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
+			return err
+		}
+		_, err := watcher.AwaitTemplateChanges(ctx, probe, before+2)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("%d custom resources: ", w.Links)
+	return []figure.Figure{
+		{
+			Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Floor: empty, Budget: figure.AtMost(100),
+			Note: "the floor is without any of them",
+		},
+		{
+			Name: what + "ready", Unit: figure.Seconds, Value: start.ready.Seconds(), Budget: figure.AtMost(5),
+			Note: "probe, caches, and every node in the graph",
+		},
+		{
+			Name: what + "caught up", Unit: figure.Seconds, Value: start.caughtUp.Seconds(), Budget: figure.AtMost(15),
+			Note: "from the start of the process until the change of a leaf that it missed is a new template",
+		},
+		{Name: what + "evaluations by a leaf's change", Value: evaluated, Budget: figure.Exactly(levels)},
+		{Name: "missed or doubled", Value: float64(unequal(watcher, []observe.Workload{probe}, before+2)), Budget: figure.Exactly(0)},
+	}, nil
+}
+
+// plant creates the graph: chains of Links, each of the given number of levels.
+func (w *world) plant(ctx context.Context) error {
+	began := time.Now()
+	err := parallel(ctx, w.Links, func(ctx context.Context, i int) error {
+		level, chain := i%levels, i/levels
+		object := link()
+		object.SetNamespace(w.name)
+		object.SetName(linkName(level, chain))
+		spec := map[string]any{"size": int64(0)}
+		if level < levels-1 {
+			spec["link"] = linkName(level+1, chain)
+		}
+		object.Object["spec"] = spec
+		return w.Create(ctx, object)
+	})
+	w.say("%d custom resources created in %s", w.Links, time.Since(began).Round(time.Second))
+	return err
+}
+
+func linkName(level, chain int) string { return fmt.Sprintf("link-%d-%d", level, chain) }
+
+// awaitNodes waits until the graph of the one replica has all nodes.
+func (w *world) awaitNodes(ctx context.Context) error {
+	return await(ctx, "the graph", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
+		metrics, err := w.in.Replicas()[0].Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if n := metrics.Sum("pod_reloader_referents"); n != float64(w.Links) {
+			return fmt.Errorf("%v of %d nodes", n, w.Links)
+		}
+		return nil
+	})
+}
+
+// startBesideGraph is start, which is ready when the graph has all nodes.
+func (w *world) startBesideGraph(ctx context.Context, watcher *observe.Watcher, probe observe.Workload, changes int) (starting, error) {
+	began := time.Now()
+	if err := w.in.StartAll(ctx); err != nil {
+		return starting{}, err
+	}
+	if err := w.synced(ctx); err != nil {
+		return starting{}, err
+	}
+	if err := w.awaitNodes(ctx); err != nil {
+		return starting{}, err
+	}
+	ready := time.Since(began)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	all, err := watcher.AwaitTemplateChanges(ctx, probe, changes)
+	if err != nil {
+		return starting{}, err
+	}
+	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, w.settled(ctx)
+}
+
+// evaluatedBy returns how many nodes the one replica evaluates because of something.
+func (w *world) evaluatedBy(ctx context.Context, do func() error) (float64, error) {
+	read := func() (installation.Metrics, error) { return w.in.Replicas()[0].Metrics(ctx) }
+	before, err := read()
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := read()
+	if err != nil {
+		return 0, err
+	}
+	return after.Since(before).Sum("pod_reloader_referent_evaluations_total"), nil
+}
