@@ -193,6 +193,13 @@ func (l LastReload) Text(size int) (string, bool) {
 	}
 }
 
+// Shortest returns what Text leaves of it at most: the reload itself, and how many Changes led to it.
+func (l LastReload) Shortest() LastReload {
+	l.More += len(l.Changes)
+	l.Before, l.Templates, l.Changes = nil, nil, nil
+	return l
+}
+
 // Same reports whether both explain the same reload, however much each says about it.
 func (l LastReload) Same(other LastReload) bool {
 	return l.Time.Equal(other.Time) && l.Hash == other.Hash

@@ -256,8 +256,13 @@ func TestLastReloadIsShortened(t *testing.T) {
 	text, fits := last.Text(size)
 	assert.True(t, fits)
 	assert.Equal(t, last.String(), text, "nothing is left out without need")
+	shortest, fits := last.Text(len(last.Shortest().String()))
+	assert.True(t, fits)
+	assert.Equal(t, last.Shortest().String(), shortest)
+	_, fits = last.Text(len(shortest) - 1)
+	assert.False(t, fits)
 	var left []string
-	for ; fits; text, fits = last.Text(size) {
+	for text, fits = last.Text(size); fits; text, fits = last.Text(size) {
 		assert.LessOrEqual(t, len(text), size)
 		size = len(text) - 1
 		got, err := record.ParseLastReload(text)

@@ -87,7 +87,7 @@ func newLoop(with cluster, opts Options) *loop {
 		shared: shared, webhook: opts.Webhook, pacing: l.pacing, problems: l.problems,
 		pauses:   &pauseActions{shared},
 		cronJobs: &cronJobActions{shared, opts.Refractory},
-		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, queue: l.queue, log: with.log},
+		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, pacing: l.pacing, queue: l.queue, log: with.log},
 	}
 	return l
 }

@@ -32,9 +32,10 @@ const (
 type jobActions struct {
 	shared
 
-	jobs  Jobs
-	queue *queue.Queue
-	log   logr.Logger
+	jobs   Jobs
+	pacing pacing
+	queue  *queue.Queue
+	log    logr.Logger
 }
 
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
@@ -47,7 +48,11 @@ func (j *jobActions) recreate(ctx context.Context, s subject) outcome {
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	}
-	s, job := j.live(s, o), jobrun.Job{Object: o}
+	cached, job := s, jobrun.Job{Object: o}
+	s = j.live(s, o)
+	if wait := j.pacing.postponeLive(cached, s.view); wait > 0 {
+		return waiting(queue.After(wait, queue.Config))
+	}
 	action := job.Decide(j.jobs.RerunFinished || j.state.Changes.Pending(s.key))
 	if action == jobrun.Skip {
 		return inOrder{s}

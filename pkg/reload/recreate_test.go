@@ -15,6 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -154,6 +156,23 @@ func TestJobThatChangesBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 	j.now = j.now.Add(1 * time.Second)
 	j.reconcile(t, l)
 	assert.NotEqual(t, "uid-1", string(j.stored().GetUID()))
+}
+
+// The leader before has created the Job again, and the cache does not show it yet.
+func TestRecreationWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	l := j.leader(t)
+	behind, _ := jobWatch{j}.Get("shop", "import")
+	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind(), Raw: j.stored().Object})
+	j.annotate(annotation.DefaultPrefix+"last-reload", reloadAt(j.now.Add(-time.Second), view.Managed[stamp.Hash]).String())
+	s := l.gather.subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, behind, state.Arrivals{})
+	result := l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing)
+	assert.Equal(t, 4*time.Second, result.RequeueAfter)
+	assert.Empty(t, j.writes())
+	j.now = j.now.Add(4 * time.Second)
+	assert.Zero(t, l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing))
+	assert.Equal(t, recreationSteps, j.writes())
 }
 
 // A leader stops before or after each of its writes, without an answer: the next one ends what it has begun.

@@ -50,6 +50,11 @@ func (a *actions) restarting(s subject, in policy.Input, verdict policy.Verdict)
 	}
 	text, fits := rec.Text(s.view.WorkloadBudget - len(last.String()))
 	if !fits {
+		// Without the Record the restart would be repeated; the explanation gives way to it.
+		last = last.Shortest()
+		text, fits = rec.Text(s.view.WorkloadBudget - len(last.String()))
+	}
+	if !fits {
 		return nil, last, errors.New(noRoom(false))
 	}
 	// The controller restarts the pods that were created before this second begins, and creation times have no fractions.

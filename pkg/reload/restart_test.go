@@ -98,6 +98,47 @@ func TestRestartIsOneWrite(t *testing.T) {
 	assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes())
 }
 
+// Where the annotations are almost full, the explanation gives way to the Record, without which the restart would be repeated.
+func TestRestartFitsIntoFullAnnotations(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		less int
+		want []string
+		note string
+	}{
+		"nothing is shortened": {want: []string{"configmap/app created"}, note: "restarted: configmap/app created"},
+		"no names":             {less: 30, note: "restarted: changes whose names do not fit into the annotations: 1"},
+		"no room":              {less: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, out := &argoAPI{}, &sent{}
+			l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
+			verdict := policy.Assess(in).Verdict
+			s.view.WorkloadBudget = 1 << 17
+			body, last, err := l.actions.restarting(s, in, verdict)
+			require.NoError(t, err)
+			var p argoPatch
+			require.NoError(t, json.Unmarshal(body, &p))
+			s.view.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
+			l.actions.reload(t.Context(), s, in, verdict).close(t.Context(), l.closing)
+			if tc.note == "" {
+				assert.Empty(t, c.patches, "nothing is written that could not be told from a reload that is due")
+				return
+			}
+			require.Len(t, c.patches, 1)
+			stored, err := record.ParseLastReload(c.patches[0].Metadata.Annotations[annotation.DefaultPrefix+"last-reload"])
+			require.NoError(t, err)
+			var names []string
+			for _, change := range stored.Changes {
+				names = append(names, change.String())
+			}
+			assert.Equal(t, tc.want, names)
+			assert.Equal(t, []string{tc.note}, out.notes())
+		})
+	}
+}
+
 // The webhook sees a newer configuration and restores the Record: the pods may have started with an older one.
 func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) {
 	t.Parallel()

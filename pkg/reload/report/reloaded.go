@@ -192,7 +192,7 @@ func describe(last record.LastReload) string {
 	}
 	switch {
 	case last.More > 0 && len(parts) == 0:
-		parts = append(parts, fmt.Sprintf("%d changes, which the annotations have no room to name", last.More))
+		parts = append(parts, fmt.Sprintf("changes whose names do not fit into the annotations: %d", last.More))
 	case last.More > 0:
 		parts = append(parts, fmt.Sprintf("%d more", last.More))
 	}
