@@ -1,9 +1,9 @@
-// Patcher is the floor of the fan-out benchmark: it changes the pod template of many Deployments, some at a time, and has
-// no reason for it.
+// Patcher is the floor of the fan-out benchmark: it changes many Deployments, some at a time, and has no reason for it. It writes
+// an annotation of the pod template, or with poke one of the workload, for livehook.
 //
-//	patcher KUBECONFIG ADDRESS NAMESPACE PREFIX COUNT INFLIGHT
+//	patcher KUBECONFIG ADDRESS NAMESPACE PREFIX COUNT INFLIGHT template|poke
 //
-// POST /?value=V on the address sets an annotation of the templates of PREFIX-0 … PREFIX-(COUNT-1) to V and answers when
+// POST /?value=V on the address sets the annotation of PREFIX-0 … PREFIX-(COUNT-1) to V and answers when
 // all are written. GET / answers 200 when it is ready.
 package main
 
@@ -25,13 +25,18 @@ import (
 
 type patcher struct {
 	deployments     metadata.ResourceInterface
-	prefix          string
+	prefix, form    string
 	count, inFlight int
 }
 
+var patches = map[string]string{
+	"template": `{"spec":{"template":{"metadata":{"annotations":{"value":%q}}}}}`,
+	"poke":     `{"metadata":{"annotations":{"poke":%q}}}`,
+}
+
 func main() {
-	if len(os.Args) != 7 {
-		log.Fatal("usage: patcher KUBECONFIG ADDRESS NAMESPACE PREFIX COUNT INFLIGHT")
+	if len(os.Args) != 8 || patches[os.Args[7]] == "" {
+		log.Fatal("usage: patcher KUBECONFIG ADDRESS NAMESPACE PREFIX COUNT INFLIGHT template|poke")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	if err != nil {
@@ -39,7 +44,7 @@ func main() {
 	}
 	config.QPS = -1
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	p := patcher{deployments: metadata.NewForConfigOrDie(config).Resource(resource).Namespace(os.Args[3]), prefix: os.Args[4]}
+	p := patcher{deployments: metadata.NewForConfigOrDie(config).Resource(resource).Namespace(os.Args[3]), prefix: os.Args[4], form: patches[os.Args[7]]}
 	for n, number := range []*int{&p.count, &p.inFlight} {
 		if *number, err = strconv.Atoi(os.Args[5+n]); err != nil {
 			log.Fatal(err)
@@ -55,7 +60,7 @@ func main() {
 }
 
 func (p patcher) patch(ctx context.Context, value string) error {
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"value":%q}}}}}`, value)
+	patch := fmt.Appendf(nil, p.form, value)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(p.inFlight)
 	for n := range p.count {
