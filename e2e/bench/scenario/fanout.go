@@ -68,7 +68,7 @@ func (g groups) figures(workloads int) []figure.Figure {
 	}
 	until := func(g *group) usage { return g.used.until }
 	return []figure.Figure{
-		row(fmt.Sprintf("1 ConfigMap, %d workloads, all templates", workloads), g.ours, g.live, figure.Times(1.2)),
+		row(fmt.Sprintf("1 ConfigMap, %d workloads, all templates", workloads), g.ours, g.live, figure.Times(1.3)),
 		row("over a webhook that does nothing", g.ours, g.noop, figure.Budget{}),
 		row("the floor, over a webhook that does nothing", g.live, g.noop, figure.Budget{}),
 		{

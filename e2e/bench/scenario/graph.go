@@ -97,7 +97,7 @@ func (w *world) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]fi
 	what := fmt.Sprintf("%d custom resources: ", w.Links)
 	return []figure.Figure{
 		{
-			Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Floor: empty, Budget: figure.AtMost(100),
+			Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Floor: empty, Budget: figure.AtMost(150),
 			Note: "the floor is without any of them",
 		},
 		{
