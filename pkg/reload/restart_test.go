@@ -123,7 +123,7 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			s.view.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
 			l.actions.reload(t.Context(), s, in, verdict).close(t.Context(), l.closing)
 			if tc.note == "" {
-				assert.Empty(t, c.patches, "nothing is written that could not be told from a reload that is due")
+				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")
 				return
 			}
 			require.Len(t, c.patches, 1)

@@ -146,14 +146,22 @@ func (w *world) with(ctx context.Context, args []string, run func() error) error
 	return errors.Join(run(), w.replaceReplicas(ctx, nil))
 }
 
-// replaceReplicas is a rolling update to other flags.
+// replaceReplicas is a rolling update to other flags. A replica that serves profiles ends before the next one needs its address.
 func (w *world) replaceReplicas(ctx context.Context, args []string) error {
 	for _, old := range w.in.Replicas() {
-		if _, err := w.in.AddReplica(ctx, installation.ReplicaOptions{Args: args}); err != nil {
+		add := func() error {
+			_, err := w.in.AddReplica(ctx, installation.ReplicaOptions{Args: args})
 			return err
 		}
-		if err := w.in.RemoveReplica(ctx, old); err != nil {
-			return err
+		remove := func() error { return w.in.RemoveReplica(ctx, old) }
+		steps := []func() error{add, remove}
+		if w.profiles != "" {
+			steps = []func() error{remove, add}
+		}
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
