@@ -2,7 +2,6 @@ package chain_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,21 +56,6 @@ func TestACauseIsKnownWithoutAnEarlierQuestion(t *testing.T) {
 		other.set(tls, "2")
 		other.pass(time.Second)
 		assert.Equal(t, "secret/tls", other.State("ns", proxy).Because(first.Short()))
-	})
-}
-
-func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.graph()
-		w.take()
-		before := w.readCount()
-		w.set(reference.Ref{Kind: reference.Secret, Name: "other"}, "1")
-		w.set(tls, "1")
-		w.pass(time.Minute)
-		assert.Equal(t, before+1, w.readCount(), "the one that belongs to it, once")
-		assert.Empty(t, w.take(), "an equal content is no change")
 	})
 }
 
@@ -144,40 +128,6 @@ func TestAResourceThatIsInstalledLater(t *testing.T) {
 	})
 }
 
-func TestAResourceThatMayNotBeRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
-		w.graph()
-		assert.Contains(t, w.hold(), "is forbidden")
-		allow()
-		w.pass(2 * time.Minute)
-		assert.Empty(t, w.hold())
-	})
-}
-
-func TestAFailedReadIsRepeated(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.failing = errors.New("no answer")
-		w.graph()
-		assert.Equal(t, "secret/tls is unsynced: its content has not been read yet", w.hold())
-		w.mu.Lock()
-		w.failing = apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right"))
-		w.mu.Unlock()
-		w.pass(11 * time.Second)
-		assert.Equal(t, "secret/tls is forbidden: it may not be read", w.hold())
-		w.mu.Lock()
-		w.failing = nil
-		w.mu.Unlock()
-		w.pass(11 * time.Second)
-		assert.Empty(t, w.hold())
-		assert.LessOrEqual(t, w.readCount(), 4, "no hot loop")
-	})
-}
-
 func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,60 +171,6 @@ func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
 		w.Configure(nil)
 		w.pass(time.Second)
 		assert.Contains(t, w.hold(), "have no resource")
-	})
-}
-
-// The reads of one namespace hang: another configuration is in force all the same.
-func TestAReadThatHangsDelaysNoConfiguration(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.graph()
-		hang := func(yes bool) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.hanging = yes
-		}
-		hang(true)
-		w.set(tls, "2")
-		w.pass(time.Second)
-		w.Configure(proxyToSecret()[:1])
-		w.pass(time.Second)
-		require.Error(t, w.Check(proxy.Kind), "the proxies are gone from the configuration")
-		assert.Contains(t, w.hold(), "have no resource")
-		hang(false)
-		w.Configure(proxyToSecret())
-		w.pass(time.Second)
-		assert.Empty(t, w.hold(), "what was given up is read at once")
-	})
-}
-
-func TestAdmissionReadsLive(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.graph()
-		before := w.entry()
-		w.mu.Lock()
-		w.contents[tls] = "2" // no event has come
-		w.mu.Unlock()
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
-		require.NoError(t, err)
-		newest, _ := w.currentRing().Newest()
-		live, ok := states[proxy].Entry(newest.ID)
-		require.True(t, ok)
-		assert.NotEqual(t, before, live)
-		assert.Equal(t, before, w.entry(), "the graph does not know it yet")
-		w.set(tls, "2")
-		w.pass(time.Second)
-		assert.Equal(t, live, w.entry(), "both compute the same")
-
-		w.mu.Lock()
-		w.failing = errors.New("no answer")
-		w.mu.Unlock()
-		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
-		require.NoError(t, err)
-		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
 	})
 }
 

@@ -122,9 +122,9 @@ func (a *actions) send(ctx context.Context, s subject, in policy.Input, request 
 // unwritten returns the reload that a request has made although the answer does not say so: where the annotations have no room for
 // last-reload, only the template shows it. It costs a read.
 func (a *actions) unwritten(
-	ctx context.Context, s subject, in policy.Input, request poke.Request, outcome poke.Outcome,
+	ctx context.Context, s subject, in policy.Input, request poke.Request, answer poke.Outcome,
 ) (last record.LastReload, made bool) {
-	if outcome != poke.Stale && outcome != poke.Purged {
+	if answer != poke.Stale && answer != poke.Purged {
 		return last, false
 	}
 	due, err := played(s.view, a.gather.webhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))

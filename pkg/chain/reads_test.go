@@ -1,0 +1,118 @@
+package chain_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.take()
+		before := w.readCount()
+		w.set(reference.Ref{Kind: reference.Secret, Name: "other"}, "1")
+		w.set(tls, "1")
+		w.pass(time.Minute)
+		assert.Equal(t, before+1, w.readCount(), "the one that belongs to it, once")
+		assert.Empty(t, w.take(), "an equal content is no change")
+	})
+}
+
+func TestAResourceThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
+		w.graph()
+		assert.Contains(t, w.hold(), "is forbidden")
+		allow()
+		w.pass(2 * time.Minute)
+		assert.Empty(t, w.hold())
+	})
+}
+
+func TestAFailedReadIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.failing = errors.New("no answer")
+		w.graph()
+		assert.Equal(t, "secret/tls is unsynced: its content has not been read yet", w.hold())
+		w.mu.Lock()
+		w.failing = apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right"))
+		w.mu.Unlock()
+		w.pass(11 * time.Second)
+		assert.Equal(t, "secret/tls is forbidden: it may not be read", w.hold())
+		w.mu.Lock()
+		w.failing = nil
+		w.mu.Unlock()
+		w.pass(11 * time.Second)
+		assert.Empty(t, w.hold())
+		assert.LessOrEqual(t, w.readCount(), 4, "no hot loop")
+	})
+}
+
+// The reads of one namespace hang: another configuration is in force all the same.
+func TestAReadThatHangsDelaysNoConfiguration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		hang := func(yes bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.hanging = yes
+		}
+		hang(true)
+		w.set(tls, "2")
+		w.pass(time.Second)
+		w.Configure(proxyToSecret()[:1])
+		w.pass(time.Second)
+		require.Error(t, w.Check(proxy.Kind), "the proxies are gone from the configuration")
+		assert.Contains(t, w.hold(), "have no resource")
+		hang(false)
+		w.Configure(proxyToSecret())
+		w.pass(time.Second)
+		assert.Empty(t, w.hold(), "what was given up is read at once")
+	})
+}
+
+func TestAdmissionReadsLive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		before := w.entry()
+		w.mu.Lock()
+		w.contents[tls] = "2" // no event has come
+		w.mu.Unlock()
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		newest, _ := w.currentRing().Newest()
+		live, ok := states[proxy].Entry(newest.ID)
+		require.True(t, ok)
+		assert.NotEqual(t, before, live)
+		assert.Equal(t, before, w.entry(), "the graph does not know it yet")
+		w.set(tls, "2")
+		w.pass(time.Second)
+		assert.Equal(t, live, w.entry(), "both compute the same")
+
+		w.mu.Lock()
+		w.failing = errors.New("no answer")
+		w.mu.Unlock()
+		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
+	})
+}
