@@ -241,6 +241,9 @@ func admit(t *testing.T, hooks []hook) {
 		put(w, strings.Replace(workload("Deployment", selector), `"name":"w"`, `"name":"w","resourceVersion":"1"`, 1)),
 		patch(w+"?dryRun=All", operation, `[{"op":"add","path":"/metadata/annotations/x","value":"y"}]`), remove(w),
 	} {
+		// The API server begins an update with the object in its cache, and calls the webhooks again where that was old. A
+		// consistent list waits until the cache has all that is stored.
+		sides[1].do(t, get(deployments))
 		compare(t, sides, n, s)
 		assert.Equal(t, strings.Join(all[1].take(), "\n"), strings.Join(all[0].take(), "\n"), "what the webhooks see at step %d: %s %s", n, s.method, s.path)
 	}
