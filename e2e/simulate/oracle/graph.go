@@ -210,6 +210,29 @@ func (o *Oracle) recontent(key id, v *valuation, now moment) {
 	}
 }
 
+// gathers is how long changes below a custom resource gather before the program looks at them: 100 ms, and as long again until it
+// has read the config objects among them.
+const gathers = 200 * time.Millisecond
+
+// lasting returns the edits of a custom resource that had a content before, but for those that were undone while they gathered: the
+// program evaluates what has gathered, and finds no change.
+func lasting(before int, edits []edit) []edit {
+	var left []edit
+	for i := 0; i < len(edits); i++ {
+		undone := i
+		for j := i + 1; j < len(edits) && edits[j].at.Sub(edits[i].at) <= gathers; j++ {
+			if edits[j].content == before {
+				undone = j
+			}
+		}
+		if undone == i {
+			left, before = append(left, edits[i]), edits[i].content
+		}
+		i = undone
+	}
+	return left
+}
+
 // knownSince returns the version since which the program may know what the pods run with of an object; before, it did not track it,
 // or had lost what it knew.
 func (w *workload) knownSince(r ref) int64 {

@@ -167,6 +167,27 @@ func TestGraphPrompt(t *testing.T) {
 	})
 }
 
+func TestGraphGates(t *testing.T) {
+	t.Parallel()
+	// after is a reload 0.9 s after the second of two changes of a Secret below a custom resource that has changed, too.
+	after := func(pause time.Duration, second string) func(s *scene) {
+		return func(s *scene) {
+			s.beginGraph()
+			s.referent(user, auth, 2, 2, filterSpec("slow"))
+			s.set(secret("tls"), "2")
+			s.wait(pause)
+			s.set(secret("tls"), second)
+			s.reloadedAfter(900 * time.Millisecond)
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "gates", map[string]lawCase{
+		"changed and back at once": {options: hooked, because: "changes gather for 100 ms: this is none", happens: after(100*time.Millisecond, "1")},
+		"changed twice at once":    {options: hooked, want: "gates/settle", because: "it was quiet for 0.9 s only", happens: after(100*time.Millisecond, "3")},
+		"changed and back later":   {options: hooked, want: "gates/settle", because: "the program has seen both", happens: after(300*time.Millisecond, "1")},
+	})
+}
+
 func TestGraphUnharmed(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "unharmed", map[string]lawCase{

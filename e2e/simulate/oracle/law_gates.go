@@ -88,10 +88,15 @@ func (o *Oracle) watched(w *workload, since, now time.Time) bool {
 	return o.healthy(w, since) && !o.slow.during(w.id.namespace, since, now)
 }
 
-// changesBetween returns the first and the last change of what a workload lists.
+// changesBetween returns the first and the last change of what a workload lists, as far as the program surely sees them.
 func (o *Oracle) changesBetween(w *workload, from, to int64) (first, last edit) {
 	for _, r := range w.refs {
-		for _, e := range o.contents.of(w.id.namespace, r).within(from, to) {
+		h := o.contents.of(w.id.namespace, r)
+		edits := h.within(from, to)
+		if isReferent(r.plural) {
+			edits = lasting(h.at(from), edits)
+		}
+		for _, e := range edits {
 			if first.at.IsZero() || e.version < first.version {
 				first = e
 			}
