@@ -100,7 +100,7 @@ func (o *Oracle) commitJob(c world.Commit) {
 // createJob takes note of a new Job.
 func (o *Oracle) createJob(key id, c world.Commit, program bool) {
 	j := &job{
-		workload: &workload{id: key, uid: uidOf(c.New), object: c.New, tracked: map[ref]int64{}, dropped: map[ref]moment{}},
+		workload: &workload{id: key, uid: uidOf(c.New), object: c.New, tracked: map[ref]int64{}, dropped: map[ref]lapse{}},
 		created:  moment{c.At, c.Version}, since: c.Version, acted: c.At,
 	}
 	if c.Call != nil {

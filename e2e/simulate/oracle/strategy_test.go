@@ -120,6 +120,21 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.wait(time.Second)
 				s.restart("c", variables(variable(app, "0e"), variable(extra, "0d")), "extra")
 			}},
+			"ignored for a while": {options: env, because: "the Record may still have what extra was before", happens: func(s *scene) {
+				beginAsking(auto())(s)
+				s.mark(configMap("extra"), "ignore", "true")
+				s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) { section(o, "data")["key"] = "2" }))
+				s.mark(configMap("extra"), "ignore", "")
+				s.restart("b", variables(variable(extra, "0d")), "extra")
+			}},
+			"ignored for a while, and unchanged": {options: env, want: "kept/variable-rewritten", because: "extra is what it was", happens: func(s *scene) {
+				beginAsking(auto())(s)
+				s.mark(configMap("extra"), "ignore", "true")
+				s.mark(configMap("extra"), "ignore", "")
+				s.set(configMap("app"), "2")
+				s.wait(time.Second)
+				s.restart("b", variables(variable(app, "0a"), variable(extra, "0d")))
+			}},
 			"not returned": {options: env, want: "kept/strategy-not-returned", because: "the pods of the first template are not found again", happens: func(s *scene) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))

@@ -19,8 +19,8 @@ type workload struct {
 	refs     []ref
 	triggers map[ref]triggers
 	listed   []ref
-	// dropped says when an object was tracked last.
-	dropped map[ref]moment
+	// dropped says when an object was tracked last, and since when it was.
+	dropped map[ref]lapse
 	// needs are what its pod spec references. dynamic means that it uses the second dialect.
 	needs   map[ref]need
 	dynamic bool
@@ -97,7 +97,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 		if w != nil {
 			w.gone, w.eligible = true, false
 		}
-		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]moment{}, changed: c.At}
+		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, changed: c.At}
 		o.workloads[key] = w
 		o.all = append(o.all, w)
 		o.byUID[w.uid] = w
@@ -219,15 +219,15 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.refs = refs
 	for _, r := range before {
 		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
+			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r]}
 			delete(w.tracked, r)
-			w.dropped[r] = moment{c.At, c.Version}
 		}
 	}
 	for _, r := range refs {
 		if _, already := w.tracked[r]; already {
 			continue
 		}
-		w.tracked[r] = c.Version
+		w.tracked[r] = w.trackedSince(r, c.Version)
 		if !created && len(refs) <= mostRefs {
 			o.adoptListed(w, r, c)
 		}
@@ -235,6 +235,22 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	if len(refs) > mostRefs {
 		w.adopt(c.Version, c.Version, c.At, ref{})
 	}
+}
+
+// lapse is when an object that a workload tracked since a version was not tracked any more.
+type lapse struct {
+	moment
+
+	since int64
+}
+
+// trackedSince returns since when an object counts as tracked that is tracked anew from a version on: while no other template was made,
+// the program may still have what it has recorded of it.
+func (w *workload) trackedSince(r ref, version int64) int64 {
+	if was, before := w.dropped[r]; before && w.last() != nil && w.last().version < was.version {
+		return was.since
+	}
+	return version
 }
 
 // adoptListed notes that what is newly listed is taken as it is found.
