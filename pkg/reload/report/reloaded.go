@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -90,7 +89,7 @@ type emission struct {
 }
 
 // emit sends the Event of a reload, once. The process that creates the Event counts the reload and offers the alert, so that
-// two leaders do not both do that.
+// two leaders do not both do that; of an Event that cannot be created, the leader does that after countedAfter.
 func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	name := eventName(s, reload)
 	if !r.with.State.Reports.Report(s.Key, name) {
@@ -105,30 +104,37 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	if reload.Time.Before(m.Time) {
 		m.Time = reload.Time
 	}
-	count := &count{reload: reload, fresh: e.fresh, once: func() {
+	age := func() time.Duration { return r.with.Now().Sub(reload.Time) }
+	count := &count{age: age, fresh: e.fresh, due: e.fresh || age() < countedAfter, once: func() {
 		r.metrics.reloaded(s.Key.Namespace, s.Object.Kind, reload)
 		r.with.Alerts.Offer(alertAbout(s, reload, pending))
 	}}
 	r.with.Out.Put(outbox.Message{
 		Event:   m.Event(name),
 		Subject: s.Key.String(),
-		Life:    reportedFor - max(r.with.Now().Sub(reload.Time), 0),
-		Failed:  func(err error) { r.failed(err); count.failed(err) },
+		Life:    reportedFor - max(age(), 0),
+		Failed:  func(err error) { r.failed(err); count.failed() },
 		Done:    count.done,
 	})
 }
 
+// countedAfter is how long after a reload it is counted although its Event could not be created: the right to do so may be missing
+// for good. A leader that comes later does not count it.
+const countedAfter = 5 * time.Minute
+
 // count decides whether this process counts a reload in the metrics. Its methods are not called concurrently.
 type count struct {
-	reload  record.LastReload
-	fresh   bool
-	counted bool
-	once    func()
+	// age is how long ago the reload was made.
+	age func() time.Duration
+	// fresh says that the reload was made while this process leads, due that no earlier leader has counted it.
+	fresh, due bool
+	counted    bool
+	once       func()
 }
 
-// failed counts a reload whose Event is refused, since no process will create it. Only the leader at the time does that.
-func (c *count) failed(err error) {
-	if c.fresh && apierrors.IsForbidden(err) {
+// failed counts a reload whose Event could not be created for a long time.
+func (c *count) failed() {
+	if c.due && c.age() >= countedAfter {
 		c.now()
 	}
 }
@@ -136,7 +142,9 @@ func (c *count) failed(err error) {
 func (c *count) done(r outbox.Result) {
 	switch r.Outcome {
 	case outbox.Created:
-		c.now()
+		if c.due {
+			c.now()
+		}
 	case outbox.Exists:
 		if c.fresh && r.Unclear { // an attempt without an answer has created it
 			c.now()

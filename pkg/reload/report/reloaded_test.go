@@ -252,37 +252,46 @@ func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 
 func TestReloadIsCountedByOneProcess(t *testing.T) {
 	t.Parallel()
-	refused := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+	created, exists, dropped := outbox.Result{Outcome: outbox.Created}, outbox.Result{Outcome: outbox.Exists}, outbox.Result{Outcome: outbox.Dropped}
+	unclear := outbox.Result{Outcome: outbox.Exists, Unclear: true}
+	const soon, late = 10 * time.Second, countedAfter + time.Second
 	tests := map[string]struct {
-		fails  error
+		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt.
+		taken  time.Duration
+		failed []time.Duration
 		result outbox.Result
-		fresh  int
-		older  int
-		why    string
+		// leader is how often the leader at the time of the reload counts it, next how often a later one does.
+		leader, next int
+		why          string
 	}{
-		"created":                 {result: outbox.Result{Outcome: outbox.Created}, fresh: 1, older: 1},
-		"exists":                  {result: outbox.Result{Outcome: outbox.Exists}, why: "who has created it has counted it"},
-		"exists after no answer":  {result: outbox.Result{Outcome: outbox.Exists, Unclear: true}, fresh: 1, why: "it was created by the attempt without an answer"},
-		"dropped":                 {result: outbox.Result{Outcome: outbox.Dropped}, fresh: 1, why: "no process will create it"},
-		"refused, then created":   {fails: refused, result: outbox.Result{Outcome: outbox.Created}, fresh: 1, older: 1, why: "once"},
-		"refused, then dropped":   {fails: refused, result: outbox.Result{Outcome: outbox.Dropped}, fresh: 1},
-		"refused, then exists":    {fails: refused, result: outbox.Result{Outcome: outbox.Exists}, fresh: 1},
-		"no answer, then created": {fails: errors.New("no answer"), result: outbox.Result{Outcome: outbox.Created}, fresh: 1, older: 1},
-		"no answer, then exists":  {fails: errors.New("no answer"), result: outbox.Result{Outcome: outbox.Exists}},
+		"created":                       {result: created, leader: 1, next: 1},
+		"exists":                        {result: exists, why: "who has created it has counted it"},
+		"exists after no answer":        {result: unclear, leader: 1, why: "it was created by the attempt without an answer"},
+		"dropped":                       {result: dropped, leader: 1, why: "no process will create it"},
+		"failed, then created":          {failed: []time.Duration{soon}, result: created, leader: 1, next: 1, why: "once"},
+		"failed, then exists":           {failed: []time.Duration{soon}, result: exists, why: "who has created it has counted it"},
+		"failed, and given up":          {failed: []time.Duration{soon}, leader: 0, why: "the next leader counts it"},
+		"failed for long, and given up": {failed: []time.Duration{soon, late}, leader: 1, next: 1, why: "the next leader does not count it"},
+		"failed for long, then created": {failed: []time.Duration{late, 2 * late}, result: created, leader: 1, next: 1, why: "once"},
+		"failed for long, then dropped": {failed: []time.Duration{late}, result: dropped, leader: 1, next: 1, why: "once"},
+		"taken over late":               {taken: late, failed: []time.Duration{2 * late}, result: created, leader: 1, why: "an earlier leader has counted it"},
 	}
 	for name, tc := range tests {
 		for _, fresh := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				l, out, now := emitter()
-				want := tc.older
+				want := tc.next
 				if fresh {
-					want = tc.fresh
+					want = tc.leader
 				}
-				l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: fresh, last: true})
+				made := *now
+				*now = made.Add(tc.taken)
+				l.emit(webOf(), reloadAt(made, "1"), emission{fresh: fresh, last: true})
 				require.Len(t, out.messages, 1)
-				if tc.fails != nil {
-					out.messages[0].Failed(tc.fails)
+				for _, age := range tc.failed {
+					*now = made.Add(age)
+					out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 				}
 				out.messages[0].Done(tc.result)
 				assert.Equal(t, want, counted(l, "configmap"), "fresh %t: %s", fresh, tc.why)
@@ -291,13 +300,20 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 	}
 }
 
-// Where the right to create Events is missing, reloads are counted all the same, and not only when the Event is given up.
-func TestReloadWithoutTheRightToCreateEventsIsCountedAtOnce(t *testing.T) {
+// The right to create Events is missing while a leader ends: the next one creates the Event, and is the only one to count.
+func TestReloadIsCountedOnceWhereEventsAreRefusedAcrossLeaders(t *testing.T) {
 	t.Parallel()
-	l, out, now := emitter()
-	l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: true})
-	out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
-	assert.Equal(t, 1, counted(l, "configmap"))
+	var counts int
+	for _, fresh := range []bool{true, false} {
+		l, out, now := emitter()
+		l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: fresh})
+		out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+		if !fresh {
+			out.messages[0].Done(outbox.Result{Outcome: outbox.Created})
+		}
+		counts += counted(l, "configmap")
+	}
+	assert.Equal(t, 1, counts)
 }
 
 func TestSentence(t *testing.T) {
