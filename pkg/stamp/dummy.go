@@ -38,18 +38,24 @@ func newDummy(req Request) bool {
 	return ok
 }
 
-// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise.
+// undone reports whether rollout undo may have brought a request for a reload back: it asks for nothing.
+func (r Request) undone(given dummy) bool {
+	return !given.bound && (r.TemplateChanged || !r.New.Managed.sameStamp(r.Old.Managed))
+}
+
+// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise, unless it may be
+// an old one.
 // Whether a reload is due is another question: where it is not, the request is purged. In a write that changes the
 // template, too, rule 5 answers it.
 func verify(d *draft) bool {
 	given, _ := d.dummy()
 	switch {
+	case d.unread == nil && (given.bound && given.digest == digest.Live || d.proves(given.digest)):
+	case d.undone(given):
+		return false // it is stale (rule 3)
 	case d.unread != nil:
 		d.reject(CodeUnverified, "the digest cannot be verified: %v; retry", d.unread)
 		return true
-	case given.bound && given.digest == digest.Live, d.proves(given.digest):
-	case !given.bound && (d.TemplateChanged || !d.New.Managed.sameStamp(d.Old.Managed)):
-		return false // rollout undo brought it back: it is stale (rule 3)
 	default:
 		d.reject(CodeConflict, "the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
 			reference.Quote(given.digest), d.fresh[Hash], describe(d.tracked()))

@@ -265,6 +265,15 @@ func TestRule3StaleDummy(t *testing.T) {
 			since: changed, write: both(release, dummyOf(func(*world) string { return "old" })),
 			hash: written, record: written, last: written,
 		},
+		"one that rollout undo brings back while the state cannot be read": {
+			since: func(w *world) { changed(w); unread(w) }, write: both(release, dummyOf(func(*world) string { return "old" })),
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
+		},
+		"one that rollout undo brings back with our annotations alone, while the state cannot be read": {
+			since: unread,
+			write: both(func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "old") }, dummyOf(func(*world) string { return "old" })),
+			hash:  kept, record: kept, last: kept, warning: "the API server is down",
+		},
 		"one that rollout undo brings back, and only our annotations of the template differ": {
 			write: both(func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "old") }, dummyOf(func(*world) string { return "old" })),
 			hash:  kept, record: kept, last: kept, warning: "restored",
@@ -325,6 +334,10 @@ func TestRule4Verify(t *testing.T) {
 		},
 		"cannot be verified": {
 			since: unread, write: dummyOf((*world).hash),
+			hash: kept, record: kept, last: kept, reject: http.StatusServiceUnavailable,
+		},
+		"cannot be verified in a release, for this generation": {
+			since: unread, write: both(release, dummyOf(func(w *world) string { return w.bound(w.hash()) })),
 			hash: kept, record: kept, last: kept, reject: http.StatusServiceUnavailable,
 		},
 	})
