@@ -16,7 +16,10 @@ import (
 // adopt writes the Record: what is there now is what the pods have.
 func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) outcome {
 	hash := s.view.Managed[stamp.Hash]
-	in, outdated := a.gather.asCreated(ctx, s, in, found.Verdict.Adopt)
+	in, outdated, err := a.gather.asCreated(ctx, s, in, found.Verdict.Adopt)
+	if err != nil {
+		return failed{s, unreadable(err)}
+	}
 	rec, err := found.Adopt(in, hash)
 	if err != nil {
 		return failed{s, failure{reason: "AdoptionFailed", err: err}}

@@ -7,33 +7,47 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// asCreated returns the input with the states that config objects had when the workload was created at a version, where they have
-// changed since and nothing of them is recorded; false if there are none. What cannot be read any more is adopted as it is now.
-func (g gatherer) asCreated(ctx context.Context, s subject, in policy.Input, refs []reference.Ref) (policy.Input, bool) {
+// asCreated returns the input with the states that config objects had when the workload was created, where nothing is recorded of them.
+// They are read live: a watch that is behind shows an older state than the one that the pods started with. outdated means that some have
+// changed since the creation. What cannot be read any more is adopted as it is now.
+func (g gatherer) asCreated(
+	ctx context.Context, s subject, in policy.Input, refs []reference.Ref,
+) (created policy.Input, outdated bool, err error) {
 	version := g.births.Version(s.key)
-	if g.past == nil || version == "" || s.view.Managed[stamp.Record] != "" || in.Known.Hash != "" {
-		return in, false
+	if version == "" || s.view.Managed[stamp.Record] != "" || in.Known.Hash != "" {
+		return in, false, nil
 	}
-	current := maps.Clone(in.Current)
-	changed := false
-	for _, ref := range refs {
-		if (ref.Kind != reference.ConfigMap && ref.Kind != reference.Secret) || !later(in.Current[ref].ResourceVersion, version) {
-			continue
-		}
-		state, err := g.past(ctx, s.key.Namespace, ref, version)
-		if err != nil || later(state.ResourceVersion, version) {
-			log.FromContext(ctx).V(1).Info("Adopting the present version of an object", "workload", s.key, "object", ref.String(), "reason", err)
-			continue
-		}
-		current[ref], changed = state, true
+	states, err := g.store.Live(ctx, s.key.Namespace, refs)
+	if err != nil {
+		return in, false, err
 	}
-	in.Current = current
-	return in, changed
+	in.Current = maps.Clone(in.Current)
+	for ref, live := range states {
+		past, changed := g.stateAt(ctx, s, ref, live, version)
+		in.Current[ref], outdated = past, outdated || changed
+	}
+	return in, outdated, nil
+}
+
+// stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
+// the live state.
+func (g gatherer) stateAt(ctx context.Context, s subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
+	versioned := ref.Kind == reference.ConfigMap || ref.Kind == reference.Secret
+	if g.past == nil || !versioned || !later(live.ResourceVersion, version) {
+		return live, false
+	}
+	past, err := g.past(ctx, s.key.Namespace, ref, version)
+	if err != nil || later(past.ResourceVersion, version) {
+		log.FromContext(ctx).V(1).Info("Adopting the present version of an object", "workload", s.key, "object", ref.String(), "reason", err)
+		return live, false
+	}
+	return past, true
 }
 
 // later reports whether a resourceVersion is that of a later write than another one. They are of different resources, which share the

@@ -88,3 +88,40 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 		})
 	}
 }
+
+// The watch of ConfigMaps is behind the one of Jobs. What it shows was over before the Job was created.
+func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		unread  error
+		created time.Duration
+		want    string
+		writes  []string
+	}{
+		"created while we watch":  {want: "live", writes: []string{"patch Job"}},
+		"it cannot be read":       {unread: errors.New("away")},
+		"older than this process": {created: -time.Second, want: "seen", writes: []string{"patch Job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, nil)
+			job := j.stored()
+			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
+			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
+			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
+			job.SetResourceVersion("5")
+			l := j.leader(t)
+			j.report(workload.Summary{Kind: jobKind()}, summaryOf(jobKind(), job.Object))
+			states := map[string]digest.State{"live": j.at("live", "4"), "seen": j.at("seen", "3")}
+			j.live, j.unread = map[reference.Ref]digest.State{j.app: states["live"]}, tc.unread
+			j.seen = map[reference.Ref]digest.State{j.app: states["seen"]}
+			j.reconcile(t, l)
+			assert.Equal(t, tc.writes, j.writes())
+			assert.Equal(t, tc.unread != nil, l.state.Births.Version(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) != "", "kept for the retry")
+			if tc.want != "" {
+				j.live[j.app] = states[tc.want]
+				assert.Equal(t, policy.Nothing, j.due(t).Action, "it is the content that was recorded")
+			}
+		})
+	}
+}

@@ -192,7 +192,11 @@ type jobScene struct {
 	ring digest.Ring
 	app  reference.Ref
 	live map[reference.Ref]digest.State
-	opts Options
+	// seen is what the watch has seen; nil if that is the live state.
+	seen map[reference.Ref]digest.State
+	// unread is the error of reads.
+	unread error
+	opts   Options
 	// report is what the watch of Jobs calls.
 	report func(before, after workload.Summary)
 }
@@ -314,11 +318,22 @@ type jobStore struct {
 func (s jobStore) OnEvent(func(configstate.Event))   {}
 func (s jobStore) WaitForSync(context.Context) error { return nil }
 func (s jobStore) Observe(string, []reference.Ref) map[reference.Ref]digest.State {
+	if s.scene.seen != nil {
+		return maps.Clone(s.scene.seen)
+	}
 	return maps.Clone(s.scene.live)
 }
 
+// Live replaces the digests of what the watch has seen: there are those of one version of an object.
 func (s jobStore) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return maps.Clone(s.scene.live), nil
+	for ref, state := range s.scene.seen {
+		s.scene.seen[ref] = digest.State{Absent: state.Absent, UID: state.UID, ResourceVersion: state.ResourceVersion}
+	}
+	return maps.Clone(s.scene.live), s.scene.unread
+}
+
+func (s jobStore) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.Live(ctx, namespace, refs)
 }
 
 // jobWatch shows the Job of a scene.
