@@ -105,9 +105,11 @@ func (s *simulation) start(at *slot) error {
 	r.probe = s.plainClient(apiHost)
 	at.current, at.wanted = r, true
 	s.replicas = append(s.replicas, r)
+	// client-go keeps the dialer of each transport for as long as the transport can be reached: it must not lead back to it.
+	network := s.net
 	host := app.Host{
 		Config: &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return s.net.Dial(ctx, name, address)
+			return network.Dial(ctx, name, address)
 		}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return s.shortcut(r.online, next, name) }},
 		Listen: func(_, address string) (net.Listener, error) { return s.net.Listen(name, address) },
 		Serve: func(ctx context.Context, address string, handler http.Handler) error {
