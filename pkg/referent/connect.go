@@ -17,8 +17,32 @@ func (g *Graph) node(key Key, resource *Resource) *node {
 	}
 	g.nodes[key] = n
 	g.mark(n)
-	g.counted(key.Namespace, +1)
 	return n
+}
+
+// use adds to the reasons for which a node counts in a namespace.
+func (g *Graph) use(namespace string, n *node, by int) {
+	at := use{namespace, n}
+	before := g.uses[at]
+	switch g.uses[at] = before + by; {
+	case before == 0:
+		g.counted(namespace, +1)
+	case before+by == 0:
+		delete(g.uses, at)
+		g.counted(namespace, -1)
+	}
+}
+
+// useAll adds to the uses of an object and of what its facts refer to.
+func (g *Graph) useAll(n *node, by int) {
+	if !n.resource.builtin {
+		g.use(n.key.Namespace, n, by)
+	}
+	for _, link := range slices.Concat(n.facts.children, n.facts.parents) {
+		if other, ok := g.nodes[link.to]; ok {
+			g.use(n.key.Namespace, other, by)
+		}
+	}
 }
 
 // counted keeps the number of nodes of a namespace. When it crosses MaxNodes, all of them are evaluated again.
@@ -72,6 +96,7 @@ func (g *Graph) connect(n *node) {
 		parent.pointing[n] = struct{}{}
 		g.mark(parent)
 	}
+	g.useAll(n, +1)
 }
 
 // disconnect takes the node out of its children and parents. A parent that loses it has it for a cause.
@@ -79,6 +104,7 @@ func (g *Graph) disconnect(n *node) {
 	if n.facts == nil {
 		return
 	}
+	g.useAll(n, -1)
 	for _, child := range n.children {
 		delete(child.above, n)
 		g.gone = append(g.gone, child)
@@ -132,7 +158,6 @@ func (g *Graph) sweep() {
 		if !needed && g.nodes[n.key] == n {
 			delete(g.nodes, n.key)
 			delete(g.unread, n)
-			g.counted(n.key.Namespace, -1)
 		}
 	}
 	g.gone = nil

@@ -102,7 +102,8 @@ const (
 	MaxResources = 64
 	// MaxDepth is how many references can follow each other, in the configuration and from an object on.
 	MaxDepth = 16
-	// MaxNodes is how many nodes a namespace can have; beyond, every node in it is held. Other namespaces are not affected.
+	// MaxNodes is how many nodes a namespace can have, those included that its objects refer to in other namespaces or in none;
+	// beyond, every node in it is held. Other namespaces are not affected.
 	MaxNodes = 20_000
 	// MaxReferences is how many references one object can have.
 	MaxReferences = 1_000

@@ -18,7 +18,10 @@ type Graph struct {
 	sources map[sourceKey]Source
 	// unread are the config objects of which nothing has been set.
 	unread map[*node]struct{}
-	// count is the number of nodes in each namespace.
+	// uses are why a node counts in a namespace: the object is in it, and each reference from its objects. Who refers to an object
+	// that does not exist must not fill the namespace of others.
+	uses map[use]int
+	// count is the number of nodes that count in each namespace.
 	count map[string]int
 	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
 	dirty []*node
@@ -31,6 +34,12 @@ type Graph struct {
 type sourceKey struct {
 	resource  *Resource
 	namespace string
+}
+
+// use names a node and the namespace in which it counts.
+type use struct {
+	namespace string
+	node      *node
 }
 
 // node is one object, or a reference to one that is missing. Its facts are never changed in place.
@@ -82,7 +91,7 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 	}
 	return &Graph{
 		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{},
-		unread: map[*node]struct{}{}, count: map[string]int{},
+		unread: map[*node]struct{}{}, uses: map[use]int{}, count: map[string]int{},
 	}, nil
 }
 

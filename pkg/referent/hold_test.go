@@ -269,3 +269,48 @@ func TestOneNamespaceHoldsNoOther(t *testing.T) {
 	w.Evaluate()
 	assert.Nil(t, w.Hold(crowded), "one less is not too many")
 }
+
+// Anyone who may create objects may refer to objects that do not exist. They count where the reference is.
+func TestReferencesOfOneNamespaceHoldNoOther(t *testing.T) {
+	t.Parallel()
+	anywhere := []string{"*"}
+	for name, refs := range map[string]referent.EdgeDefinition{
+		"into a namespace":    {Resource: "shared", Name: "spec.to[*].name", Namespace: "spec.to[*].namespace", Namespaces: anywhere},
+		"to cluster scope":    {Resource: "realms", Name: "spec.to[*].name"},
+		"Secrets of a victim": {Resource: "secrets", Name: "spec.to[*].name", Namespace: "spec.to[*].namespace", Namespaces: anywhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t,
+				referent.Definition{ID: "shared", GVR: gvr("shared")},
+				referent.Definition{ID: "realms", GVR: gvr("realms"), ClusterScoped: true},
+				referent.Definition{ID: "tenants", GVR: gvr("tenants"), Refs: []referent.EdgeDefinition{refs}})
+			w.set("shared/victim", nil)
+			w.set("realms/victim", nil)
+			const each = referent.MaxReferences
+			refer := func(i int) {
+				to := make([]any, each)
+				for j := range to {
+					to[j] = map[string]any{"name": fmt.Sprintf("absent-%d-%d", i, j), "namespace": "n"}
+				}
+				w.set(fmt.Sprintf("tenants/t%d", i), map[string]any{"to": to}, with("tenant", "metadata", "namespace"))
+			}
+			for i := range referent.MaxNodes/each + 1 {
+				refer(i)
+			}
+			w.Evaluate()
+			assert.Nil(t, w.Hold(key("shared/victim")))
+			assert.Nil(t, w.Hold(referent.Key{Group: "example.io", Resource: "realms", Name: "victim"}))
+			tenant := referent.Key{Group: "example.io", Resource: "tenants", Namespace: "tenant", Name: "t0"}
+			require.NotNil(t, w.Hold(tenant))
+			assert.Equal(t, referent.TooMany, w.Hold(tenant).Reason, "it is the tenant who has too many")
+
+			for _, name := range []string{"t1", "t2"} {
+				w.Delete(referent.Key{Group: "example.io", Resource: "tenants", Namespace: "tenant", Name: name})
+			}
+			w.Evaluate()
+			require.NotNil(t, w.Hold(tenant))
+			assert.NotEqual(t, referent.TooMany, w.Hold(tenant).Reason, "references that are gone count no longer")
+		})
+	}
+}

@@ -58,7 +58,7 @@ func (g *Graph) judge(n *node, kids []*node, cycle []Key) *Hold {
 // unknown holds a node of which nothing certain is known, or of a namespace with too many.
 func (g *Graph) unknown(n *node) *Hold {
 	if g.tooMany(n.key.Namespace) {
-		return &Hold{Reason: TooMany, Node: n.key, Detail: fmt.Sprintf("the namespace has more than %d objects in its graph", MaxNodes)}
+		return &Hold{Reason: TooMany, Node: n.key, Detail: fmt.Sprintf("the namespace has more than %d objects in its graph, what they refer to included", MaxNodes)}
 	}
 	if reason := g.source(n.resource, n.key.Namespace).reason(); reason != "" {
 		return &Hold{Reason: reason, Node: n.key, Detail: n.resource.lack(reason)}
