@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -184,7 +184,7 @@ func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Obj
 	switch {
 	case err == nil:
 		return resource.Read(object), nil
-	case apierrors.IsNotFound(err):
+	case absence.Certain(err):
 		return nil, nil // it does not exist
 	default:
 		return nil, fmt.Errorf("read %s: %w", key, err)

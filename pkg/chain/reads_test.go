@@ -2,6 +2,7 @@ package chain_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,8 +10,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -114,5 +118,35 @@ func TestAdmissionReadsLive(t *testing.T) {
 		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
+	})
+}
+
+// A proxy, and an API server that does not serve the version any more, answer 404 without a word about the object. An optional object
+// is not absent because of that.
+func TestOnlyTheAPIServerSaysThatAnObjectIsAbsent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put(services, "s", map[string]any{})
+		w.put(proxies, "p", map[string]any{"service": "s"})
+		definitions := proxyToSecret()
+		definitions[1].Refs[0].Optional = true
+		w.Configure(definitions)
+		w.pass(time.Second)
+		before := w.entry()
+		live := func() digest.Entry {
+			states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+			require.NoError(t, err)
+			newest, _ := w.currentRing().Newest()
+			return states[proxy].Entries[newest.ID]
+		}
+		answer := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", services.GroupResource(), "s", "404 page not found", 0, true)
+		w.client.PrependReactor("get", services.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return answer != nil, nil, answer
+		})
+		assert.Equal(t, before, live(), "the graph answers")
+
+		answer = apierrors.NewNotFound(services.GroupResource(), "s")
+		assert.NotEqual(t, before, live(), "it is absent, and no event has come yet")
 	})
 }
