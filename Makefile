@@ -40,7 +40,7 @@ FAULTS ?= true
 FOR ?= 2m
 REPLAY ?=
 SIMULATEFLAGS ?=
-# The package directories that make mutate changes; empty means the core.
+# The package directories that make mutate changes, after its flags (-sample 30); empty means the core.
 MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
 # The suites that take longest begin first, so that none is left alone at the end.

@@ -1,10 +1,11 @@
 // Command mutate changes the code of packages, one operator at a time, and reports which changes no unit test notices.
 //
-//	go run ./e2e/cmd/mutate [-list FILE] [-workers N] [package directory…]
+//	go run ./e2e/cmd/mutate [-list FILE] [-workers N] [-sample N [-seed N]] [package directory…]
 //
 // It exits with 1 if the tests of a package notice less than 90 % of the mutants, or if a mutant survives that the list of
 // accepted survivors does not name. A mutant costs one run of its package's tests: the whole default list takes hours on two
-// cores, so that it is a tool for contributors and no part of the checks.
+// cores, so that it is a tool for contributors and no part of the checks. With -sample it tests some mutants of each package,
+// chosen by -seed, and the share is an estimate: repeat it with other seeds.
 package main
 
 import (
@@ -32,18 +33,20 @@ func main() {
 	defer stop()
 	list := flag.String("list", filepath.Join("e2e", "cmd", "mutate", "survivors.yaml"), "the `file` with the accepted survivors")
 	workers := flag.Int("workers", 2, "how many mutants are tested at the same time")
+	size := flag.Int("sample", 0, "how many mutants of each package are tested, at least; 0 means all")
+	seed := flag.Uint64("seed", 1, "which mutants -sample chooses")
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {
 		packages = core
 	}
-	if err := run(ctx, *list, *workers, packages); err != nil {
+	if err := run(ctx, *list, sample{*size, *seed}, *workers, packages); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, list string, workers int, packages []string) error {
+func run(ctx context.Context, list string, chosen sample, workers int, packages []string) error {
 	accepted, err := readSurvivors(list)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func run(ctx context.Context, list string, workers int, packages []string) error
 	defer func() { _ = os.RemoveAll(tree) }()
 	var failed error
 	for _, dir := range packages {
-		found, err := unleasher{filepath.Join(tool, "gremlins"), tree, workers}.unleash(ctx, dir)
+		found, err := unleasher{filepath.Join(tool, "gremlins"), tree, workers, chosen}.unleash(ctx, dir)
 		if err != nil {
 			return fmt.Errorf("mutate %s: %w", dir, err)
 		}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,4 +101,57 @@ func TestSurvivorWithoutReasonIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("[{package: pkg/stamp, file: patch.go, type: ARITHMETIC_BASE, code: x}]"), 0o600))
 	_, err := readSurvivors(path)
 	require.ErrorContains(t, err, "has no reason")
+}
+
+func TestSampleIsChosenBySeed(t *testing.T) {
+	t.Parallel()
+	all := []mutant{
+		{File: "a.go", Line: 1, Status: runnable},
+		{File: "a.go", Line: 1, Status: runnable},
+		{File: "a.go", Line: 2, Status: "NOT COVERED"},
+		{File: "a.go", Line: 3, Status: runnable},
+		{File: "b.go", Line: 1, Status: runnable},
+	}
+	for seed := range uint64(50) {
+		chosen := sample{size: 2, seed: seed}.choose(all)
+		n := len(chosen["a.go"]) + len(chosen["b.go"])
+		if slices.Contains(chosen["a.go"], 1) { // it holds two mutants
+			n++
+		}
+		assert.GreaterOrEqual(t, n, 2)
+		assert.LessOrEqual(t, n, 3)
+		assert.NotContains(t, chosen["a.go"], 2, "no test reaches it")
+		assert.Equal(t, chosen, sample{size: 2, seed: seed}.choose(reversed(all)), "the report has no fixed order")
+	}
+	assert.Equal(t, 3, len(sample{size: 9}.choose(all)["a.go"])+len(sample{size: 9}.choose(all)["b.go"]), "every line that a test reaches")
+	assert.Empty(t, sample{size: 9}.choose(nil))
+}
+
+func reversed(all []mutant) []mutant {
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return all
+}
+
+// What gremlins is asked to mutate is what git calls changed.
+func TestCommitDiffersInTheChosenLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.go")
+	code := "package a\n\nvar x = 1 + 1\nvar y = 2 + 2\n"
+	require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
+	for _, line := range []string{"3", "4"} {
+		number, err := strconv.Atoi(line)
+		require.NoError(t, err)
+		require.NoError(t, commitOthers(t.Context(), dir, map[string][]int{"a.go": {number}}))
+		cmd := exec.CommandContext(t.Context(), "git", "diff", "--unified=0", "HEAD")
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		assert.Contains(t, string(out), "\n@@ -"+line+" +"+line+" @@")
+		assert.Equal(t, 1, strings.Count(string(out), "\n@@"))
+		stored, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, code, string(stored))
+	}
 }

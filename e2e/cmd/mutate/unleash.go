@@ -29,6 +29,8 @@ const (
 	killed   = "KILLED"
 	lived    = "LIVED"
 	timedOut = "TIMED OUT"
+	// runnable is what a dry run says of a mutant that would be tested.
+	runnable = "RUNNABLE"
 )
 
 // export copies the tracked files, as they are in the working directory, to a directory of their own: gremlins copies the
@@ -49,14 +51,39 @@ func export(ctx context.Context) (string, error) {
 type unleasher struct {
 	gremlins, tree string
 	workers        int
+	sample         sample
 }
 
 // unleash mutates one package and returns its mutants.
 func (u unleasher) unleash(ctx context.Context, dir string) ([]mutant, error) {
+	if u.sample.size == 0 {
+		return u.run(ctx, dir)
+	}
+	all, err := u.run(ctx, dir, "--dry-run")
+	if err != nil {
+		return nil, err
+	}
+	lines := u.sample.choose(all)
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	if err := commitOthers(ctx, filepath.Join(u.tree, dir), lines); err != nil {
+		return nil, err
+	}
+	return u.run(ctx, dir, "--diff", "HEAD")
+}
+
+// run starts gremlins for one package. The tests alone judge: vet would find some mutants, and takes as long as compiling.
+func (u unleasher) run(ctx context.Context, dir string, flags ...string) ([]mutant, error) {
 	report := filepath.Join(u.tree, "mutants.json")
-	cmd := exec.CommandContext(ctx, u.gremlins, "unleash", "--silent", "--output", report,
-		"--workers", strconv.Itoa(u.workers), "--timeout-coefficient", "20", "--invert-logical", "--invert-loopctrl", "./"+dir)
+	args := append([]string{
+		"unleash", "--silent", "--output", report, "--workers", strconv.Itoa(u.workers),
+		"--timeout-coefficient", "20", "--invert-logical", "--invert-loopctrl",
+	}, flags...)
+	cmd := exec.CommandContext(ctx, u.gremlins, append(args, "./"+dir)...)
 	cmd.Dir = u.tree
+	cmd.Env = append(os.Environ(), "GIT_DIR="+filepath.Join(u.tree, dir, ".git"), "GIT_WORK_TREE="+filepath.Join(u.tree, dir),
+		"GOFLAGS="+os.Getenv("GOFLAGS")+" -vet=off -ldflags=-w")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
