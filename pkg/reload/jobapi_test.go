@@ -258,7 +258,7 @@ func (j *jobScene) job(spec, status map[string]any) *unstructured.Unstructured {
 func (j *jobScene) leader(t testing.TB) *loop {
 	t.Helper()
 	l := newLoop(cluster{client: j.api, live: j.api, events: j.out, Dependencies: Dependencies{
-		Store: jobStore{scene: j}, Keys: &fakeKeys{ring: j.ring},
+		Store: jobStore{scene: j}, Keys: &fakeKeys{ring: j.ring, fresh: j.ring},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			j.report = changed
 			return jobWatch{j}
