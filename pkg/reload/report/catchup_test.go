@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -114,4 +115,37 @@ func TestFailedListDelaysNothing(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+func TestFailedListIsLoggedUnlessTheLeaderStops(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+	for name, tc := range map[string]struct {
+		fails   []error
+		stopped bool
+		lines   int
+	}{
+		"listed":             {},
+		"refused":            {fails: []error{forbidden}, lines: 1},
+		"the leader stopped": {fails: []error{forbidden}, stopped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, _, _ := emitter()
+				var lines []string
+				l.with.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+				ctx, cancel := context.WithCancel(t.Context())
+				listed := func(...workload.Key) { cancel() }
+				if tc.stopped {
+					cancel()
+				}
+				require.NoError(t, l.CatchUp(ctx, &pages{fails: tc.fails}, nil, listed))
+				assert.Len(t, lines, tc.lines)
+				for _, line := range lines {
+					assert.Contains(t, line, forbidden.Error())
+				}
+			})
+		})
+	}
 }
