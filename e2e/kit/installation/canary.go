@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +17,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
-// canaries are a ConfigMap, a Secret and a workload of each kind that depends on both. No pod comes of them.
-const canaries = `
+// canaryConfig are the ConfigMap and the Secret that all workloads of a canary depend on.
+const canaryConfig = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: NAME, namespace: SPACE}
@@ -26,7 +28,11 @@ apiVersion: v1
 kind: Secret
 metadata: {name: NAME, namespace: SPACE}
 stringData: {content: "1"}
----
+`
+
+// canaryWorkloads are one of each kind. No pod comes of them.
+var canaryWorkloads = map[string]string{
+	"Deployment": `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
@@ -34,7 +40,8 @@ spec:
   replicas: 0
   selector: {matchLabels: {canary: NAME}}
   template: TEMPLATE
----
+`,
+	"StatefulSet": `
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
@@ -43,14 +50,16 @@ spec:
   serviceName: NAME
   selector: {matchLabels: {canary: NAME}}
   template: TEMPLATE
----
+`,
+	"DaemonSet": `
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
 spec:
   selector: {matchLabels: {canary: NAME}}
   template: TEMPLATE
----
+`,
+	"CronJob": `
 apiVersion: batch/v1
 kind: CronJob
 metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
@@ -58,20 +67,31 @@ spec:
   schedule: "0 0 1 1 *"
   suspend: true
   jobTemplate: {spec: {template: TEMPLATE}}
-`
+`,
+}
 
 const canaryTemplate = `{metadata: {labels: {canary: NAME}}, spec: {nodeSelector: {canary: nowhere}, RESTART` +
 	`containers: [{name: c, image: canary, envFrom: [{configMapRef: {name: NAME}}, {secretRef: {name: NAME}}]}]}}`
 
-// canary is one set of objects.
+// canary is one set of objects: the configuration, and the workloads that depend on it.
 type canary struct {
-	objects []*unstructured.Unstructured
+	config, workloads []*unstructured.Unstructured
 }
 
-func (i *Installation) newCanary() (canary, error) {
+// objects are all, in the order in which they are created.
+func (c canary) objects() []*unstructured.Unstructured {
+	return append(slices.Clone(c.config), c.workloads...)
+}
+
+// newCanary has a workload of each of some kinds.
+func (i *Installation) newCanary(kinds []string) (canary, error) {
 	name := "canary-" + strconv.FormatInt(i.canaries.Add(1), 10)
 	asking := fmt.Sprintf("{%[1]sconfigmaps: %[2]s, %[1]ssecrets: %[2]s}", i.options.Prefix, name)
-	text := strings.ReplaceAll(canaries, "{template: TEMPLATE}", "{template: "+
+	texts := []string{canaryConfig}
+	for _, kind := range kinds {
+		texts = append(texts, canaryWorkloads[kind])
+	}
+	text := strings.ReplaceAll(strings.Join(texts, "---"), "{template: TEMPLATE}", "{template: "+
 		strings.ReplaceAll(canaryTemplate, "RESTART", "restartPolicy: Never, ")+"}")
 	text = strings.ReplaceAll(text, "TEMPLATE", strings.ReplaceAll(canaryTemplate, "RESTART", ""))
 	text = strings.NewReplacer("ASKING", asking, "NAME", name, "SPACE", i.options.Namespace).Replace(text)
@@ -79,21 +99,24 @@ func (i *Installation) newCanary() (canary, error) {
 	if err != nil {
 		return canary{}, err
 	}
-	return canary{objects}, nil
+	return canary{config: objects[:2], workloads: objects[2:]}, nil
 }
 
-// quietRounds is how many canaries must be reloaded one after the other. When the first is, everything that happened before
-// is in the queue or done, since the watches deliver in order and gates count from the last event. Other workers may still
-// be busy; the whole round of the second canary is the time they get.
-const quietRounds = 2
-
-// Quiet is a barrier: it returns when the loop is through with every event that happened before the call. It changes a
-// new ConfigMap and a new Secret that workloads of every kind depend on and waits until all are reloaded, twice. Reloads
-// that a failure or the refractory gate has put off may still be due. Without gates it takes some 100 ms, otherwise twice
-// the settle time more.
-func (i *Installation) Quiet(ctx context.Context) error {
-	for range quietRounds {
-		if err := i.probe(ctx); err != nil {
+// Quiet is a barrier: it returns when the loop is through with every event that happened before the call, as far as it is
+// about configuration or about workloads of some of the built-in kinds; none of them named means all. It changes a new
+// ConfigMap and a new Secret that a new workload of each kind depends on, and waits until all are reloaded: everything that
+// happened before is then in the queue or done, since the watches deliver in order and gates count from the last event.
+// Other workers may still be busy. The time that they get is a second round, for which one workload is enough.
+//
+// Reloads that a failure or the refractory gate has put off may still be due. Without gates it takes some 100 ms,
+// otherwise twice the settle time more.
+func (i *Installation) Quiet(ctx context.Context, kinds ...string) error {
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return canaryWorkloads[kind] == "" })
+	if len(kinds) == 0 {
+		kinds = slices.Sorted(maps.Keys(canaryWorkloads))
+	}
+	for _, round := range [][]string{kinds, kinds[:1]} {
+		if err := i.probe(ctx, round); err != nil {
 			return fmt.Errorf("await that the loop is through: %w", err)
 		}
 	}
@@ -101,13 +124,13 @@ func (i *Installation) Quiet(ctx context.Context) error {
 }
 
 // probe creates one canary and waits until it is reloaded.
-func (i *Installation) probe(ctx context.Context) error {
-	c, err := i.newCanary()
+func (i *Installation) probe(ctx context.Context, kinds []string) error {
+	c, err := i.newCanary(kinds)
 	if err != nil {
 		return err
 	}
 	defer i.remove(context.WithoutCancel(ctx), c)
-	for _, object := range c.objects {
+	for _, object := range c.objects() {
 		if err := i.cp.Client().Create(ctx, object); err != nil {
 			return fmt.Errorf("create a canary: %w", err)
 		}
@@ -116,7 +139,7 @@ func (i *Installation) probe(ctx context.Context) error {
 	if err := i.awaitCanary(ctx, "a canary to be known", c, is); err != nil {
 		return err
 	}
-	for _, object := range c.objects[:2] {
+	for _, object := range c.config {
 		field := map[string]string{"ConfigMap": "data", "Secret": "stringData"}[object.GetKind()]
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"`+field+`":{"content":"2"}}`))
 		if err := i.cp.Client().Patch(ctx, object.DeepCopy(), patch); err != nil {
@@ -133,10 +156,7 @@ func (i *Installation) probe(ctx context.Context) error {
 func (i *Installation) awaitCanary(
 	ctx context.Context, what string, c canary, holds func(before, now *unstructured.Unstructured) bool,
 ) error {
-	for n, object := range c.objects {
-		if n < 2 {
-			continue // the configuration
-		}
+	for n, object := range c.workloads {
 		err := await(ctx, what, func(ctx context.Context) error {
 			now := object.DeepCopy()
 			if err := i.cp.Client().Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
@@ -145,7 +165,7 @@ func (i *Installation) awaitCanary(
 			if !holds(object, now) {
 				return fmt.Errorf("%s %s is not: %v", now.GetKind(), now.GetName(), now.GetAnnotations())
 			}
-			c.objects[n] = now
+			c.workloads[n] = now
 			return nil
 		})
 		if err != nil {
@@ -172,7 +192,7 @@ func (i *Installation) hashOf(object *unstructured.Unstructured) string {
 
 // remove deletes a canary. One that cannot be deleted does no harm.
 func (i *Installation) remove(ctx context.Context, c canary) {
-	for _, object := range c.objects {
+	for _, object := range c.objects() {
 		_ = i.cp.Client().Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 }
@@ -183,12 +203,12 @@ func (i *Installation) awaitWebhook(ctx context.Context) error {
 	if i.options.WithoutWebhook {
 		return nil
 	}
-	c, err := i.newCanary()
+	c, err := i.newCanary([]string{"Deployment"})
 	if err != nil {
 		return err
 	}
 	return await(ctx, "the webhook to be in effect", func(ctx context.Context) error {
-		deployment := c.objects[2].DeepCopy()
+		deployment := c.workloads[0].DeepCopy()
 		if err := i.cp.Client().Create(ctx, deployment, client.DryRunAll); err != nil {
 			return fmt.Errorf("create a Deployment: %w", err)
 		}

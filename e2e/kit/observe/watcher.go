@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -104,6 +105,17 @@ func (w *Watcher) Total(namespace string) int {
 		}
 	}
 	return total
+}
+
+// Kinds are those of which a workload was seen.
+func (w *Watcher) Kinds() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	kinds := map[string]bool{}
+	for workload := range w.histories {
+		kinds[workload.Kind] = true
+	}
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // Object is the last version that was seen of a workload, not to be changed; nil if it does not exist.
