@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ const (
 type LastReload struct {
 	// Time of the stamp, in whole milliseconds.
 	Time time.Time
-	// Hash is the config-hash that resulted. A LastReload with another hash than the template's is ignored.
+	// Hash is the config-hash that resulted; empty where the template has none and the reload needed none, "-" in the text. A
+	// LastReload with another hash than the template's is ignored.
 	Hash string
 	// Digest is the digest of the content where it is not the Hash.
 	Digest string
@@ -151,7 +153,7 @@ func (l LastReload) String() string {
 	l = l.bounded()
 	w := wire{
 		Time:       l.Time.UTC().Format(layout),
-		Hash:       l.Hash,
+		Hash:       cmp.Or(l.Hash, none),
 		Digest:     l.Digest,
 		Generation: l.Generation,
 		Cause:      l.Cause,
@@ -159,7 +161,7 @@ func (l LastReload) String() string {
 		More:       l.More,
 	}
 	for _, p := range l.Before {
-		w.Before = append(w.Before, past{Time: p.Time.UTC().Format(layout), Hash: p.Hash, Cause: p.Cause})
+		w.Before = append(w.Before, past{Time: p.Time.UTC().Format(layout), Hash: cmp.Or(p.Hash, none), Cause: p.Cause})
 	}
 	for _, t := range l.Templates {
 		w.Templates = append(w.Templates, template{Hash: t.Hash, Fields: json.RawMessage(t.Fields)})
@@ -246,7 +248,7 @@ func ParseLastReload(s string) (LastReload, error) {
 	if err := w.check(); err != nil {
 		return LastReload{}, fmt.Errorf("read last reload: %w", err)
 	}
-	l := LastReload{Time: at, Hash: w.Hash, Digest: w.Digest, Generation: w.Generation, Cause: w.Cause, Changes: w.Changes, More: w.More}
+	l := LastReload{Time: at, Hash: hashOf(w.Hash), Digest: w.Digest, Generation: w.Generation, Cause: w.Cause, Changes: w.Changes, More: w.More}
 	if len(l.Changes) == 0 {
 		l.Changes = nil
 	}
@@ -254,12 +256,20 @@ func ParseLastReload(s string) (LastReload, error) {
 		if at, err = parseTime(p.Time); err != nil {
 			return LastReload{}, fmt.Errorf("read last reload: %w", err)
 		}
-		l.Before = append(l.Before, Past{Time: at, Hash: p.Hash, Cause: p.Cause})
+		l.Before = append(l.Before, Past{Time: at, Hash: hashOf(p.Hash), Cause: p.Cause})
 	}
 	for _, t := range w.Templates {
 		l.Templates = append(l.Templates, Template{Hash: t.Hash, Fields: string(t.Fields)})
 	}
 	return l.bounded(), nil
+}
+
+// hashOf returns the hash that a text stands for.
+func hashOf(text string) string {
+	if text == none {
+		return ""
+	}
+	return text
 }
 
 func parseTime(s string) (time.Time, error) {

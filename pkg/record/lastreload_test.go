@@ -43,6 +43,14 @@ func TestLastReloadText(t *testing.T) {
 			text: `{"time":"2026-02-28T23:59:58.123Z","hash":"abc","cause":"release",` +
 				`"before":[{"time":"2026-02-28T22:59:58.123Z","hash":"def","cause":"list-edit"}]}`,
 		},
+		"no hash": {
+			reason: "An Argo Rollout is restarted although its template was never stamped.",
+			last: record.LastReload{Time: at, Cause: record.CauseConfigChange, Before: []record.Past{
+				{Time: at.Add(-time.Hour), Cause: record.CauseConfigChange},
+			}},
+			text: `{"time":"2026-02-28T23:59:58.123Z","hash":"-","cause":"config-change",` +
+				`"before":[{"time":"2026-02-28T22:59:58.123Z","hash":"-","cause":"config-change"}]}`,
+		},
 		"other digest": {
 			reason: "Where the hash is SAP's, the content's digest is recorded beside it.",
 			last:   record.LastReload{Time: at, Hash: "abc", Digest: "def", Cause: record.CauseVerifiedReload, More: 3},

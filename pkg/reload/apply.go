@@ -51,7 +51,7 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 	switch {
 	case s.object.Kind.CreateOnly:
 		return a.jobs.recreate(ctx, s)
-	case s.view.Intent.Restart && s.view.Managed[stamp.Hash] != "":
+	case s.view.Intent.Restart:
 		return a.restart(ctx, s, in, verdict)
 	case a.webhook:
 		return a.request(ctx, s, in, verdict)

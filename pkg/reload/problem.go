@@ -131,7 +131,7 @@ func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
 
 // reportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
 func (p problems) reportLostStamp(s subject) {
-	if s.view.Managed[stamp.Hash] == "" && p.state.Writes.IsStamped(s.key, s.object.Generation()) {
+	if s.view.Managed[stamp.Hash] == "" && !s.view.Intent.Restart && p.state.Writes.IsStamped(s.key, s.object.Generation()) {
 		p.events.Warn(s.reported(), reasonLost, lost(s.object.Kind).Error())
 	}
 }

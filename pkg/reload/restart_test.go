@@ -151,12 +151,26 @@ func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) 
 	assert.Equal(t, 5*time.Second, l.pacing.postpone(t.Context(), s, a))
 }
 
-func TestRolloutWithoutAStampIsStampedFirst(t *testing.T) {
+// A template that was never stamped stays as it is, too: the Record belongs to no hash, and so does the explanation.
+func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 	t.Parallel()
-	c, out := &argoAPI{restores: true}, &sent{}
-	l, s, in := dueRollout(t, cluster{client: c, events: out}, "-")
-	l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
-	require.NotEmpty(t, c.patches)
-	assert.Empty(t, c.patches[0].Spec, "a reload request")
-	assert.Contains(t, c.patches[0].Metadata.Annotations, annotation.DefaultPrefix+"config-hash")
+	for _, webhook := range []bool{true, false} {
+		c, out := &argoAPI{}, &sent{}
+		l, s, in := dueRollout(t, cluster{client: c, events: out}, "-")
+		l.actions.webhook = webhook
+		l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
+		require.Len(t, c.patches, 1)
+		p := c.patches[0]
+		assert.Equal(t, map[string]any{"restartAt": "2026-01-02T03:04:06Z"}, p.Spec)
+		assert.NotContains(t, p.Metadata.Annotations, annotation.DefaultPrefix+"config-hash", "no reload is requested")
+		in.Known = policy.KnownOf("", p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"])
+		assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "the pods are known to start with what is there")
+		s.view.Managed[stamp.LastReload] = p.Metadata.Annotations[annotation.DefaultPrefix+"last-reload"]
+		last, ok := s.view.Managed.LastReload(l.now())
+		require.True(t, ok, "the refractory time counts from it")
+		assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
+		s.object = summaryOf(s.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "8", "generation": int64(4)}})
+		l.problems.reportLostStamp(s)
+		assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes(), "no stamp is missed")
+	}
 }

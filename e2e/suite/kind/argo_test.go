@@ -277,6 +277,33 @@ func TestRolloutIsRestarted(t *testing.T) {
 	assert.Len(t, sets(s, w), 1)
 }
 
+// A Rollout from before its annotations has no stamp, and a restart does not need one. The first release after it stamps the template
+// with the configuration that its pods start with.
+func TestRolloutThatWasNeverStampedIsRestarted(t *testing.T) {
+	t.Parallel()
+	s := argo(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w, changes := rollout(s, "web", nil, nil)
+	patchArgo(s, w, `{"metadata":{"annotations":{"`+auto+`":"true","reloader.stakater.com/rollout-strategy":"restart"}}}`)
+	s.AwaitAdopted(w, "configmap/app")
+	for _, content := range []string{"2", "3"} {
+		before := pods(s, w)
+		s.SetConfigMap("app", "key", content)
+		awaitNewPods(s, w, before)
+		s.AwaitEvent(w, "Reloaded", "restarted: configmap/app modified")
+		awaitHealthy(s, w)
+		s.Settled()
+		s.RequireChanges(w, changes, "the template stays as it is")
+		assert.Empty(t, fixture.TemplateAnnotations(argoObject(s, w))[fixture.ConfigHash])
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
+	s.JSONPatch(object, w.Name, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
+	awaitHealthy(s, w)
+	s.Settled()
+	s.RequireChanges(w, changes+1, "the release, and nothing after it")
+}
+
 // A Rollout whose pods are those of another workload follows its template.
 func TestRolloutOfAnotherWorkload(t *testing.T) {
 	t.Parallel()

@@ -20,13 +20,15 @@ import (
 const reportedFor = 50 * time.Minute
 
 // EmitReloads emits an Event for each reload that the last-reload annotation names, whichever process made it. The annotation
-// is read whether it belongs to the present template or not: what it names has happened. Only where the template has no stamp
-// at all, nothing has: it was not stored, and reportLostStamp reports that.
+// is read whether it belongs to the present template or not: what it names has happened. Only where the template lacks the stamp
+// that it names, nothing has: it was not stored, and reportLostStamp reports that.
 func (r *Reporter) EmitReloads(s Subject) {
-	if s.Managed[stamp.Hash] == "" {
-		return
-	}
 	text := s.Managed[stamp.LastReload]
+	if s.Managed[stamp.Hash] == "" {
+		if last, err := record.ParseLastReload(text); err != nil || last.Hash != "" {
+			return
+		}
+	}
 	if !r.with.State.Reports.See(s.Key, text, r.with.Now()) {
 		return
 	}
@@ -63,7 +65,7 @@ func (r *Reporter) emitAll(s Subject, last record.LastReload) bool {
 // EmitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
 // first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
 func (r *Reporter) EmitOwn(s Subject, last record.LastReload) {
-	if last.Time.IsZero() || s.Managed[stamp.Hash] == "" {
+	if last.Time.IsZero() || s.Managed[stamp.Hash] == "" && last.Hash != "" {
 		return // a reload without a time is none that can be read
 	}
 	r.emit(s, last, emission{fresh: true, last: true})
