@@ -87,7 +87,7 @@ func (b *builder) buildLeadership(mgr manager.Manager) error {
 		return nil
 	}
 	return mgr.Add(leadership{
-		lease:   types.NamespacedName{Namespace: b.options.Election.Namespace, Name: b.options.Installation},
+		lease:   types.NamespacedName{Namespace: b.options.Election.Namespace, Name: b.options.Election.Lease},
 		after:   b.options.Election.LeaseDuration + standbySlack,
 		elected: mgr.Elected(),
 		reader:  mgr.GetAPIReader(),

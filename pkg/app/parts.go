@@ -114,7 +114,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		PprofBindAddress:              o.Servers.PprofAddress,
 		Controller:                    config.Controller{SkipNameValidation: &severalInOneProcess},
 		LeaderElection:                o.Election.Enabled,
-		LeaderElectionID:              o.Installation,
+		LeaderElectionID:              o.Election.Lease,
 		LeaderElectionNamespace:       o.Election.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &o.Election.LeaseDuration,

@@ -56,7 +56,7 @@ all workloads are treated the same, 3 where one or more are not, 1 where the com
 	flags.BoolVar(&f.fromReloader, "from-reloader", false, "compare with Stakater's Reloader")
 	flags.StringVar(&f.reloader, "reloader", "", "read the flags from Reloader's Deployment, as `NAMESPACE/NAME`")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
-		"ignored-workload-types", "is-Argo-Rollouts", "annotation-prefix", "missing-required", "reload-strategy", "env-vars-hash",
+		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "annotation-prefix", "missing-required", "reload-strategy", "env-vars-hash",
 		"webhook-url")
 	f.manager.ShareStakater(flags)
 	return cmd

@@ -62,7 +62,7 @@ func TestSettingsOfReloader(t *testing.T) {
 			reason: "Each one is a difference, not wrong usage. The one that is supported needs more than a flag.",
 			args:   []string{"--reload-strategy=annotations", "--is-openshift", "--enable-csi-integration=true", "--alert-sink", "slack"},
 			want: map[string]string{
-				"--is-openshift": "--workload-kinds=apps.openshift.io", "--enable-csi-integration": "rights of its own", "--alert-sink": "ALERT_SINK",
+				"--enable-csi-integration": "rights of its own", "--alert-sink": "ALERT_SINK",
 			},
 			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.Dialect.SecretProviderClasses) },
 		},

@@ -44,7 +44,9 @@ func newRoot(p Process) *cobra.Command {
 			if errors.Is(parsed, pflag.ErrHelp) {
 				return cmd.Help()
 			}
-			o, invalid := flags.Complete(options.OSEnvironment())
+			environment := options.OSEnvironment()
+			environment.ContextNamespace = app.ContextNamespace
+			o, invalid := flags.Complete(environment)
 			if err := errors.Join(parsed, invalid); err != nil {
 				return usageError{err}
 			}

@@ -64,7 +64,7 @@ installation that select workloads and objects.`,
 	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "namespace of the installation, where its digest key is")
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
-		"ignored-workload-types", "is-Argo-Rollouts", "config", "annotation-prefix", "missing-required",
+		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required",
 		"rerun-finished-jobs")
 	f.manager.ShareStakater(flags)
 	return cmd

@@ -40,7 +40,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 	if err := reference.ValidName(f.digestKeySecret); err != nil {
 		p.add("digest-key-secret", err)
 	}
-	o.Election = f.election.complete(&p, o.Namespace)
+	o.Election = f.election.complete(&p, o.Namespace, o.Installation)
 	o.Logging = f.logging(&p)
 	return o, errors.Join(p...)
 }
@@ -52,7 +52,10 @@ func (f *Flags) ownNamespace(p *problems, env Environment) string {
 		content, err := os.ReadFile(env.ServiceAccountNamespace)
 		namespace = cmp.Or(strings.TrimSpace(string(content)), env.Getenv(kubernetesNamespace))
 		if err != nil && namespace == "" {
-			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE nor a service account defines it"))
+			namespace = env.contextNamespace(f.kubeconfig)
+		}
+		if err != nil && namespace == "" {
+			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE, a service account nor a kubeconfig defines it"))
 			return ""
 		}
 	}
@@ -82,7 +85,7 @@ func deploymentOf(pod string) string {
 }
 
 func (f *Flags) servers(p *problems, env Environment) Servers {
-	if env.Getenv(reloaderDeployment) != "" && !f.all.Changed("metrics-bind-address") {
+	if env.Getenv(reloaderDeployment) != "" && !f.all.Changed("metrics-bind-address") && !f.all.Changed("metrics-addr") {
 		f.metricsAddress = reloaderMetrics
 	}
 	s := Servers{

@@ -1,10 +1,13 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // jitter is by how much client-go lengthens a retry at random, at most (leaderelection.JitterFactor).
@@ -13,7 +16,8 @@ const jitter = 1.2
 // electionFlags are those about the leader.
 type electionFlags struct {
 	elect, enableHA       bool
-	namespace             string
+	released              bool
+	namespace, id         string
 	lease, renewal, retry time.Duration
 }
 
@@ -21,6 +25,8 @@ func (f *electionFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.elect, "leader-elect", false, "elect a leader for the loop; needed with more than one replica")
 	set.BoolVar(&f.enableHA, "enable-ha", false, "the same as --leader-elect, by the name that Reloader has for it")
 	set.StringVar(&f.namespace, "leader-election-namespace", "", "`namespace` of the lease (default: --namespace)")
+	set.StringVar(&f.id, "leader-election-id", "", "`name` of the lease (default: that of the installation)")
+	set.BoolVar(&f.released, "leader-election-release-on-cancel", true, "no effect: the lease is always released when the program stops")
 	set.DurationVar(&f.lease, "leader-election-lease-duration", 15*time.Second,
 		"how long a lease is valid after its last renewal: another replica leads this long after a leader was killed")
 	set.DurationVar(&f.renewal, "leader-election-renew-deadline", 10*time.Second, "how long a leader that cannot renew its lease goes on")
@@ -28,15 +34,18 @@ func (f *electionFlags) add(set *pflag.FlagSet) {
 		"how often the leader renews its lease, and the others ask for it; up to 120 % are added at random")
 }
 
-func (f *electionFlags) complete(p *problems, own string) Election {
+func (f *electionFlags) complete(p *problems, own, installation string) Election {
 	e := Election{
-		Enabled: f.elect || f.enableHA, Namespace: f.namespace,
+		Enabled: f.elect || f.enableHA, Namespace: f.namespace, Lease: cmp.Or(f.id, installation),
 		LeaseDuration: f.lease, RenewDeadline: f.renewal, RetryPeriod: f.retry,
 	}
 	if e.Namespace == "" {
 		e.Namespace = own
 	} else {
 		p.namespace("leader-election-namespace", e.Namespace)
+	}
+	if f.id != "" {
+		p.add("leader-election-id", reference.ValidName(f.id))
 	}
 	// A leader must have stopped before another replica may take the lease.
 	if e.LeaseDuration <= e.RenewDeadline || e.LeaseDuration%time.Second != 0 {

@@ -9,6 +9,8 @@ import (
 type Environment struct {
 	// Getenv is os.Getenv.
 	Getenv func(string) string
+	// ContextNamespace returns the namespace of the context of a kubeconfig, whose path may be empty; nil where there is none.
+	ContextNamespace func(kubeconfig string) (string, error)
 	// ServiceAccountNamespace is the path of the file with the namespace of the pod's service account.
 	ServiceAccountNamespace string
 }
@@ -19,6 +21,18 @@ func OSEnvironment() Environment {
 		Getenv:                  os.Getenv,
 		ServiceAccountNamespace: "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
 	}
+}
+
+// contextNamespace returns the namespace that kubectl would take by default; empty if none can be found.
+func (e Environment) contextNamespace(kubeconfig string) string {
+	if e.ContextNamespace == nil {
+		return ""
+	}
+	namespace, err := e.ContextNamespace(kubeconfig)
+	if err != nil {
+		return "" // the client that reads the kubeconfig next reports what is wrong with it
+	}
+	return namespace
 }
 
 // The variables that Reloader's chart sets.

@@ -34,7 +34,7 @@ type Flags struct {
 	annotationPrefix                           string
 	objectSelector                             string
 	missingRequired, hash, configuration       string
-	webhookURL                                 string
+	webhookURL, openshift                      string
 	logFormat, logLevel                        string
 	kinds, namespaces, namespaceSelector       []string
 	withoutNamespaces, withoutKinds            []string
@@ -91,6 +91,9 @@ func (f *Flags) addSelection(set *pflag.FlagSet) {
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
 	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "not these workloads, and no rights to them are needed: `jobs,cronjobs`")
 	set.BoolVar(&f.argoRollouts, "is-Argo-Rollouts", false, "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
+	set.StringVar(&f.openshift, "is-openshift", "false", "also DeploymentConfigs of OpenShift, as --workload-kinds="+deploymentConfigs+
+		": `true|false|auto`; auto is true: it has no effect where the cluster has none")
+	set.Lookup("is-openshift").NoOptDefVal = "true"
 	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no rights to them are needed but to the digest key")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; it is watched, and a valid change is applied without a restart")
@@ -124,7 +127,7 @@ func (f *Flags) addDigest(set *pflag.FlagSet) {
 
 func (f *Flags) addProcess(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: $KUBECONFIG, the service account in a cluster, or ~/.kube/config)")
-	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, or the service account's)")
+	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, the service account's, or that of the kubeconfig's context)")
 	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: what $POD_NAME begins with, or pod-reloader)")
 	f.election.add(set)
 }
@@ -132,8 +135,10 @@ func (f *Flags) addProcess(set *pflag.FlagSet) {
 func (f *Flags) addServers(set *pflag.FlagSet) {
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080",
 		"`address` of /metrics, /live and /readyz; 0: off (default in a pod of Reloader's chart: :9090, which it probes)")
+	set.StringVar(&f.metricsAddress, "metrics-addr", f.metricsAddress, "the same `address`, by the name that Reloader has for it")
 	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, only to users who may get the non-resource URL /metrics")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0: off")
+	set.StringVar(&f.probeAddress, "health-addr", f.probeAddress, "the same `address`, by the name that Reloader has for it")
 	set.BoolVar(&f.pprof, "enable-pprof", false, "serve profiles at --pprof-addr")
 	set.StringVar(&f.pprofAddress, "pprof-addr", "127.0.0.1:6060", "`address` of /debug/pprof")
 }

@@ -5,16 +5,6 @@ import "strings"
 // instead returns what to write for a flag that a version of Reloader has and this program does not; empty for other names.
 func instead(flag string) string {
 	switch flag {
-	case "is-openshift":
-		return "write --workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template"
-	case "leader-election-id":
-		return "write --installation-name, which is also the name of the lease"
-	case "leader-election-release-on-cancel":
-		return "the lease is always given away when the program stops; remove the flag"
-	case "metrics-addr":
-		return "write --metrics-bind-address"
-	case "health-addr":
-		return "write --health-probe-bind-address"
 	case "alert-on-reload", "alert-sink", "alert-webhook-url", "alert-additional-info":
 		return "set the environment variable " + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 	case "alert-proxy":

@@ -21,7 +21,7 @@ type Options struct {
 	Kubeconfig string
 	// Namespace is the installation's own: the digest key and, by default, the lease are there.
 	Namespace string
-	// Installation is the name of the installation's Deployment: its lease has the same, and Events about the installation
+	// Installation is the name of the installation's Deployment: its lease has the same by default, and Events about the installation
 	// itself are on it.
 	Installation string
 	// DigestKeySecret is the name of the Secret with the digest keys.
@@ -104,6 +104,8 @@ type Certificate struct {
 type Election struct {
 	Enabled   bool
 	Namespace string
+	// Lease is the name of the lease.
+	Lease string
 	// LeaseDuration is how long a lease is valid after its last renewal, RenewDeadline how long a leader that cannot renew it
 	// goes on, RetryPeriod how often the leader renews it and the others look.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration

@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 		Directory: o.Webhook.Directory, Certificate: o.Webhook.Certificate,
 	}, o.Webhook)
 	assert.True(t, strings.HasSuffix(o.Webhook.Directory, "/k8s-webhook-server/serving-certs"), "where controller-runtime looks, too")
-	assert.Equal(t, options.Election{Namespace: "tools", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
+	assert.Equal(t, options.Election{Namespace: "tools", Lease: "pod-reloader", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
 	assert.Zero(t, o.MemoryLimit)
 	assert.Equal(t, options.Reload{Settle: time.Second, SettleMax: 5 * time.Second, Refractory: 5 * time.Second, Workers: 16}, o.Reload)
 	assert.Equal(t, 10*time.Second, o.ShutdownGracePeriod)
@@ -73,7 +73,7 @@ func TestFlags(t *testing.T) {
 		"metrics off, empty": {[]string{"--metrics-bind-address="}, func(o options.Options) any { return o.Servers.MetricsAddress }, "0", "as in controller-runtime"},
 		"namespaces":         {[]string{"--namespaces=a, b", "--namespaces", "c"}, func(o options.Options) any { return o.Selection.Scope.Namespaces }, []string{"a", "b", "c"}, "comma-separated or repeated"},
 		"selector":           {[]string{"--object-selector=tier in (web)"}, func(o options.Options) any { return o.Selection.Scope.Object("a", map[string]string{"tier": "web"}) }, true, "set-based selectors work"},
-		"election":           {[]string{"--leader-election-lease-duration=60s", "--leader-election-renew-deadline=40s", "--leader-election-retry-period=5s"}, func(o options.Options) any { return o.Election }, options.Election{Namespace: "tools", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second}, "Reloader has the same names"},
+		"election":           {[]string{"--leader-election-lease-duration=60s", "--leader-election-renew-deadline=40s", "--leader-election-retry-period=5s"}, func(o options.Options) any { return o.Election }, options.Election{Namespace: "tools", Lease: "pod-reloader", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second}, "Reloader has the same names"},
 		"kinds":              {[]string{"--workload-kinds=x.io/v1/Y=spec.template,x.io/v1/Z=spec.pod"}, func(o options.Options) any { return len(o.Selection.Kinds.All()) }, 7, "beside the built-in ones"},
 		"configuration":      {[]string{"--config=configmap:pod-reloader/config"}, func(o options.Options) any { return o.Selection.Configuration }, configuration.Location{Namespace: "pod-reloader", Name: "config"}, "in a ConfigMap"},
 		"a file":             {[]string{"--config", "/etc/config.yaml"}, func(o options.Options) any { return o.Selection.Configuration }, configuration.Location{Path: "/etc/config.yaml"}, "whether it is there or not"},

@@ -55,12 +55,12 @@ func (f *Flags) parseOne(arg string, rest []string) ([]string, error) {
 
 // valueOf returns the value of a flag that has none in its own argument, and the arguments that remain.
 func valueOf(flag *pflag.Flag, rest []string) (string, []string, error) {
-	isBool := flag.Value.Type() == "bool"
+	optional := flag.NoOptDefVal != ""
 	switch {
-	case isBool && len(rest) > 0 && (rest[0] == "true" || rest[0] == "false"):
+	case optional && len(rest) > 0 && (rest[0] == "true" || rest[0] == "false"):
 		// Some are texts in Reloader, and are written as two arguments. No other argument can follow a flag.
 		return rest[0], rest[1:], nil
-	case isBool:
+	case optional:
 		return flag.NoOptDefVal, rest, nil
 	case len(rest) == 0:
 		return "", rest, fmt.Errorf("--%s: a value is missing", flag.Name)

@@ -1,6 +1,8 @@
 package options_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +48,7 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 	assert.Equal(t, "reloader-reloader", o.Installation)
 	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")
 	assert.Equal(t, ":6061", o.Servers.PprofAddress)
-	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
+	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools", Lease: "reloader-reloader", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
 	assert.True(t, o.Reload.CountByNamespace)
 	assert.Equal(t, annotation.Annotations, o.ReloadStrategy)
 	s := o.Selection
@@ -105,14 +107,9 @@ func TestKubernetesNamespaceIsTheOnlyOne(t *testing.T) {
 func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"--is-openshift=true":                      "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template",
-		"--leader-election-id=x":                   "--installation-name",
-		"--leader-election-release-on-cancel=true": "remove the flag",
-		"--metrics-addr=:9090":                     "--metrics-bind-address",
-		"--health-addr=:9091":                      "--health-probe-bind-address",
-		"--alert-sink=slack":                       "ALERT_SINK",
-		"--alert-proxy=http://proxy":               "ALERT_WEBHOOK_PROXY",
-		"--alert-structured=true":                  "remove the flag",
+		"--alert-sink=slack":         "ALERT_SINK",
+		"--alert-proxy=http://proxy": "ALERT_WEBHOOK_PROXY",
+		"--alert-structured=true":    "remove the flag",
 	}
 	for arg, want := range tests {
 		t.Run(arg, func(t *testing.T) {
@@ -135,6 +132,74 @@ func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 		}
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// These are the names that version 2 of Reloader has.
+func TestProcessFlagsOfReloader(t *testing.T) {
+	t.Parallel()
+	o := complete(t, "--metrics-addr=:9090", "--health-addr", ":8082", "--leader-election-id=reloader-leader-election",
+		"--leader-election-release-on-cancel=true", "--enable-ha=true")
+	assert.Equal(t, ":9090", o.Servers.MetricsAddress)
+	assert.Equal(t, ":8082", o.Servers.ProbeAddress)
+	assert.Equal(t, "reloader-leader-election", o.Election.Lease, "its Role names the lease")
+	assert.Equal(t, "pod-reloader", o.Installation)
+	o, err := completeIn(t, map[string]string{"RELOADER_DEPLOYMENT_NAME": "reloader", "RELOADER_NAMESPACE": "tools"}, "--metrics-addr=:9191")
+	require.NoError(t, err)
+	assert.Equal(t, ":9191", o.Servers.MetricsAddress, "also where the default is another one")
+	assert.Equal(t, "second", complete(t, "--installation-name=second").Election.Lease)
+	_, err = completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--leader-election-id=A b")
+	require.ErrorContains(t, err, "--leader-election-id: ")
+}
+
+// Outside of a cluster, Reloader needs a kubeconfig only.
+func TestNamespaceOfTheKubeconfig(t *testing.T) {
+	t.Parallel()
+	of := func(namespace string, err error) options.Environment {
+		environment := with(nil)
+		environment.ContextNamespace = func(kubeconfig string) (string, error) {
+			assert.Equal(t, "testdata/kubeconfig", kubeconfig)
+			return namespace, err
+		}
+		return environment
+	}
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--kubeconfig=testdata/kubeconfig"}))
+	o, err := flags.Complete(of("team-a", nil))
+	require.NoError(t, err)
+	assert.Equal(t, "team-a", o.Namespace)
+	_, err = flags.Complete(of("", assert.AnError))
+	require.ErrorContains(t, err, "--namespace: needed outside of a cluster")
+}
+
+func TestDeploymentConfigsOfOpenShift(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		args   []string
+		want   bool
+	}{
+		"default": {reason: "they need rights, which are not granted by default"},
+		"true":    {"of Reloader", []string{"--is-openshift=true"}, true},
+		"bare":    {"a flag without a value", []string{"--is-openshift", "--enable-ha"}, true},
+		"second":  {"a text in Reloader", []string{"--is-openshift", "true"}, true},
+		"false":   {"of Reloader", []string{"--is-openshift", "false"}, false},
+		"auto":    {"Reloader looks whether the cluster has them", []string{"--is-openshift=auto"}, true},
+		"empty":   {"the same as auto in Reloader", []string{"--is-openshift="}, true},
+		"twice":   {"by either flag", []string{"--is-openshift", "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template"}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kinds := slices.DeleteFunc(kindsOf(complete(t, tt.args...)), func(kind string) bool { return !strings.HasPrefix(kind, "apps.openshift.io/") })
+			want := []string{"apps.openshift.io/v1/DeploymentConfig=spec.template"}
+			if !tt.want {
+				want = []string{}
+			}
+			assert.Equal(t, want, kinds, tt.reason)
+		})
+	}
+	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--is-openshift=4.18")
+	require.ErrorContains(t, err, `--is-openshift: "4.18": want true or false or auto`)
 }
 
 func TestStakaterAnnotationsOff(t *testing.T) {

@@ -13,8 +13,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// argoRollouts is the kind that --is-Argo-Rollouts adds.
-const argoRollouts = "argoproj.io/v1alpha1/Rollout=spec.template"
+const (
+	// argoRollouts is the kind that --is-Argo-Rollouts adds.
+	argoRollouts = "argoproj.io/v1alpha1/Rollout=spec.template"
+	// deploymentConfigs is the kind that --is-openshift adds.
+	deploymentConfigs = "apps.openshift.io/v1/DeploymentConfig=spec.template"
+)
 
 func (f *Flags) selection(p *problems, env Environment) Selection {
 	keys, err := annotation.NewKeys(f.annotationPrefix)
@@ -68,12 +72,26 @@ func (f *Flags) completeKinds(p *problems) workload.Kinds {
 	if f.argoRollouts {
 		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
 	}
+	if f.isOpenshift(p) {
+		further = slices.Insert(slices.Clone(further), 0, deploymentConfigs)
+	}
 	for _, text := range further {
 		kind, err := workload.ParseKind(strings.TrimSpace(text))
 		p.add("workload-kinds", err)
 		kinds = append(kinds, kind)
 	}
 	return workload.NewKinds(kinds...)
+}
+
+// isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty; a
+// kind that the cluster does not have has no effect here.
+func (f *Flags) isOpenshift(p *problems) bool {
+	value := strings.ToLower(strings.TrimSpace(f.openshift))
+	if value == "" {
+		return true
+	}
+	p.oneOf("is-openshift", value, "true", "false", "auto")
+	return value != "false"
 }
 
 // ignoredKinds returns the built-in kinds that --ignored-workload-types names.

@@ -116,6 +116,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   resources: [rollouts]
   verbs: [get, list, watch, patch]
 {{- end }}
+{{- if .Values.reloader.isOpenshift }}
+# As for Deployments.
+- apiGroups: [apps.openshift.io]
+  resources: [deploymentconfigs]
+  verbs: [get, list, watch, patch]
+{{- end }}
 {{- if .Values.reloader.enableCSIIntegration }}
 # The statuses have the versions that pods have mounted, the classes have annotations. Neither has a secret.
 - apiGroups: [secrets-store.csi.x-k8s.io]

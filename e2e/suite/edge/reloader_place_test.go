@@ -96,7 +96,7 @@ func TestBareProgramInPlaceOfReloader(t *testing.T) {
 	t.Run("deploymentconfig", func(t *testing.T) {
 		t.Parallel()
 		defineDeploymentConfigs(t, cp)
-		b := startBare(t, cp, "--reload-strategy=annotations", "--workload-kinds=apps.openshift.io/v1/DeploymentConfig=spec.template")
+		b := startBare(t, cp, "--reload-strategy=annotations", "--is-openshift=true")
 		b.meet(map[string]meeting{
 			"listed": {kind: "DeploymentConfig", on: named(listed, "listed"), reloads: true}, "auto": {kind: "DeploymentConfig", on: anything, reloads: true},
 			"pods": {kind: "DeploymentConfig", onPods: anything, act: secretTo("2"), reloads: true}, "labels": {kind: "DeploymentConfig", on: anything, act: labelsOnly},

@@ -79,6 +79,7 @@ var effects = map[string]effect{
 	"reloader.annotations":          {value: `{"auto-annotation":"example.org/auto"}`, object: deployment, text: "--auto-annotation=example.org/auto"},
 	"reloader.reloadStrategy":       {value: `"env-vars"`, object: deployment, text: "--reload-strategy=env-vars"},
 	"reloader.isArgoRollouts":       {value: `true`, object: webhookObject, text: "resources:[rollouts]"},
+	"reloader.isOpenshift":          {value: `true`, object: webhookObject, text: "resources:[deploymentconfigs]"},
 	"reloader.ignoreJobs":           {value: `true`, object: deployment, text: "--ignored-workload-types=jobs"},
 	"reloader.ignoreCronJobs":       {value: `true`, object: deployment, text: "--ignored-workload-types=cronjobs"},
 	"reloader.runCronJobs":          {value: `true`, object: "ClusterRole /pod-reloader", text: "resources:[jobs] verbs:[create"},

@@ -108,7 +108,7 @@ func TestChartOfATenantStaysInItsNamespaces(t *testing.T) {
 	out, err := run(t.Context(), tool(t, "helm", "helm"), templateArgs(t, []string{
 		"rbac.scope=namespaces", "namespaces={my-app,other}", "webhook.enabled=false", "networkPolicy.enabled=true",
 		"metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true",
-		"reloader.isArgoRollouts=true", "reloader.enableCSIIntegration=true", "reloader.runCronJobs=true", "reloader.recreateJobs=true",
+		"reloader.isArgoRollouts=true", "reloader.isOpenshift=true", "reloader.enableCSIIntegration=true", "reloader.runCronJobs=true", "reloader.recreateJobs=true",
 		"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as",
 		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs",
 	})...)
@@ -141,7 +141,7 @@ func TestChartPassesLeaderElectionAndClientNames(t *testing.T) {
 	o, err := flags.Complete(options.Environment{Getenv: func(key string) string { return map[string]string{"POD_NAMESPACE": "a"}[key] }})
 	require.NoError(t, err)
 	assert.Equal(t, options.Election{
-		Enabled: true, Namespace: "a", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second,
+		Enabled: true, Namespace: "a", Lease: "pod-reloader", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second,
 	}, o.Election)
 	assert.Equal(t, []string{"kube-apiserver", "second"}, o.Webhook.ClientNames)
 	assert.Equal(t, "/etc/pod-reloader/client-ca/ca.crt", o.Webhook.ClientCA)

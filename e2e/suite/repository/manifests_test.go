@@ -87,6 +87,11 @@ var variants = map[string]struct {
 		components: []string{"argo-rollouts"},
 		values:     []string{"reloader.isArgoRollouts=true"},
 	},
+	"DeploymentConfigs": {
+		reason:     "a flag, a rule and rights",
+		components: []string{"deployment-configs"},
+		values:     []string{"reloader.isOpenshift=true"},
+	},
 	"CSIIntegration": {
 		reason:     "a flag and rights",
 		components: []string{"csi-integration"},
