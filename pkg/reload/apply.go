@@ -62,6 +62,10 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 
 // request asks the webhook for the reload, and stamps by itself where none answers.
 func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
+	verdict, ended := a.cronJobs.confirm(ctx, s, in, verdict)
+	if ended != nil {
+		return ended
+	}
 	proof, err := a.proof(ctx, s, in, verdict)
 	if err != nil {
 		return failed{s, unreadable(err)}

@@ -2,17 +2,22 @@ package reload
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -59,6 +64,10 @@ func (b *batch) Create(_ context.Context, object client.Object, _ ...client.Crea
 func (b *batch) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
 	b.deleted = append(b.deleted, object.GetName())
 	return apierrors.NewNotFound(schema.GroupResource{Group: "batch", Resource: "jobs"}, object.GetName())
+}
+
+func (b *batch) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errors.New("away")
 }
 
 // dueCronJob is one with a changed ConfigMap.
@@ -157,6 +166,59 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	assert.Nil(t, ended)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
+}
+
+// A Job starts with what is stored, whatever the watch has seen: with the older content of a watch that is behind, the request would be
+// rejected, and the CronJob run once more.
+func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
+	t.Parallel()
+	ring := ringOf(t, "a")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	states := map[string]map[reference.Ref]digest.State{}
+	for _, content := range []string{"recorded", "seen", "newer"} {
+		object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
+		object.Namespace, object.Name = "shop", "app"
+		states[content] = map[reference.Ref]digest.State{app: digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)}
+	}
+	for name, tc := range map[string]struct {
+		live string
+		err  error
+		// runs is the content that the Job is made for; empty for none.
+		runs string
+	}{
+		"what the watch has seen": {live: "seen", runs: "seen"},
+		"changed again":           {live: "newer", runs: "newer"},
+		"changed back":            {live: "recorded"},
+		"it cannot be read":       {err: errors.New("away")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &batch{uid: "u1", jobs: map[string]int{}}
+			l := newLoop(cluster{client: b, live: b, events: &sent{}, Dependencies: Dependencies{
+				Store: lagging{live: states[tc.live], err: tc.err}, Keys: &fakeKeys{ring: ring},
+			}}, Options{Webhook: true, Reader: sapReader(t)})
+			s, verdict := dueCronJob(true)
+			s.view.Intent.Asked = true
+			in := policy.Input{Namespace: "shop", Intent: s.view.Intent, Refs: []reference.Ref{app}, Current: maps.Clone(states["recorded"]), Ring: ring}
+			rec, err := policy.Fresh(in, "", false)
+			require.NoError(t, err)
+			text, _ := rec.Text(record.MaxSize)
+			in.Known, in.Current = policy.KnownOf("", text), maps.Clone(states["seen"])
+			require.Equal(t, policy.Reload, policy.Assess(in).Verdict.Action)
+			result := l.actions.request(t.Context(), s, in, verdict).close(t.Context(), l.closing)
+			assert.Positive(t, result.RequeueAfter, "the request cannot be sent either")
+			want := map[string]int{}
+			if tc.runs != "" {
+				newest, _ := ring.Newest()
+				hash, err := digest.Hash(newest.ID, digest.Subset(states[tc.runs], in.Refs))
+				require.NoError(t, err)
+				want[cronrun.CronJob{Object: workload.Object{Kind: s.object.Kind, Raw: map[string]any{
+					"metadata": map[string]any{"uid": "u1", "name": "backup"},
+				}}}.JobName("", hash)] = 1
+			}
+			assert.Equal(t, want, b.jobs)
+		})
+	}
 }
 
 // Under constant change each attempt finds another content: the Jobs keep the distance of reloads, and the stamp does not wait for that.
