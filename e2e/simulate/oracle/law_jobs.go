@@ -139,7 +139,7 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 		return
 	}
 	o.count("runs of CronJobs")
-	o.jobs.runs[owner] = append(o.jobs.runs[owner], run{moment{c.At, c.Version}, o.versionAt(c.Call.Arrived.Add(-justNow))})
+	o.jobs.runs[owner] = append(o.jobs.runs[owner], run{moment{c.At, c.Version}, o.versionAt(o.readForRun(w, c.Call))})
 	s := w.last()
 	if s == nil || c.At.Sub(w.acts[2]) < notice {
 		return
@@ -159,6 +159,22 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 		o.violate(c.At, broken{"jobs", w.id.String(), "run/twice"}, "the program ran it %d times since %s, the last time at %s, for %d changes",
 			runs, o.when(s.at), o.when(c.At), edits)
 	}
+}
+
+// readForRun returns when the program has read, at the earliest, the content that it makes a Job of a CronJob for: that is just before,
+// unless the process was frozen, or its requests were slow, between the two.
+func (o *Oracle) readForRun(w *workload, create *world.Call) time.Time {
+	at := create.Arrived.Add(-justNow)
+	if o.slow.during(w.id.namespace, at, create.Arrived) {
+		at = create.Arrived.Add(-readLongBefore)
+	}
+	for _, s := range slices.Backward(o.faults.spans) {
+		before := s.from.Add(-justNow)
+		if s.kind == "frozen" && isProcessOf(create.Client, s.scope) && (s.open || s.to.After(at)) && before.Before(at) {
+			at = before
+		}
+	}
+	return at
 }
 
 // atOnce returns what runs a CronJob.

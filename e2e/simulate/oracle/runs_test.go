@@ -12,9 +12,18 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		before, between bool
-		want            string
+		// late is how long before the Job the change is, and stops what happens at that time; slow, that a request takes so long.
+		late  time.Duration
+		stops string
+		slow  bool
+		want  string
 	}{
 		"just changed": {before: true}, "changed in between": {between: true}, "not changed": {want: "jobs/run/twice"},
+		"changed while frozen":                  {before: true, late: 4 * time.Second, stops: replica},
+		"changed while another one is frozen":   {before: true, late: 4 * time.Second, stops: "replica-1", want: "jobs/run/twice"},
+		"changed during a slow read":            {before: true, late: 4 * time.Second, slow: true},
+		"changed some time before":              {before: true, late: 4 * time.Second, want: "jobs/run/twice"},
+		"frozen, changed some time before that": {stops: replica, late: 4 * time.Second, want: "jobs/run/twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -28,8 +37,22 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 			s.wait(time.Minute)
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
+			if tt.stops != "" {
+				s.oracle.Fault(Fault{At: s.now, Kind: "frozen", Scope: tt.stops, Begin: true})
+			}
+			read := s.call(replica, "get", nightly, nil)
+			if tt.slow {
+				s.oracle.Request(read)
+			}
 			if tt.before {
 				s.set(configMap("app"), "3")
+			}
+			s.wait(tt.late)
+			if tt.slow {
+				s.oracle.Reply(world.Reply{Call: read, At: s.now, Status: 200})
+			}
+			if tt.stops != "" {
+				s.oracle.Fault(Fault{At: s.now, Kind: "frozen", Scope: tt.stops})
 			}
 			first := importJob
 			first.Name = "n1"
