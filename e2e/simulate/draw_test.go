@@ -1,10 +1,12 @@
 package simulate
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
@@ -22,4 +24,26 @@ func TestSlowActsAreInFewHistories(t *testing.T) {
 	}
 	assert.Positive(t, with)
 	assert.Less(t, with, seeds/20)
+}
+
+// A policy for runs shows nothing of a CronJob that is not run.
+func TestActsAboutRunsAreDrawnTogether(t *testing.T) {
+	t.Parallel()
+	const seeds = 100
+	c, often := Catalogue(), 0
+	for seed := range uint64(seeds) {
+		weights := swarm(rand.New(rand.NewPCG(seed, 0)), c, history.Setup{})
+		first, found := c.Find(act.AskRun)
+		require.True(t, found)
+		factor := weights[first.Name] / first.Weight
+		for _, name := range act.RunActs() {
+			e, found := c.Find(name)
+			require.True(t, found)
+			assert.Equal(t, factor, weights[name]/e.Weight, "%s by seed %d", name, seed)
+		}
+		if factor > unit {
+			often++
+		}
+	}
+	assert.Greater(t, often, seeds/10)
 }

@@ -46,7 +46,7 @@ func sceneKinds() []sceneKind {
 		{"strategy", 4, strategyKept},
 		{"paused", 4, pausedReload},
 		{"job", 4, jobCreatedAgain},
-		{"run", 5, cronJobRun},
+		{"run", 10, cronJobRun},
 	}
 }
 

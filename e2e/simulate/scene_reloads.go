@@ -114,7 +114,7 @@ func cronJobRun(r *rand.Rand) scene {
 	if r.IntN(4) == 0 {
 		steps = append(steps, history.Step{Do: "suspend-cronjob", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"value": "true"}})
 	}
-	policy := pick(r, "", "Forbid", "Replace")
+	policy := pick(r, "", "Forbid", "Forbid", "Replace", "Replace")
 	if policy != "" {
 		steps = append(steps, occupied(p.workload, policy)...)
 	}

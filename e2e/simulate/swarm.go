@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"slices"
 
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
@@ -11,7 +13,7 @@ import (
 // some fault.
 func swarm(r *rand.Rand, c history.Catalogue, s history.Setup) map[string]int {
 	weights := make(map[string]int, len(c))
-	acts := 0
+	acts, ofRuns := 0, factor(r)
 	for _, e := range c {
 		if e.Fault || outOfGraph(e, s) {
 			continue
@@ -24,6 +26,9 @@ func swarm(r *rand.Rand, c history.Catalogue, s history.Setup) map[string]int {
 			weight += e.WeightGraph
 		}
 		weights[e.Name] = unit * weight * factor(r)
+		if slices.Contains(act.RunActs(), e.Name) { // one without the others shows little
+			weights[e.Name] = unit * weight * ofRuns
+		}
 		acts += weights[e.Name]
 	}
 	if least := unit * editWeight; weights[editConfig] < least { // without edits there is nothing to judge

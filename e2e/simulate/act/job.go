@@ -38,6 +38,9 @@ func JobActs() []string {
 	return names
 }
 
+// RunActs are the names of the acts that decide together how a CronJob is run with a reload.
+func RunActs() []string { return []string{AskRun, SetConcurrency, RunCronJob, EndRun} }
+
 // jobPlans are those of the Jobs, none of which exists at first.
 func jobPlans() []plan {
 	var plans []plan
