@@ -87,6 +87,9 @@ func whole(text []byte) (any, error) {
 	if s, ok := simple(text); ok {
 		return s, nil
 	}
+	if texts, ok := flat(text); ok {
+		return texts, nil
+	}
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
 		return nil, err
@@ -106,6 +109,41 @@ func simple(text []byte) (string, bool) {
 		}
 	}
 	return string(text), true
+}
+
+var errNotFlat = errors.New("a member is not a string")
+
+// flat decodes an object with nothing but strings in it, as labels and annotations are, faster than a general decoder. It is
+// false for everything else, malformed texts included.
+func flat(text []byte) (map[string]any, bool) {
+	d := decoder{text: text}
+	texts := map[string]any{}
+	err := d.items('{', '}', func() error {
+		key, err := d.key()
+		if err != nil {
+			return err
+		}
+		member, err := d.skip()
+		if err != nil {
+			return err
+		}
+		texts[key], err = unquote(member)
+		return err
+	})
+	return texts, err == nil && d.at == len(text)
+}
+
+// unquote decodes a string.
+func unquote(text []byte) (string, error) {
+	if s, ok := simple(text); ok {
+		return s, nil
+	}
+	if text[0] != '"' {
+		return "", errNotFlat
+	}
+	var s string
+	err := json.Unmarshal(text, &s)
+	return s, err
 }
 
 func (d *decoder) object(members map[string]*Shape) (any, error) {
@@ -138,11 +176,7 @@ func (d *decoder) key() (string, error) {
 	if !d.take(':') {
 		return "", ErrMalformed
 	}
-	if key, ok := simple(text); ok {
-		return key, nil
-	}
-	var key string
-	return key, json.Unmarshal(text, &key)
+	return unquote(text)
 }
 
 func (d *decoder) list(shape *Shape) (any, error) {

@@ -62,6 +62,8 @@ func TestDecodeRefusesMalformedTexts(t *testing.T) {
 func FuzzDecodeAgreesWithTheGeneralDecoder(f *testing.F) {
 	f.Add([]byte(`{"name":"a","meta":{"name":[1,2.5,"\u00e4"]},"list":[{"name":null}]}`))
 	f.Add([]byte(`{"name":"\ud800 \\"}`))
+	f.Add([]byte(`{"name":"a","b\u0020":"\u00e4\"","name":"b","":" "}`))
+	f.Add([]byte(`{"name":"a","b":{"c":"d"}}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var want any
