@@ -23,6 +23,10 @@ type process struct {
 	errors  *tail
 }
 
+// workerSettings are those of the Go runtime: math/rand obeys its seed, and a goroutine starts with a stack of the average size.
+// A worker starts some thousand goroutines for each history, whose stacks would be copied several times while they grow.
+const workerSettings = "randseednop=0,adaptivestackstart=1"
+
 // startProcess starts this program again as a worker. The environment is added to that of this program.
 func startProcess(ctx context.Context, environment ...string) (*process, error) {
 	self, err := os.Executable()
@@ -30,7 +34,7 @@ func startProcess(ctx context.Context, environment ...string) (*process, error) 
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(append(os.Environ(), environment...), workerVariable+"=1", "GOMAXPROCS=1", "GODEBUG=randseednop=0")
+	cmd.Env = append(append(os.Environ(), environment...), workerVariable+"=1", "GOMAXPROCS=1", "GODEBUG="+workerSettings)
 	cmd.WaitDelay = time.Second
 	p := &process{cmd: cmd, errors: &tail{}}
 	cmd.Stderr = p.errors
