@@ -46,7 +46,7 @@ func (l *shortcut) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(l.online, cancel)() //nolint:contextcheck // the network outlives its requests
-	served := r.Clone(ctx)
+	served := r.WithContext(ctx)                // the server changes neither the header nor the URL
 	served.RemoteAddr, served.RequestURI = l.client, r.URL.RequestURI()
 	answers := make(chan *recorded, 1)
 	go func() { answers <- record(l.server, served) }()

@@ -31,7 +31,10 @@ func validateCreate(k *kind, o object) error {
 // validateUpdate returns a 422 if an object may not become another.
 func validateUpdate(next, old *item) error {
 	meta, before := next.meta(), old.meta()
-	errs := apivalidation.ValidateImmutableField(meta.UID, before.UID, metadataPath.Child("uid"))
+	var errs field.ErrorList
+	if meta.UID != before.UID {
+		errs = apivalidation.ValidateImmutableField(meta.UID, before.UID, metadataPath.Child("uid"))
+	}
 	if !maps.Equal(meta.Annotations, before.Annotations) {
 		errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, metadataPath.Child("annotations"))...)
 	}

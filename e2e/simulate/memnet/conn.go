@@ -13,7 +13,9 @@ import (
 type half struct {
 	mu   sync.Mutex
 	wake *sync.Cond
+	// data has what was written, of which the first bytes are read already. Its memory is used again.
 	data []byte
+	read int
 	// closed ends the direction after what was written; err ends it at once.
 	closed bool
 	err    error
@@ -28,7 +30,10 @@ func newHalf() *half {
 	return h
 }
 
-func (h *half) read(p []byte) (int, error) {
+// room is how much memory is kept for what will be written.
+const room = 64 << 10
+
+func (h *half) take(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
@@ -37,10 +42,10 @@ func (h *half) read(p []byte) (int, error) {
 			return 0, h.err
 		case h.expired:
 			return 0, os.ErrDeadlineExceeded
-		case len(h.data) > 0:
-			n := copy(p, h.data)
-			if h.data = h.data[n:]; len(h.data) == 0 {
-				h.data = nil
+		case h.read < len(h.data):
+			n := copy(p, h.data[h.read:])
+			if h.read += n; h.read == len(h.data) {
+				h.empty()
 			}
 			return n, nil
 		case h.closed:
@@ -49,6 +54,14 @@ func (h *half) read(p []byte) (int, error) {
 			return 0, nil
 		}
 		h.wake.Wait()
+	}
+}
+
+// empty forgets what was written.
+func (h *half) empty() {
+	h.read = 0
+	if h.data = h.data[:0]; cap(h.data) > room {
+		h.data = nil
 	}
 }
 
@@ -70,7 +83,7 @@ func (h *half) end(err error) {
 	defer h.mu.Unlock()
 	h.closed = true
 	if err != nil && h.err == nil {
-		h.err, h.data = err, nil
+		h.err, h.data, h.read = err, nil, 0
 	}
 	if h.timer != nil {
 		h.timer.Stop()
@@ -119,7 +132,7 @@ type Conn struct {
 var _ net.Conn = (*Conn)(nil)
 
 // Read waits for bytes of the other end. It fails with ECONNRESET after Break.
-func (c *Conn) Read(p []byte) (int, error) { return c.in.read(p) }
+func (c *Conn) Read(p []byte) (int, error) { return c.in.take(p) }
 
 // Write hands bytes to the other end; it does not wait for the reader.
 func (c *Conn) Write(p []byte) (int, error) { return c.out.write(p) }
