@@ -1,8 +1,10 @@
 package app
 
 import (
+	"crypto/sha256"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
@@ -12,7 +14,8 @@ import (
 func (b *builder) buildChain() (*chain.Chain, error) {
 	o := chain.Options{
 		Config: b.store, Ring: b.keys.Ring, Namespaces: b.options.Selection.Scope.Namespaces,
-		Annotation: b.options.Selection.Keys.Checksum, Now: b.host.Now, Log: b.log.WithName("chain"),
+		Annotation: b.options.Selection.Keys.Checksum, FieldOwner: referentOwner(b.options.Namespace, b.options.Installation),
+		Publishes: b.publishes, Now: b.host.Now, Log: b.log.WithName("chain"),
 	}
 	if b.options.Selection.Configuration.IsZero() {
 		return chain.New(o), nil
@@ -29,4 +32,28 @@ func (b *builder) buildChain() (*chain.Chain, error) {
 	b.store.OnEvent(c.ConfigChanged)
 	b.keys.OnChange(c.KeysChanged)
 	return c, nil
+}
+
+// publishes reports whether the digests of custom resources in a namespace are written: where it is in scope. An object without
+// namespace is in scope of each installation.
+func (b *builder) publishes(namespace string) bool {
+	selection := b.options.Selection.Scope
+	if namespace == "" {
+		return true
+	}
+	if !selection.SelectsNamespaces() {
+		return selection.Namespace(namespace, nil)
+	}
+	labels, known := b.namespaces.Labels(namespace)
+	return known && selection.Namespace(namespace, labels)
+}
+
+// referentOwner is the field manager of published digests. No two installations have the same.
+func referentOwner(namespace, installation string) string {
+	owner := namespace + "/" + installation + "-referents"
+	if len(owner) <= validation.FieldManagerMaxLength {
+		return owner
+	}
+	sum := sha256.Sum256([]byte(owner))
+	return fmt.Sprintf("%x-referents", sum[:16])
 }

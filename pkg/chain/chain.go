@@ -23,7 +23,7 @@ type Config interface {
 	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// Options are what a Chain works with. Client, Namespaces, Debounce and Now are optional.
+// Options are what a Chain works with. Client, Namespaces, FieldOwner, Publishes, Debounce and Now are optional.
 type Options struct {
 	// Client watches custom resources; nil where there is no configuration that could have any: then Start is not needed.
 	Client dynamic.Interface
@@ -34,6 +34,12 @@ type Options struct {
 	Namespaces []string
 	// Annotation is the key of the published digest where the configuration names no other.
 	Annotation string
+	// FieldOwner owns published annotations. It must differ from that of any other installation: by server-side apply, an owner
+	// removes what it has applied before and does not apply again. Empty is pod-reloader-referents.
+	FieldOwner string
+	// Publishes reports whether digests are written in a namespace, without I/O; the empty one is that of objects in none. Nil:
+	// in all of them.
+	Publishes func(namespace string) bool
 	// Debounce is how long changes gather before they are evaluated; 0 is 100 ms.
 	Debounce time.Duration
 	// Now is the clock; nil is time.Now.
@@ -96,8 +102,10 @@ type owned struct {
 	// reads and publications are by namespace.
 	reads        map[string]*reads
 	publications map[string]*publications
-	leads        context.Context // nil while this process does not lead
-	sweep        bool            // look at all publications
+	// contested is how often the digest of an object was restored in a row.
+	contested map[referent.Key]int
+	leads     context.Context // nil while this process does not lead
+	sweep     bool            // look at all publications
 }
 
 // New makes a Chain that knows no resource. It does no I/O.
@@ -108,13 +116,19 @@ func New(o Options) *Chain {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.FieldOwner == "" {
+		o.FieldOwner = defaultFieldOwner
+	}
+	if o.Publishes == nil {
+		o.Publishes = func(string) bool { return true }
+	}
 	c := &Chain{
 		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}),
 	}
 	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
 	c.configured, c.began = o.Client == nil, o.Now()
-	c.owned.reads, c.owned.publications = map[string]*reads{}, map[string]*publications{}
+	c.owned.reads, c.owned.publications, c.owned.contested = map[string]*reads{}, map[string]*publications{}, map[referent.Key]int{}
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,8 @@ type world struct {
 	reported []time.Time
 	ring     digest.Ring
 	reads    int
+	// outside: the namespace is out of scope.
+	outside atomic.Bool
 }
 
 func newWorld(t *testing.T, namespaces ...string) *world {
@@ -72,6 +75,7 @@ func newWorld(t *testing.T, namespaces ...string) *world {
 	})
 	w.Chain = chain.New(chain.Options{
 		Client: w.client, Config: w, Ring: w.currentRing, Namespaces: namespaces, Annotation: "example.org/checksum", Log: logr.Discard(),
+		Publishes: func(string) bool { return !w.outside.Load() },
 	})
 	w.OnEvent(func(e configstate.Event) {
 		w.mu.Lock()
@@ -148,8 +152,8 @@ func (w *world) set(ref reference.Ref, content string) {
 	w.ConfigChanged(configstate.Event{Namespace: "ns", Ref: ref, Type: configstate.Modified})
 }
 
-// put creates or updates a custom resource.
-func (w *world) put(resource schema.GroupVersionResource, name string, spec map[string]any) {
+// put creates or updates a custom resource, perhaps with annotations.
+func (w *world) put(resource schema.GroupVersionResource, name string, spec map[string]any, annotations ...map[string]string) {
 	w.Helper()
 	w.version++
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -158,6 +162,9 @@ func (w *world) put(resource schema.GroupVersionResource, name string, spec map[
 	u.SetName(name)
 	u.SetUID("uid-" + "1")
 	u.SetResourceVersion(fmt.Sprint(w.version))
+	for _, all := range annotations {
+		u.SetAnnotations(all)
+	}
 	at := w.client.Resource(resource).Namespace("ns")
 	if _, err := at.Update(w.Context(), u, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
 		_, err = at.Create(w.Context(), u, metav1.CreateOptions{})

@@ -23,9 +23,10 @@ type pending struct {
 	batches, retries []batch
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
-	// published are namespaces whose writes have ended, unpublished are writes to be repeated.
-	published   []string
-	unpublished []referent.Key
+	// published are namespaces whose writes have ended, unpublished are writes to be repeated. removed are objects that have come
+	// without the right annotation some time ago.
+	published            []string
+	unpublished, removed []referent.Key
 }
 
 // configKey names a config object.

@@ -15,11 +15,16 @@ import (
 )
 
 const (
-	// fieldOwner owns published annotations.
-	fieldOwner = "pod-reloader-referents"
+	defaultFieldOwner = "pod-reloader-referents"
 	// writeLimit bounds one write, writeAgain is when one that failed is repeated.
 	writeLimit = 10 * time.Second
 	writeAgain = 10 * time.Second
+	// scopeAgain is when a namespace is looked at again in which nothing is published.
+	scopeAgain = time.Minute
+	// maxContest bounds how often the time until a digest is restored is doubled: to 11 minutes.
+	maxContest = 6
+	// reportContest is how often it is restored before that is reported.
+	reportContest = 3
 )
 
 // Lead publishes until the context ends. It is for the leader.
@@ -64,6 +69,7 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 	for _, key := range p.unpublished {
 		c.due(key)
 	}
+	c.contest(p.removed)
 	c.restore(p.changes)
 	if c.owned.sweep {
 		c.owned.sweep = false
@@ -82,20 +88,38 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 }
 
 // restore looks once more, after a while, at the objects that have come without the right annotation: another writer may have
-// removed it. Where it does so again and again, each write waits as long.
+// removed it. Where it does so again and again, each write waits twice as long as the one before: whoever copies the annotation
+// follows each of them.
 func (c *Chain) restore(changes []change) {
-	var wrong []referent.Key
+	wrong := map[int][]referent.Key{}
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
 			if _, due := c.graph.Publication(o.key); due {
-				wrong = append(wrong, o.key)
+				times := min(c.owned.contested[o.key], maxContest)
+				wrong[times] = append(wrong[times], o.key)
 			}
 		}
 	}
-	if len(wrong) > 0 {
-		time.AfterFunc(writeAgain, func() {
-			c.gather(func(p *pending) { p.unpublished = append(p.unpublished, wrong...) })
+	for times, keys := range wrong {
+		time.AfterFunc(writeAgain<<times, func() {
+			c.gather(func(p *pending) { p.removed = append(p.removed, keys...) })
 		})
+	}
+}
+
+// contest marks the objects that are still without the right annotation: another writer has removed it.
+func (c *Chain) contest(removed []referent.Key) {
+	slices.SortFunc(removed, referent.Key.Compare)
+	for _, key := range slices.Compact(removed) {
+		if _, due := c.graph.Publication(key); !due {
+			delete(c.owned.contested, key)
+			continue
+		}
+		c.due(key)
+		if c.owned.contested[key]++; c.owned.contested[key] == reportContest {
+			c.options.Log.Info("A published digest does not remain: another writer replaces it, or it cannot be written. Where another writer does, configure another annotation",
+				"namespace", key.Namespace, "referent", key.String())
+		}
 	}
 }
 
@@ -118,6 +142,10 @@ func (c *Chain) due(key referent.Key) {
 // next begins writes of a namespace, if some are due and none is under way.
 func (c *Chain) next(namespace string, at *publications) {
 	if at.busy {
+		return
+	}
+	if len(at.due) > 0 && !c.options.Publishes(namespace) {
+		c.postpone(namespace, at)
 		return
 	}
 	var writes []publication
@@ -144,6 +172,14 @@ func (c *Chain) next(namespace string, at *publications) {
 		for _, write := range writes {
 			c.write(ctx, write)
 		}
+	})
+}
+
+// postpone looks at a namespace again later: it may be in scope then.
+func (c *Chain) postpone(namespace string, at *publications) {
+	at.busy = true
+	time.AfterFunc(scopeAgain, func() {
+		c.gather(func(p *pending) { p.published = append(p.published, namespace) })
 	})
 }
 
@@ -199,7 +235,7 @@ func (c *Chain) write(ctx context.Context, p publication) {
 	if p.key.Namespace != "" {
 		at = c.options.Client.Resource(p.resource.GVR).Namespace(p.key.Namespace)
 	}
-	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true})
+	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: c.options.FieldOwner, Force: true})
 	if err == nil || ctx.Err() != nil {
 		return
 	}

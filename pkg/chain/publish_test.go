@@ -68,6 +68,74 @@ func TestAnAnnotationThatAnotherWriterRemovesIsRestored(t *testing.T) {
 	})
 }
 
+// Another writer, such as an installation with another digest key, removes each digest at once. Whoever copies the annotation would
+// follow each write: they become rare.
+func TestADigestThatIsContestedIsWrittenLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var writes atomic.Int32
+		var last atomic.Value
+		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			written := &unstructured.Unstructured{}
+			assert.NoError(t, written.UnmarshalJSON(action.(clienttesting.PatchAction).GetPatch()))
+			last.Store(written.GetAnnotations())
+			writes.Add(1)
+			return true, written, nil
+		})
+		w.graph()
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		spec := map[string]any{"service": "s"}
+		for range 6 * 60 * 60 / 5 {
+			before := writes.Load()
+			w.pass(5 * time.Second)
+			if writes.Load() > before {
+				w.put(proxies, "p", spec)
+			}
+		}
+		before := writes.Load()
+		assert.Less(t, before, int32(45), "one in eleven minutes, after some doublings")
+		assert.Greater(t, before, int32(30), "it does not give up")
+
+		w.pass(20 * time.Minute)
+		require.Equal(t, before+1, writes.Load())
+		keep := func() { w.put(proxies, "p", spec, last.Load().(map[string]string)) }
+		keep()
+		w.pass(20 * time.Minute)
+		w.put(proxies, "p", spec)
+		w.pass(20 * time.Minute)
+		keep()
+		assert.Equal(t, before+2, writes.Load())
+		w.put(proxies, "p", map[string]any{"service": "s", "size": int64(1)}, last.Load().(map[string]string))
+		w.pass(20 * time.Minute)
+		assert.Equal(t, before+2, writes.Load(), "it remains")
+	})
+}
+
+// One installation of several writes where the workloads are its own.
+func TestNothingIsPublishedOutOfScope(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var writes atomic.Int32
+		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			writes.Add(1)
+			return true, &unstructured.Unstructured{}, nil
+		})
+		w.outside.Store(true)
+		w.graph()
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		for n := range 100 {
+			w.put(proxies, "p", map[string]any{"service": "s", "size": int64(n)})
+			w.pass(time.Minute)
+		}
+		require.Zero(t, writes.Load())
+		w.outside.Store(false)
+		w.pass(time.Minute + time.Second)
+		assert.NotZero(t, writes.Load(), "the namespace has come into scope")
+	})
+}
+
 // One write after the other, but not one for each debounce.
 func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 	t.Parallel()

@@ -2,11 +2,13 @@ package chain_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,5 +200,20 @@ func TestADigestIsPublished(t *testing.T) {
 	assert.Equal(t, first, published(), "the last valid one remains")
 	k.operate("KafkaService", "service", true)
 	k.rolls("it is valid again")
-	assert.NotEqual(t, first, changes(first))
+	last := changes(first)
+	assert.NotEqual(t, first, last)
+
+	// Another writer takes the annotation, as an installation with another digest key does.
+	other := object("KafkaService", "service")
+	other.SetNamespace(k.Namespace)
+	other.SetAnnotations(map[string]string{"pod-reloader.cs.sap.com/referent-checksum": "another", "example.com/mine": "kept"})
+	require.NoError(t, k.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(other), client.FieldOwner("another"), client.ForceOwnership))
+	assert.Equal(t, last, changes("another"), "it is written again")
+	service := object("KafkaService", "service")
+	require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, service))
+	assert.Equal(t, "kept", service.GetAnnotations()["example.com/mine"], "the other annotations are theirs")
+	assert.True(t, slices.ContainsFunc(service.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == "pod-reloader/pod-reloader-referents" && f.Operation == metav1.ManagedFieldsOperationApply
+	}), "each installation has a field manager of its own")
+	k.stays("the annotation is no part of the graph")
 }

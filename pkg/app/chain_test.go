@@ -1,0 +1,40 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+)
+
+// By server-side apply, an installation would remove the annotations of another one with the same owner.
+func TestEachInstallationOwnsItsDigests(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 60)
+	owners := map[string]bool{}
+	for _, of := range [][2]string{{"pod-reloader", "pod-reloader"}, {"team", "pod-reloader"}, {"team", "second"}, {long, long + "1"}, {long, long + "2"}} {
+		owner := referentOwner(of[0], of[1])
+		assert.LessOrEqual(t, len(owner), validation.FieldManagerMaxLength)
+		assert.Contains(t, owner, "-referents")
+		owners[owner] = true
+	}
+	assert.Len(t, owners, 5)
+}
+
+func TestDigestsArePublishedInScope(t *testing.T) {
+	t.Parallel()
+	of := func(s scope.Scope) *builder {
+		return &builder{options: options.Options{Selection: options.Selection{Scope: s}}}
+	}
+	assert.True(t, of(scope.Scope{}).publishes("shop"))
+	assert.True(t, of(scope.Scope{}).publishes(""), "an object without namespace")
+	assert.False(t, of(scope.Scope{}).publishes(scope.System))
+	assert.False(t, of(scope.Scope{Ignored: []string{"shop"}}).publishes("shop"))
+	selector := labels.SelectorFromSet(labels.Set{"team": "a"})
+	assert.False(t, of(scope.Scope{NamespaceSelector: selector}).publishes("shop"), "its labels are not known yet")
+}
