@@ -222,6 +222,38 @@ func TestAChangeOfAClusterScopedObjectIsReportedOnce(t *testing.T) {
 	})
 }
 
+// Objects of several namespaces would be one, or none would be found.
+func TestAnotherScopeThanThatOfTheClusterIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		definitions := proxyToSecret()
+		definitions[1].ClusterScoped, definitions[1].Refs = true, nil
+		w.Configure(definitions)
+		w.pass(time.Second)
+		assert.Equal(t, "invalid: referents[1].scope: objects of kafkaproxies.kroxylicious.io have a namespace; leave out scope: Cluster", w.hold())
+		w.Configure(proxyToSecret())
+		w.pass(time.Second)
+		assert.Empty(t, w.hold())
+
+		// The definition is made anew, in another scope.
+		realm := &unstructured.Unstructured{}
+		realm.SetGroupVersionKind(services.GroupVersion().WithKind("Any"))
+		realm.SetName("s")
+		at := w.client.Resource(services)
+		require.NoError(t, at.Namespace("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		_, err := at.Create(t.Context(), realm, metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.pass(time.Second)
+		assert.Contains(t, w.hold(), "s is invalid: referents[0].scope: objects of kafkaservices.kroxylicious.io have no namespace; set scope: Cluster")
+		require.NoError(t, at.Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		w.put(services, "s", map[string]any{"secret": "tls"})
+		w.pass(time.Second)
+		assert.Empty(t, w.hold(), "and back")
+	})
+}
+
 func TestPathsLeadUpToTheTrackedResource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

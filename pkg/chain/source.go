@@ -21,6 +21,8 @@ type source struct {
 	bulk      *watch.Bulk
 	cancel    context.CancelFunc
 	ended     atomic.Bool
+	// misplaced: the objects have a namespace although the configuration says that they have none, or the other way round.
+	misplaced atomic.Bool
 	// latest has what counts of each object; of the object itself, the watch keeps the name only.
 	latest latest
 
@@ -88,6 +90,9 @@ func (s *source) start(ctx context.Context) {
 // reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.
 func (s *source) reduce(object *unstructured.Unstructured) {
 	s.latest.set(object.GetUID(), s.resource.Read(object))
+	if misplaced := (object.GetNamespace() == "") != s.resource.ClusterScoped; s.misplaced.CompareAndSwap(!misplaced, misplaced) {
+		s.chain.gather(func(p *pending) { p.changes = append(p.changes, scopeChange{s}) })
+	}
 	bare := &unstructured.Unstructured{Object: map[string]any{}}
 	bare.SetAPIVersion(object.GetAPIVersion())
 	bare.SetKind(object.GetKind())
@@ -141,13 +146,25 @@ func (c sourceChange) apply(graph *referent.Graph) {
 		return
 	}
 	s.state = c.state
+	if s.state == referent.SourceSynced && s.misplaced.Load() {
+		s.state = referent.SourceOtherScope
+	}
 	if graph == nil {
 		return
 	}
 	if c.state == referent.SourceSynced {
 		s.forgetGone(graph)
 	}
-	graph.SetSource(s.resource, s.namespace, c.state)
+	graph.SetSource(s.resource, s.namespace, s.state)
+}
+
+// scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made anew.
+type scopeChange struct{ source *source }
+
+func (c scopeChange) apply(graph *referent.Graph) {
+	if state := c.source.state; state == referent.SourceSynced || state == referent.SourceOtherScope {
+		sourceChange{c.source, referent.SourceSynced}.apply(graph)
+	}
 }
 
 // forgetGone deletes what an earlier watch has delivered and this one has not found.

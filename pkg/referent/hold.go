@@ -19,7 +19,7 @@ const (
 	Unsynced Reason = "unsynced"
 	// Denied: a reference crosses into a namespace that the configuration does not allow.
 	Denied Reason = "denied"
-	// Invalid: a reference is not the name of an object.
+	// Invalid: a reference is not the name of an object, or the configuration has the resource in another scope than the cluster.
 	Invalid Reason = "invalid"
 	// Cycle: the object refers to itself, through others or directly.
 	Cycle Reason = "cycle"
@@ -73,6 +73,8 @@ const (
 	SourceSynced
 	SourceForbidden
 	SourceNotInstalled
+	// SourceOtherScope: the objects have namespaces, and the configuration says that they have none; or the other way round.
+	SourceOtherScope
 )
 
 // reason is why nodes of the source are held; empty if they are not.
@@ -84,6 +86,8 @@ func (s Source) reason() Reason {
 		return Forbidden
 	case SourceNotInstalled:
 		return NotInstalled
+	case SourceOtherScope:
+		return Invalid
 	default:
 		return Unsynced
 	}

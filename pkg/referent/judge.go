@@ -68,8 +68,13 @@ func (g *Graph) unknown(n *node) *Hold {
 
 // lack says which resource is not known. A cluster can serve it in another version than that of the configuration.
 func (r *Resource) lack(reason Reason) string {
-	if reason == NotInstalled {
+	switch {
+	case reason == NotInstalled:
 		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version
+	case reason == Invalid && r.ClusterScoped:
+		return r.at + ".scope: objects of " + r.String() + " have a namespace; leave out scope: Cluster"
+	case reason == Invalid:
+		return r.at + ".scope: objects of " + r.String() + " have no namespace; set scope: Cluster"
 	}
 	return "the resource " + r.String()
 }
