@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
@@ -148,5 +149,25 @@ func TestOnlyTheAPIServerSaysThatAnObjectIsAbsent(t *testing.T) {
 
 		answer = apierrors.NewNotFound(services.GroupResource(), "s")
 		assert.NotEqual(t, before, live(), "it is absent, and no event has come yet")
+	})
+}
+
+// With --namespaces, neither ConfigMaps and Secrets nor custom resources of other namespaces are known.
+func TestAnotherNamespaceIsNotWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ns")
+		definitions := proxyToSecret()
+		definitions[1].Refs[0] = referent.EdgeDefinition{
+			Resource: "services", Name: "spec.at.name", Namespace: "spec.at.namespace", Namespaces: []string{"elsewhere"},
+		}
+		w.put(proxies, "p", map[string]any{"at": map[string]any{"name": "s", "namespace": "elsewhere"}})
+		w.Configure(definitions)
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s in namespace elsewhere is forbidden: the namespace is not watched", w.hold())
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		require.NotNil(t, states[proxy].Hold)
+		assert.Contains(t, states[proxy].Hold.Reason, "the namespace is not watched", "at admission, too")
 	})
 }

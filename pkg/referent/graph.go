@@ -208,7 +208,15 @@ func (g *Graph) source(resource *Resource, namespace string) Source {
 	if source, ok := g.sources[sourceKey{resource, namespace}]; ok {
 		return source
 	}
-	return g.sources[sourceKey{resource: resource}]
+	if source, ok := g.sources[sourceKey{resource: resource}]; ok {
+		return source
+	}
+	for key := range g.sources {
+		if key.resource == resource {
+			return SourceOutside
+		}
+	}
+	return SourceUnsynced
 }
 
 // Unread returns the ConfigMaps and Secrets that are referred to, and of which nothing has been set.

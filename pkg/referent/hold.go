@@ -75,6 +75,8 @@ const (
 	SourceNotInstalled
 	// SourceOtherScope: the objects have namespaces, and the configuration says that they have none; or the other way round.
 	SourceOtherScope
+	// SourceOutside: other namespaces have sources, and this one has none. It is not set, but follows from those that are.
+	SourceOutside
 )
 
 // reason is why nodes of the source are held; empty if they are not.
@@ -82,7 +84,7 @@ func (s Source) reason() Reason {
 	switch s {
 	case SourceSynced:
 		return ""
-	case SourceForbidden:
+	case SourceForbidden, SourceOutside:
 		return Forbidden
 	case SourceNotInstalled:
 		return NotInstalled

@@ -60,23 +60,26 @@ func (g *Graph) unknown(n *node) *Hold {
 	if g.tooMany(n.key.Namespace) {
 		return &Hold{Reason: TooMany, Node: n.key, Detail: fmt.Sprintf("the namespace has more than %d objects in its graph, what they refer to included", MaxNodes)}
 	}
-	if reason := g.source(n.resource, n.key.Namespace).reason(); reason != "" {
-		return &Hold{Reason: reason, Node: n.key, Detail: n.resource.lack(reason)}
+	if source := g.source(n.resource, n.key.Namespace); source != SourceSynced {
+		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.lack(source)}
 	}
 	return n.unread
 }
 
 // lack says which resource is not known. A cluster can serve it in another version than that of the configuration.
-func (r *Resource) lack(reason Reason) string {
+func (r *Resource) lack(source Source) string {
 	switch {
-	case reason == NotInstalled:
+	case source == SourceNotInstalled:
 		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version
-	case reason == Invalid && r.ClusterScoped:
+	case source == SourceOutside:
+		return "the namespace is not watched"
+	case source == SourceOtherScope && r.ClusterScoped:
 		return r.at + ".scope: objects of " + r.String() + " have a namespace; leave out scope: Cluster"
-	case reason == Invalid:
+	case source == SourceOtherScope:
 		return r.at + ".scope: objects of " + r.String() + " have no namespace; set scope: Cluster"
+	default:
+		return "the resource " + r.String()
 	}
-	return "the resource " + r.String()
 }
 
 func missing(n *node) *Hold {
@@ -112,8 +115,8 @@ func way(keys []Key) string {
 // incomplete holds a node to which objects can refer that have not all been read.
 func (g *Graph) incomplete(n *node) *Hold {
 	for _, edge := range n.resource.referrers {
-		if reason := g.referrers(edge, n.key.Namespace).reason(); reason != "" {
-			return &Hold{Reason: reason, Node: n.key, Detail: edge.from.lack(reason) + ", and its objects can refer to this one"}
+		if source := g.referrers(edge, n.key.Namespace); source != SourceSynced {
+			return &Hold{Reason: source.reason(), Node: n.key, Detail: edge.from.lack(source) + ", and its objects can refer to this one"}
 		}
 	}
 	return nil
