@@ -1,6 +1,7 @@
 package referent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -51,16 +52,31 @@ func (r *Resource) Read(object *unstructured.Unstructured) *Object {
 		o.facts.identity = identify(object)
 	}
 	if r.Published {
-		o.facts.published = strings.Clone(object.GetAnnotations()[r.Annotation])
+		o.facts.published, o.facts.fault = r.checksum(o.key, object)
 	}
 	if r.Publish {
-		o.annotation = strings.Clone(object.GetAnnotations()[r.Annotation])
+		o.annotation, _ = r.checksum(o.key, object) // whatever it is, it differs
 	}
 	reader := &linkReader{key: o.key, facts: &o.facts}
 	for _, edge := range slices.Concat(r.refs, r.points) {
 		reader.follow(edge, object.Object)
 	}
 	return o
+}
+
+// maxChecksum is how many bytes the checksum of another controller can have: it is kept in memory.
+const maxChecksum = 1024
+
+// checksum is the annotation with a digest. One that is too long is not kept.
+func (r *Resource) checksum(key Key, object *unstructured.Unstructured) (string, *Hold) {
+	value := object.GetAnnotations()[r.Annotation]
+	if len(value) > maxChecksum {
+		return "too long", &Hold{
+			Reason: Invalid, Node: key,
+			Detail: fmt.Sprintf("annotation %s has %d bytes: at most %d are a checksum", r.Annotation, len(value), maxChecksum),
+		}
+	}
+	return strings.Clone(value), nil
 }
 
 // under are the facts of an object under digest keys.

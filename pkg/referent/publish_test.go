@@ -3,6 +3,8 @@ package referent_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,6 +89,57 @@ func TestPublishedChecksumIsTakenAsItIs(t *testing.T) {
 	w.set("a/o", nil, annotated("y"))
 	w.Evaluate()
 	assert.Len(t, map[string]bool{without: true, one: true, w.entry("b/o"): true}, 3)
+}
+
+func TestAnAnnotationThatIsNoChecksumHolds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t,
+		referent.Definition{ID: "a", GVR: gvr("a"), Checksum: referent.ChecksumPublished},
+		referent.Definition{ID: "b", GVR: gvr("b"), Publish: true, Refs: []referent.EdgeDefinition{{Resource: "a", Name: "spec.a"}}},
+	)
+	w.set("b/o", map[string]any{"a": "o"})
+	w.set("a/o", nil, annotated(strings.Repeat("x", 1024)))
+	w.Evaluate()
+	require.NotEmpty(t, w.entry("b/o"))
+	value, _ := w.Publication(key("b/o"))
+	w.set("b/o", map[string]any{"a": "o"}, annotated(strings.Repeat("x", 200_000)))
+	again, due := w.Publication(key("b/o"))
+	assert.True(t, due, "it is replaced")
+	assert.Equal(t, value, again)
+
+	w.set("a/o", nil, annotated(strings.Repeat("x", 1025)))
+	w.Evaluate()
+	hold := w.Hold(key("b/o"))
+	require.NotNil(t, hold)
+	assert.Equal(t, referent.Invalid, hold.Reason)
+	assert.Equal(t, key("a/o"), hold.Node)
+	assert.Equal(t, "annotation "+annotation+" has 1025 bytes: at most 1024 are a checksum", hold.Detail)
+
+}
+
+// Who may annotate objects must not fill the memory. Not parallel: it is the memory of the whole process.
+func TestAnAnnotationThatIsNoChecksumIsNotKept(t *testing.T) {
+	w := newWorld(t,
+		referent.Definition{ID: "a", GVR: gvr("a"), Checksum: referent.ChecksumPublished},
+		referent.Definition{ID: "b", GVR: gvr("b"), Publish: true},
+	)
+	before := heap()
+	const many = 200
+	for i := range many {
+		w.set(fmt.Sprintf("a/o%d", i), nil, annotated(strings.Repeat("x", 200_000)))
+		w.set(fmt.Sprintf("b/o%d", i), nil, annotated(strings.Repeat("y", 200_000)))
+	}
+	w.Evaluate()
+	assert.Less(t, heap()-before, int64(many*20_000))
+	assert.NotNil(t, w.Hold(key("a/o7")), "the graph is in use until here")
+}
+
+// heap is the size of what is in use.
+func heap() int64 {
+	runtime.GC()
+	stats := runtime.MemStats{}
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 func TestKindChoosesReferences(t *testing.T) {
