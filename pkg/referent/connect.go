@@ -26,10 +26,10 @@ func (g *Graph) use(namespace string, n *node, by int) {
 	before := g.uses[at]
 	switch g.uses[at] = before + by; {
 	case before == 0:
-		g.counted(namespace, +1)
+		g.grow(namespace, size{nodes: +1})
 	case before+by == 0:
 		delete(g.uses, at)
-		g.counted(namespace, -1)
+		g.grow(namespace, size{nodes: -1})
 	}
 }
 
@@ -38,20 +38,23 @@ func (g *Graph) useAll(n *node, by int) {
 	if !n.resource.builtin {
 		g.use(n.key.Namespace, n, by)
 	}
-	for _, link := range slices.Concat(n.facts.children, n.facts.parents) {
+	links := slices.Concat(n.facts.children, n.facts.parents)
+	for _, link := range links {
 		if other, ok := g.nodes[link.to]; ok {
 			g.use(n.key.Namespace, other, by)
 		}
 	}
+	g.grow(n.key.Namespace, size{links: by * len(links)})
 }
 
-// counted keeps the number of nodes of a namespace. When it crosses MaxNodes, all of them are evaluated again.
-func (g *Graph) counted(namespace string, by int) {
-	before := g.tooMany(namespace)
-	if g.count[namespace] += by; g.count[namespace] == 0 {
-		delete(g.count, namespace)
+// grow keeps the size of a namespace. When it crosses a bound, all of its nodes are evaluated again.
+func (g *Graph) grow(namespace string, by size) {
+	before := g.size[namespace]
+	now := size{nodes: before.nodes + by.nodes, links: before.links + by.links}
+	if g.size[namespace] = now; now == (size{}) {
+		delete(g.size, namespace)
 	}
-	if before == g.tooMany(namespace) {
+	if before.tooMany() == now.tooMany() {
 		return
 	}
 	for _, n := range g.nodes {
@@ -61,7 +64,15 @@ func (g *Graph) counted(namespace string, by int) {
 	}
 }
 
-func (g *Graph) tooMany(namespace string) bool { return g.count[namespace] > MaxNodes }
+func (g *Graph) tooMany(namespace string) bool { return g.size[namespace].tooMany() }
+
+// visible are the kids of a node; none in a namespace with too many, which is held whatever they are.
+func (g *Graph) visible(n *node) []*node {
+	if g.tooMany(n.key.Namespace) {
+		return nil
+	}
+	return n.kids()
+}
 
 // put gives a node its facts, and connects it as they say.
 func (g *Graph) put(n *node, f *facts, unread *Hold) {

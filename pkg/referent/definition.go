@@ -107,4 +107,7 @@ const (
 	MaxNodes = 20_000
 	// MaxReferences is how many references one object can have.
 	MaxReferences = 1_000
+	// MaxLinks is how many references the objects of a namespace can have in total; beyond, every node in it is held. A change below
+	// objects that all refer to a thousand others would else take seconds, and whatever else changes would wait for it.
+	MaxLinks = 100_000
 )

@@ -32,5 +32,5 @@
 //
 // # Bounds
 //
-// See MaxResources, MaxDepth, MaxNodes and MaxReferences.
+// See MaxResources, MaxDepth, MaxNodes, MaxReferences and MaxLinks.
 package referent

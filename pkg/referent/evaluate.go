@@ -92,7 +92,7 @@ func (w *walk) enter(n *node) {
 	w.low[n] = w.index[n]
 	w.stack = append(w.stack, n)
 	n.visited = true
-	w.frames = append(w.frames, frame{node: n, kids: n.kids()})
+	w.frames = append(w.frames, frame{node: n, kids: w.graph.visible(n)})
 }
 
 // descend goes down to a kid that must be evaluated. visited says that its component is not complete.

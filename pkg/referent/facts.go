@@ -57,7 +57,7 @@ func (r *Resource) Read(object *unstructured.Unstructured) *Object {
 	if r.Publish {
 		o.annotation, _ = r.checksum(o.key, object) // whatever it is, it differs
 	}
-	reader := &linkReader{key: o.key, facts: &o.facts}
+	reader := &linkReader{key: o.key, facts: &o.facts, added: map[link]struct{}{}}
 	for _, edge := range slices.Concat(r.refs, r.points) {
 		reader.follow(edge, object.Object)
 	}

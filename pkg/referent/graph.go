@@ -21,8 +21,8 @@ type Graph struct {
 	// uses are why a node counts in a namespace: the object is in it, and each reference from its objects. Who refers to an object
 	// that does not exist must not fill the namespace of others.
 	uses map[use]int
-	// count is the number of nodes that count in each namespace.
-	count map[string]int
+	// size is that of each namespace.
+	size map[string]size
 	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
 	dirty []*node
 	// gone are the nodes that can be removed after the next evaluation, if nothing refers to them then.
@@ -41,6 +41,11 @@ type use struct {
 	namespace string
 	node      *node
 }
+
+// size is how many nodes count in a namespace, and how many references its objects have.
+type size struct{ nodes, links int }
+
+func (s size) tooMany() bool { return s.nodes > MaxNodes || s.links > MaxLinks }
 
 // node is one object, or a reference to one that is missing. Its facts are never changed in place.
 type node struct {
@@ -91,7 +96,7 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 	}
 	return &Graph{
 		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{},
-		unread: map[*node]struct{}{}, uses: map[use]int{}, count: map[string]int{},
+		unread: map[*node]struct{}{}, uses: map[use]int{}, size: map[string]size{},
 	}, nil
 }
 

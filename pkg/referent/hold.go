@@ -25,7 +25,7 @@ const (
 	Cycle Reason = "cycle"
 	// TooDeep: more than MaxDepth references follow each other.
 	TooDeep Reason = "too-deep"
-	// TooMany: the namespace has more than MaxNodes nodes, or the object more than MaxReferences references.
+	// TooMany: the namespace has more than MaxNodes nodes or MaxLinks references, or the object more than MaxReferences references.
 	TooMany Reason = "too-many"
 )
 

@@ -314,3 +314,35 @@ func TestReferencesOfOneNamespaceHoldNoOther(t *testing.T) {
 		})
 	}
 }
+
+// Each evaluation of an object takes as long as it has references. A tenant with many objects that have many of them must not take
+// the time of all.
+func TestANamespaceHasABoundOfReferences(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, loose())
+	names := make([]string, referent.MaxReferences)
+	for i := range names {
+		names[i] = fmt.Sprintf("leaf%d", i)
+	}
+	const most = referent.MaxLinks / referent.MaxReferences
+	for i := range most {
+		w.loose(fmt.Sprintf("hub%d", i), names...)
+	}
+	for _, name := range names {
+		w.loose(name)
+	}
+	w.Evaluate()
+	before := w.entry("a/hub0")
+	require.NotEmpty(t, before)
+	w.loose("another", "leaf0")
+	w.Evaluate()
+	hold := w.Hold(key("a/hub0"))
+	require.NotNil(t, hold)
+	assert.Equal(t, referent.TooMany, hold.Reason)
+	assert.Equal(t, "the namespace has more than 100000 references in its graph", hold.Detail)
+	assert.NotNil(t, w.Hold(key("a/leaf0")), "all of the namespace")
+
+	w.loose("another")
+	w.Evaluate()
+	assert.Equal(t, before, w.entry("a/hub0"), "one less is not too many")
+}

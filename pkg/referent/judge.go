@@ -8,7 +8,7 @@ import (
 // evaluate computes a node whose children have been evaluated, or are on a cycle with it, and reports what is new.
 func (g *Graph) evaluate(n *node, cycle []Key) (Change, bool) {
 	before, digestsBefore, touched, first := n.hold, n.digests, n.touched, n.round == 0
-	kids := n.kids()
+	kids := g.visible(n)
 	n.dirty, n.touched, n.round = false, false, g.round
 	n.height, n.via = height(kids, cycle), nil
 	n.hold = g.judge(n, kids, cycle)
@@ -58,12 +58,20 @@ func (g *Graph) judge(n *node, kids []*node, cycle []Key) *Hold {
 // unknown holds a node of which nothing certain is known, or of a namespace with too many.
 func (g *Graph) unknown(n *node) *Hold {
 	if g.tooMany(n.key.Namespace) {
-		return &Hold{Reason: TooMany, Node: n.key, Detail: fmt.Sprintf("the namespace has more than %d objects in its graph, what they refer to included", MaxNodes)}
+		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.size[n.key.Namespace].excess()}
 	}
 	if source := g.source(n.resource, n.key.Namespace); source != SourceSynced {
 		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.lack(source)}
 	}
 	return n.unread
+}
+
+// excess says what a namespace has too many of.
+func (s size) excess() string {
+	if s.nodes > MaxNodes {
+		return fmt.Sprintf("%d objects in its graph, what they refer to included", MaxNodes)
+	}
+	return fmt.Sprintf("%d references in its graph", MaxLinks)
 }
 
 // lack says which resource is not known. A cluster can serve it in another version than that of the configuration.

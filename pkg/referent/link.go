@@ -18,6 +18,8 @@ type linkReader struct {
 	key   Key
 	facts *facts
 	count int
+	// added are the links of the facts.
+	added map[link]struct{}
 }
 
 // follow reads the references of an edge, in the order of the document. A name that is empty or null is no reference.
@@ -80,8 +82,10 @@ func (l *linkReader) add(e *edge, to Key) {
 	if e.inverse {
 		links = &l.facts.parents
 	}
-	if added := (link{to: to, edge: e}); !slices.Contains(*links, added) {
-		*links = append(*links, added)
+	one := link{to: to, edge: e}
+	if _, ok := l.added[one]; !ok {
+		l.added[one] = struct{}{}
+		*links = append(*links, one)
 	}
 }
 
