@@ -15,11 +15,13 @@ type namespaces struct {
 }
 
 // Labels returns the labels of a namespace from the cache; false where that does not have it (yet). It sends no request: a
-// cache that does not watch namespaces answers with an error.
+// cache that does not watch namespaces answers with an error, and one that has not read them yet is not awaited.
 func (n *namespaces) Labels(name string) (map[string]string, bool) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if n.cache == nil || n.cache.Get(context.Background(), client.ObjectKey{Name: name}, namespace) != nil {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if n.cache == nil || n.cache.Get(ended, client.ObjectKey{Name: name}, namespace) != nil {
 		return nil, false
 	}
 	return namespace.Labels, true
