@@ -2,6 +2,7 @@ package chain_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -169,5 +171,59 @@ func TestAnotherNamespaceIsNotWatched(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, states[proxy].Hold)
 		assert.Contains(t, states[proxy].Hold.Reason, "the namespace is not watched", "at admission, too")
+	})
+}
+
+// A question at admission costs 50 reads at most, whatever the objects refer to. Beyond, the graph of the watches answers.
+func TestAdmissionReadsFiftyObjectsAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		definitions := proxyToSecret()
+		definitions[1].Refs[0].Name = "spec.services[*]"
+		var names []any
+		for n := range 49 {
+			names = append(names, fmt.Sprint("s", n))
+			w.put(services, fmt.Sprint("s", n), map[string]any{})
+		}
+		w.put(proxies, "p", map[string]any{"services": names})
+		w.Configure(definitions)
+		w.pass(time.Second)
+		ask := func() (digest.State, int) {
+			w.client.ClearActions()
+			states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+			require.NoError(t, err)
+			reads := 0
+			for _, action := range w.client.Actions() {
+				if action.GetVerb() == "get" {
+					reads++
+				}
+			}
+			return states[proxy], reads
+		}
+		state, reads := ask()
+		assert.Equal(t, 50, reads, "the proxy and what is below it")
+		assert.Equal(t, w.State("ns", proxy).Entries, state.Entries)
+
+		before := w.State("ns", proxy).Entries
+		live, err := w.client.Resource(proxies).Namespace("ns").Get(t.Context(), "p", metav1.GetOptions{})
+		require.NoError(t, err)
+		live.Object["spec"] = map[string]any{"services": append(names, "s50", "s51")}
+		later := true
+		w.client.PrependReactor("get", proxies.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return later, live, nil
+		})
+		state, reads = ask()
+		assert.LessOrEqual(t, reads, 50, "no event of the edit has come yet")
+		assert.Equal(t, before, state.Entries, "the graph answers")
+		later = false
+
+		w.put(services, "s50", map[string]any{})
+		w.put(proxies, "p", map[string]any{"services": append(names, "s50")})
+		w.pass(time.Second)
+		state, reads = ask()
+		assert.Zero(t, reads, "the graph has more than 50")
+		assert.Equal(t, w.State("ns", proxy).Entries, state.Entries)
+		assert.NotEqual(t, before, state.Entries)
 	})
 }
