@@ -274,6 +274,23 @@ func TestListOfPodStatusesIsReadToItsEnd(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Another tenant's class of the same name has statuses of its own.
+func TestLiveStatusesAreThoseOfTheNamespace(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.podStatuses.put("shop", "web-0", "1")
+	f := newFixture(t, s, withClasses).start(t)
+	before, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	require.NoError(t, err)
+	s.podStatuses.put("pay", "api-0", "2")
+	after, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	other, err := f.Live(deadline(t), "pay", []reference.Ref{vault()})
+	require.NoError(t, err)
+	assert.False(t, other[vault()].Absent)
+}
+
 // nextOf waits for the next event of a SecretProviderClass.
 func (f *fixture) nextOf(t *testing.T) configstate.Event {
 	t.Helper()

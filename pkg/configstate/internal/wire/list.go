@@ -114,8 +114,8 @@ func (s *stream) fields(visit func(number int, length int64) error) error {
 		if err != nil {
 			return noEOF(err)
 		}
-		if s.left != unbounded && length > uint64(s.left) || length > math.MaxInt64 {
-			return errTruncated
+		if length > math.MaxInt64 {
+			return errTruncated // consume refuses what is longer than the rest of its message
 		}
 		if err := visit(int(number), int64(length)); err != nil {
 			return err

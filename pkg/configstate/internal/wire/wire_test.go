@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -259,6 +260,33 @@ func TestFieldsStayWithinTheList(t *testing.T) {
 			_, err := wire.ReadList(bytes.NewReader(body), ours())
 			require.Error(t, err)
 		})
+	}
+}
+
+// TestLengthBeyondAnyResponse has lengths that are negative as signed numbers: one of them stands for no length at all.
+func TestLengthBeyondAnyResponse(t *testing.T) {
+	t.Parallel()
+	item, err := (&metav1.PartialObjectMetadata{ObjectMeta: metadata("a")}).Marshal()
+	require.NoError(t, err)
+	items := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), item)
+	for _, field := range []protowire.Number{1, 2} {
+		for _, length := range []uint64{math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64} {
+			body := protowire.AppendTag([]byte("k8s\x00"), field, protowire.BytesType)
+			body = append(protowire.AppendVarint(body, length), items...)
+			_, err := wire.ReadList(bytes.NewReader(body), ours())
+			require.Error(t, err, "field %d of %d bytes", field, length)
+		}
+	}
+}
+
+func TestFillTakesTheLimits(t *testing.T) {
+	t.Parallel()
+	const largest = 16 << 20
+	for n, ok := range map[int]bool{-1: false, 0: true, 1: true, largest: true, largest + 1: false} {
+		var buffer wire.Buffer
+		message, err := buffer.Fill(endless{}, n)
+		assert.Equal(t, ok, err == nil, "%d bytes: %v", n, err)
+		assert.Len(t, message, max(0, n)*map[bool]int{true: 1}[ok])
 	}
 }
 
