@@ -209,6 +209,19 @@ func TestReloaderBesideSparesTheReload(t *testing.T) {
 	}
 }
 
+// Under the strategy annotations there is one annotation for both.
+func TestAnnotationOfReloaderBesideIsKept(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.Annotations)
+	w.set(cm("b"), "B")
+	others := strategy.NewSource(cm("b"), "test", strings.Repeat("cd", 20), "c")
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotate(raw, strategy.Annotation, others.String(), "spec", "template")
+	}))
+	w.at(t, 1, "once")
+	assert.Equal(t, others, w.source())
+}
+
 func TestFieldsAreNoChangeOfTheTemplateUnderAStrategy(t *testing.T) {
 	t.Parallel()
 	w := under(t, annotation.EnvVars)

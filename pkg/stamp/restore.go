@@ -108,15 +108,15 @@ func (d *draft) recordsLive(refs []reference.Ref) bool {
 	return len(refs) > 0
 }
 
-// warnRestored explains restored managed annotations to a user who changed them on purpose. An annotation that is merely
-// missing means nothing.
+// warnRestored explains restored managed annotations to a user who changed them on purpose. A write that merely lacks them
+// comes under annotationsMissing, and means nothing.
 func (d *draft) warnRestored() {
 	edited := d.edited()
 	_, hashed := d.New.Managed[Hash]
 	switch {
 	case hashed && !d.New.Managed.same(d.Old.Managed, Hash) && len(edited) > 1:
 		d.warn("pod-reloader: configuration is not rolled back by rollout undo: the pods keep the current ConfigMaps and Secrets; change those instead")
-	case len(edited) > 0:
+	default:
 		d.warn("pod-reloader manages these annotations and has restored them: %s", strings.Join(edited, ", "))
 	}
 }
