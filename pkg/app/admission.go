@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -66,7 +68,14 @@ type admission struct {
 	crwebhook.Server
 	address     string
 	certificate servingCertificate
+	// answered is when the server has last answered itself, nil if never; stopping is set when it takes no more connections.
+	answered atomic.Pointer[time.Time]
+	stopping atomic.Bool
 }
+
+// answerLasts is how long an answer of the server to itself counts. A probe costs both sides of a TLS handshake, which is
+// more than a review, and there may be any number of callers; the kubelet asks more rarely.
+const answerLasts = time.Second
 
 func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler, further ...func(*tls.Config)) (*admission, error) {
 	host, port, err := net.SplitHostPort(o.Address)
@@ -88,6 +97,7 @@ func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler,
 
 // Start serves until the context ends, then lets requests end that are in flight.
 func (a *admission) Start(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { a.stopping.Store(true) })()
 	if err := a.Server.Start(ctx); err != nil {
 		return fmt.Errorf("serve admission on %s: %w", a.address, err)
 	}
@@ -100,5 +110,13 @@ func (a *admission) Serving() error {
 	if _, err := a.certificate.Get(nil); err != nil {
 		return err
 	}
-	return a.StartedChecker()(nil)
+	now := time.Now()
+	if last := a.answered.Load(); last != nil && !a.stopping.Load() && now.Sub(*last) < answerLasts {
+		return nil
+	}
+	if err := a.StartedChecker()(nil); err != nil {
+		return err
+	}
+	a.answered.Store(&now)
+	return nil
 }

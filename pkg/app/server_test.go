@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,6 +151,36 @@ func TestServerWithoutACertificateIsNotServing(t *testing.T) {
 	require.NoError(t, err)
 	start(t, a)
 	assert.ErrorIs(t, a.Serving(), errNoCertificate)
+}
+
+// counted counts the handshakes of a server.
+type counted struct {
+	servingCertificate
+	handshakes atomic.Int32
+}
+
+func (c *counted) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if hello != nil {
+		c.handshakes.Add(1)
+	}
+	return c.servingCertificate.Get(hello)
+}
+
+func TestFrequentProbesShareAHandshake(t *testing.T) {
+	t.Parallel()
+	certificate := &counted{servingCertificate: loaded(t)}
+	a, err := newAdmission(options.Webhook{Address: freeAddress(t)}, certificate, noContent)
+	require.NoError(t, err)
+	stop := start(t, a)
+	require.Eventually(t, func() bool { return a.Serving() == nil }, patience, 10*time.Millisecond)
+	before := certificate.handshakes.Load()
+	began := time.Now()
+	for range 1000 {
+		require.NoError(t, a.Serving())
+	}
+	assert.LessOrEqual(t, certificate.handshakes.Load()-before, int32(1+time.Since(began)/answerLasts))
+	require.NoError(t, stop())
+	assert.Error(t, a.Serving(), "an earlier answer does not count for a server that stops")
 }
 
 func TestRequestInFlightIsAnsweredWhenTheServerStops(t *testing.T) {
