@@ -65,6 +65,7 @@ func (s sides) figures() []figure.Figure {
 		row("p50 through a webhook that does nothing", s.noop, s.bare, 50, figure.Budget{}),
 		row("p95, over the bare loop", s.ours, s.bare, 95, figure.Budget{}),
 		row("p99, over the bare loop", s.ours, s.bare, 99, figure.Times(2)),
+		row("p99 of the floor, over the bare loop", s.live, s.bare, 99, figure.Budget{}),
 	}
 }
 
