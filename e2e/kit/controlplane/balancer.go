@@ -13,8 +13,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
-// pollInterval is how often a balancer asks its backends whether they are ready.
-const pollInterval = 100 * time.Millisecond
+const (
+	// pollInterval is how often a balancer asks its backends whether they are ready.
+	pollInterval = 100 * time.Millisecond
+	// steadyInterval is how often it asks a process that is ready and has had no news for as long as steadyAfter. An answer
+	// costs such a program two milliseconds, and the one that asks almost as much.
+	steadyInterval = 2 * time.Second
+	steadyAfter    = 5 * time.Second
+)
 
 // Balancer plays kube-proxy for a Service: it spreads new TCP connections over the backends that
 // are ready, in turn. As with the real one,
@@ -76,6 +82,16 @@ func (b *Balancer) SetEndpointDelay(d time.Duration) { b.endpointDelay.Store(int
 // AddBackend adds an endpoint by its host and port and asks it every 100 ms whether it is ready;
 // nil means that it always is. [URLReady] makes such a question from an URL.
 func (b *Balancer) AddBackend(name, address string, ready func(context.Context) error) {
+	b.add(name, address, ready, nil)
+}
+
+// AddProcess is AddBackend for a process. While it stays ready it is asked every two seconds only, but at once when it gets
+// a signal or ends, and every 100 ms for some time after.
+func (b *Balancer) AddProcess(process *Process, address string, ready func(context.Context) error) {
+	b.add(process.Name(), address, ready, process)
+}
+
+func (b *Balancer) add(name, address string, ready func(context.Context) error, process *Process) {
 	if ready == nil {
 		ready = func(context.Context) error { return nil }
 	}
@@ -87,7 +103,7 @@ func (b *Balancer) AddBackend(name, address string, ready func(context.Context) 
 		return // closed
 	}
 	b.backends = append(b.backends, e)
-	b.polls.Go(func() { b.poll(ctx, e, ready) })
+	b.polls.Go(func() { b.poll(ctx, e, ready, process) })
 }
 
 // RemoveBackend takes an endpoint out, like the deletion of its pod does: after the endpoint delay
@@ -160,19 +176,29 @@ func (b *Balancer) close() {
 	b.relay.close()
 }
 
-func (b *Balancer) poll(ctx context.Context, e *backend, ready func(context.Context) error) {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
+// poll asks a backend until ctx ends. The process may be nil.
+func (b *Balancer) poll(ctx context.Context, e *backend, ready func(context.Context) error, process *Process) {
+	var news <-chan struct{}
+	latest := time.Now()
 	for {
+		if process != nil {
+			news = process.News() // what comes after the question leads to the next one
+		}
 		err := poll.Ask(ctx, askTimeout, ready)
 		if ctx.Err() != nil {
 			return
 		}
 		b.note(e, err == nil)
+		interval := pollInterval
+		if process != nil && err == nil && time.Since(latest) > steadyAfter {
+			interval = steadyInterval
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-news:
+			latest = time.Now()
+		case <-time.After(interval):
 		}
 	}
 }

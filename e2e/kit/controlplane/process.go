@@ -49,6 +49,8 @@ type Process struct {
 
 	mutex sync.Mutex
 	run   *run
+	// news is closed and replaced whenever the process gets a signal or ends.
+	news chan struct{}
 }
 
 // run is one life of a process.
@@ -82,6 +84,25 @@ func (p *Process) Exited() <-chan struct{} {
 	closed := make(chan struct{})
 	close(closed)
 	return closed
+}
+
+// News is closed when the process gets the next signal from here, or ends: its readiness may change.
+func (p *Process) News() <-chan struct{} {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.news == nil {
+		p.news = make(chan struct{})
+	}
+	return p.news
+}
+
+func (p *Process) announce() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.news != nil {
+		close(p.news)
+		p.news = nil
+	}
 }
 
 // ExitCode is that of the last life: -1 while it lasts and when a signal ended it.
@@ -170,6 +191,7 @@ func (p *Process) Thaw() { p.Signal(syscall.SIGCONT) }
 func (p *Process) Signal(signal os.Signal) {
 	if r := p.current(); r != nil {
 		_ = r.command.Process.Signal(signal) // fails only when the process is gone
+		p.announce()
 	}
 }
 
@@ -224,6 +246,7 @@ func (p *Process) launch() (*run, error) {
 			p.ended()
 		}
 		close(r.exited)
+		p.announce()
 	}()
 	if err := <-started; err != nil {
 		return nil, err

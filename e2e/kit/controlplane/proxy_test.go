@@ -236,6 +236,42 @@ func learnsLate(t *testing.T, leave func(*controlplane.Balancer, *atomic.Bool)) 
 	return true
 }
 
+// A process that stays ready is asked seldom, but at once when it ends.
+func TestBalancerLearnsOfTheEndOfAProcess(t *testing.T) {
+	t.Parallel()
+	process, err := cp.StartProcess(t.Context(), controlplane.Program{Name: "balanced-" + rand.Text(), Path: "/bin/sleep", Args: []string{"1000"}})
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	b := newBalancer(t)
+	asked := make(chan time.Time, 1000)
+	b.AddProcess(process, newEcho(t, "1"), func(context.Context) error {
+		asked <- time.Now()
+		if process.PID() == 0 {
+			return errors.New("it has ended")
+		}
+		return nil
+	})
+	prompt := false
+	poll.Steadily(t, func() bool {
+		require.NoError(t, b.AwaitReady(t.Context(), 1))
+		awaitRare(asked)
+		process.Kill()
+		ended := time.Now()
+		require.NoError(t, b.AwaitReady(t.Context(), 0))
+		prompt = time.Since(ended) < time.Second
+		require.NoError(t, process.Start(t.Context()))
+		return prompt
+	})
+	assert.True(t, prompt, "the balancer waits for its turn")
+}
+
+// awaitRare waits until there is more than a second between two questions.
+func awaitRare(asked <-chan time.Time) {
+	for last, now := <-asked, <-asked; now.Sub(last) <= time.Second; {
+		last, now = now, <-asked
+	}
+}
+
 func TestBalancerBeforeADeadBackend(t *testing.T) {
 	t.Parallel()
 	b := newBalancer(t)

@@ -55,7 +55,7 @@ func (i *Installation) AddReplica(ctx context.Context, options ReplicaOptions) (
 		return replica, nil
 	}
 	ready := controlplane.URLReady(replica.HealthURL + "/readyz")
-	i.balancer.AddBackend(name, replica.WebhookAddress, ready) //nolint:contextcheck // asked for as long as the balancer lives
+	i.balancer.AddProcess(replica.Process, replica.WebhookAddress, ready) //nolint:contextcheck // asked for as long as the balancer lives
 	return replica, i.awaitBackend(ctx, name)
 }
 

@@ -163,7 +163,7 @@ func away(t *testing.T, s *fixture.Fixture, workloads []observe.Workload) {
 	assert.Equal(s, len(workloads), direct, "each was stamped by one direct write")
 
 	for _, replica := range in.Replicas() {
-		in.Balancer().AddBackend(replica.Name(), replica.WebhookAddress, controlplane.URLReady(replica.HealthURL+"/readyz"))
+		in.Balancer().AddProcess(replica.Process, replica.WebhookAddress, controlplane.URLReady(replica.HealthURL+"/readyz"))
 	}
 	require.NoError(s, in.Balancer().AwaitReady(s.Patiently(), len(in.Replicas())))
 	s.Settled()
