@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -21,11 +22,27 @@ const startTimeout = 2 * time.Minute
 // object of its caches; make test sets it for the program and the tests, and processes inherit it.
 const WithoutMutationDetector = "KUBE_CACHE_MUTATION_DETECTOR=false"
 
+// idleControllers are those that no test needs. Some look around every 100 ms, and each has caches that the API server fills.
+var idleControllers = []string{
+	"certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller",
+	"certificatesigningrequest-signing-controller", "endpointslice-mirroring-controller", "ephemeral-volume-controller",
+	"horizontal-pod-autoscaler-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+	"legacy-serviceaccount-token-cleaner-controller", "node-ipam-controller", "persistentvolume-attach-detach-controller",
+	"persistentvolume-binder-controller", "persistentvolume-expander-controller", "persistentvolume-protection-controller",
+	"persistentvolumeclaim-protection-controller", "resourceclaim-controller", "service-cidr-controller",
+	"storage-version-migrator-controller", "storageversion-garbage-collector-controller", "ttl-controller",
+	"volumeattributesclass-protection-controller",
+}
+
 // forTests are options for control planes of tests, which are shorter of processors than of memory: garbage is collected
-// half as often. With the mutation detector, the components of Kubernetes would compare all that they have cached each
-// second.
+// a quarter as often while there is little of it. With the mutation detector, the components of Kubernetes would compare
+// all that they have cached each second.
 func forTests(options Options) Options {
-	options.Env = append([]string{"GOGC=200", WithoutMutationDetector}, options.Env...)
+	options.Env = append([]string{"GOGC=400", "GOMEMLIMIT=500MiB", WithoutMutationDetector}, options.Env...)
+	args := map[string][]string{}
+	maps.Copy(args, options.Args)
+	args[ControllerManager] = append([]string{"--controllers=*,-" + strings.Join(idleControllers, ",-")}, args[ControllerManager]...)
+	options.Args = args
 	return options
 }
 
