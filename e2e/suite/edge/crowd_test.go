@@ -60,7 +60,7 @@ func TestLongestListsDelayNoOtherWorkload(t *testing.T) {
 			"InvalidAnnotation", "29000 config objects are not tracked: a workload can track 1000")
 	}
 
-	const reloads = 10
+	const reloads = 5
 	slowest := func(first int) (slowest time.Duration) {
 		for n := first; n < first+reloads; n++ {
 			before := time.Now()

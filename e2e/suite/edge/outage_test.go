@@ -156,6 +156,10 @@ type load struct {
 	failed  []string
 }
 
+// userPause is how long a user waits after some writes. Without it, four take all the processors that there are, and fewer
+// writes fall into the time in which a replica stops.
+const userPause = 30 * time.Millisecond
+
 // write starts users, each of whom creates and deletes workloads and changes one, and looks at the stamps of the answers.
 func write(s *fixture.Fixture, users int) *load {
 	s.Helper()
@@ -174,6 +178,10 @@ func write(s *fixture.Fixture, users int) *load {
 					return s.Patch(context.WithoutCancel(ctx), lasting, client.RawPatch(types.StrategicMergePatchType, []byte(release)))
 				})
 				_ = s.Delete(context.WithoutCancel(ctx), short) // what stays goes with the namespace
+				select {
+				case <-ctx.Done():
+				case <-time.After(userPause):
+				}
 			}
 		})
 	}
