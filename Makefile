@@ -44,7 +44,7 @@ SIMULATEFLAGS ?=
 MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
 # The suites that take longest begin first, so that none is left alone at the end.
-LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/sequence ./e2e/bench
+LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/chain ./e2e/suite/kind ./e2e/suite/install ./e2e/bench
 # Apart are what is compared with a real control plane at the pace of the models (make simulate-check), and what needs a
 # container engine (make image-check).
 PKG ?= $(LONGEST) $(shell go list ./... | grep -vE '/e2e/(simulate/(check|apiserver/conformance)|suite/image)$$')
@@ -53,6 +53,8 @@ ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 # Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
 # doubles the processor time that they take from the control plane.
 SUITES := /e2e/(suite|demo|bench|cmd/cluster)
+# Those of them that wait more than they compute: one of these runs beside as many others as there are processors.
+WAITING := /e2e/(suite/(docs|install|repository)|demo|bench|cmd/cluster)
 
 ##@ Everyday
 
@@ -85,10 +87,19 @@ test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
-	@raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); driving=$$(go list $(PKG) | grep -E '$(SUITES)' || true); status=0; \
+	@raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); status=0; \
 	if [ -n "$$raced" ]; then go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
-	if [ -n "$$driving" ]; then go test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$driving || status=1; fi; \
+	$(MAKE) --keep-going --jobs=2 test-computing test-waiting || status=1; \
 	exit $$status
+
+# The two halves of what make test runs without the race detector.
+.PHONY: test-computing test-waiting
+test-computing:
+	@packages=$$(go list $(PKG) | grep -E '$(SUITES)' | grep -vE '$(WAITING)' || true); \
+	if [ -n "$$packages" ]; then go test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
+test-waiting:
+	@packages=$$(go list $(PKG) | grep -E '$(WAITING)' || true); \
+	if [ -n "$$packages" ]; then go test -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
