@@ -175,10 +175,14 @@ func (m meeting) manifest(namespace, name string) *unstructured.Unstructured {
 }
 
 func kindOf(kind string) schema.GroupVersionKind {
-	if kind == "DeploymentConfig" {
+	switch kind {
+	case "DeploymentConfig":
 		return schema.GroupVersionKind{Group: "apps.openshift.io", Version: "v1", Kind: kind}
+	case "Rollout":
+		return schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: kind}
+	default:
+		return fixture.GroupVersionKind(kind)
 	}
-	return fixture.GroupVersionKind(kind)
 }
 
 func (b *bare) createObjects(name string, m meeting) {
@@ -303,20 +307,22 @@ func named(annotations map[string]string, name string) map[string]string {
 	return with
 }
 
-// defineDeploymentConfigs serves OpenShift's kind, without its controller.
-func defineDeploymentConfigs(t *testing.T, cp *controlplane.ControlPlane) {
+// define serves a kind of workload of another program, without its controller.
+func define(t *testing.T, cp *controlplane.ControlPlane, kind string) {
 	t.Helper()
+	gvk := kindOf(kind)
+	singular := strings.ToLower(kind)
 	require.NoError(t, cp.Apply(t.Context(), `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: deploymentconfigs.apps.openshift.io
+  name: `+singular+`s.`+gvk.Group+`
 spec:
-  group: apps.openshift.io
+  group: `+gvk.Group+`
   scope: Namespaced
-  names: {kind: DeploymentConfig, plural: deploymentconfigs, singular: deploymentconfig, shortNames: [dc]}
+  names: {kind: `+kind+`, plural: `+singular+`s, singular: `+singular+`}
   versions:
-    - name: v1
+    - name: `+gvk.Version+`
       served: true
       storage: true
       subresources: {status: {}}
@@ -328,6 +334,6 @@ spec:
             status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `))
 	listed := &unstructured.UnstructuredList{}
-	listed.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.openshift.io", Version: "v1", Kind: "DeploymentConfigList"})
+	listed.SetGroupVersionKind(gvk.GroupVersion().WithKind(kind + "List"))
 	require.Eventually(t, func() bool { return cp.Client().List(t.Context(), listed) == nil }, fixture.Patience, interval)
 }

@@ -93,14 +93,37 @@ func TestBareProgramInPlaceOfReloader(t *testing.T) {
 		t.Parallel()
 		startBare(t, cp, "--reload-strategy=annotations").pauses()
 	})
+	t.Run("rollout", func(t *testing.T) {
+		t.Parallel()
+		define(t, cp, "Rollout")
+		startBare(t, cp, "--reload-strategy=annotations", "--is-Argo-Rollouts=true").restarts()
+	})
 	t.Run("deploymentconfig", func(t *testing.T) {
 		t.Parallel()
-		defineDeploymentConfigs(t, cp)
+		define(t, cp, "DeploymentConfig")
 		b := startBare(t, cp, "--reload-strategy=annotations", "--is-openshift=true")
 		b.meet(map[string]meeting{
 			"listed": {kind: "DeploymentConfig", on: named(listed, "listed"), reloads: true}, "auto": {kind: "DeploymentConfig", on: anything, reloads: true},
 			"pods": {kind: "DeploymentConfig", onPods: anything, act: secretTo("2"), reloads: true}, "labels": {kind: "DeploymentConfig", on: anything, act: labelsOnly},
 		})
+	})
+}
+
+// restarts changes the configuration of Rollouts right after their creation: the one asks for a new template, the other for a restart.
+func (b *bare) restarts() {
+	b.Helper()
+	restart := map[string]string{reloaderAuto: "true", "reloader.stakater.com/rollout-strategy": "restart"}
+	b.meet(map[string]meeting{"template": {kind: "Rollout", on: map[string]string{reloaderAuto: "true"}, reloads: true}, "restart": {kind: "Rollout", on: restart}})
+	b.await("the restart", func() error {
+		rollout := &unstructured.Unstructured{}
+		rollout.SetGroupVersionKind(kindOf("Rollout"))
+		require.NoError(b, b.Get(b.Context(), types.NamespacedName{Namespace: b.namespace, Name: "restart"}, rollout))
+		at, _, _ := unstructured.NestedString(rollout.Object, "spec", "restartAt")
+		if _, err := time.Parse(time.RFC3339, at); err != nil {
+			return err
+		}
+		assert.Empty(b, b.wrote("Rollout", "restart"), "the template stays as it is")
+		return nil
 	})
 }
 

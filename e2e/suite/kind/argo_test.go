@@ -285,7 +285,12 @@ func TestRolloutThatWasNeverStampedIsRestarted(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w, changes := rollout(s, "web", nil, nil)
 	patchArgo(s, w, `{"metadata":{"annotations":{"`+auto+`":"true","reloader.stakater.com/rollout-strategy":"restart"}}}`)
-	s.AwaitAdopted(w, "configmap/app")
+	s.Await("the adoption", func() error {
+		if text := argoObject(s, w).GetAnnotations()[fixture.ConfigRecord]; !strings.Contains(text, ":configmap/app~") {
+			return fmt.Errorf("the Record is %q", text)
+		}
+		return nil
+	})
 	for _, content := range []string{"2", "3"} {
 		before := pods(s, w)
 		s.SetConfigMap("app", "key", content)
