@@ -1,6 +1,9 @@
 package pattern
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -16,7 +19,8 @@ type Index[K comparable] struct {
 
 	mu     sync.RWMutex
 	tables map[place]*table[K]
-	byKey  map[K]map[use]bool
+	// byKey has the uses of a workload, sorted.
+	byKey map[K][]use
 }
 
 // place is one kind of config objects in one namespace.
@@ -31,16 +35,28 @@ type use struct {
 	text string
 }
 
+func (u use) compare(other use) int {
+	return cmp.Or(strings.Compare(string(u.kind), string(other.kind)), strings.Compare(u.text, other.text), strings.Compare(u.namespace, other.namespace))
+}
+
+// in reports whether it is one of some sorted uses.
+func (u use) in(uses []use) bool {
+	_, found := slices.BinarySearchFunc(uses, u, use.compare)
+	return found
+}
+
 // Use is a pattern for names of one kind.
 type Use struct {
 	Kind    reference.Kind
 	Pattern *Pattern
 }
 
+func (u Use) use(namespace string) use { return use{place{namespace, u.Kind}, u.Pattern.text} }
+
 // NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
 // namespace arrives; from then on Put and Remove must be called for every change that names does not show.
 func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
-	return &Index[K]{names: names, tables: map[place]*table[K]{}, byKey: map[K]map[use]bool{}}
+	return &Index[K]{names: names, tables: map[place]*table[K]{}, byKey: map[K][]use{}}
 }
 
 // Set replaces the patterns that a workload has for the config objects of its namespace.
@@ -54,16 +70,21 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 	if len(before)+len(patterns) == 0 {
 		return
 	}
-	after := make(map[use]bool, len(patterns))
+	patterns = slices.Clone(patterns)
+	slices.SortFunc(patterns, func(a, b Use) int { return a.use(namespace).compare(b.use(namespace)) })
+	after := make([]use, 0, len(patterns))
 	for _, p := range patterns {
-		u := use{place{namespace, p.Kind}, p.Pattern.text}
-		if !before[u] && !after[u] {
+		u := p.use(namespace)
+		if len(after) > 0 && after[len(after)-1] == u {
+			continue
+		}
+		if !u.in(before) {
 			x.table(u.place).add(key, p.Pattern)
 		}
-		after[u] = true
+		after = append(after, u)
 	}
-	for u := range before {
-		if !after[u] {
+	for _, u := range before {
+		if !u.in(after) {
 			x.drop(key, u)
 		}
 	}
@@ -80,7 +101,7 @@ func (x *Index[K]) Delete(key K) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for u := range x.byKey[key] {
+	for _, u := range x.byKey[key] {
 		x.drop(key, u)
 	}
 	delete(x.byKey, key)
@@ -140,10 +161,8 @@ func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) (
 func (x *Index[K]) table(at place) *table[K] {
 	t := x.tables[at]
 	if t == nil {
-		t = &table[K]{slots: map[string]int{}, byText: map[string]*row[K]{}}
-		for _, name := range x.names(at.namespace, at.kind) {
-			t.put(name)
-		}
+		t = &table[K]{byText: map[string]*row[K]{}}
+		t.fill(x.names(at.namespace, at.kind))
 		x.tables[at] = t
 	}
 	return t

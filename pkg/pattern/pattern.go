@@ -26,9 +26,11 @@ const baseCost = 20
 
 // Pattern is a regular expression that matches whole names. It is immutable.
 type Pattern struct {
-	text   string
+	text string
+	cost int
+	// prefix is what each name that it matches begins with. After it comes rest; only an otherRest needs whole.
 	prefix string
-	cost   int
+	rest   rest
 	whole  *regexp.Regexp
 }
 
@@ -41,6 +43,9 @@ func Compile(text string) (*Pattern, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the expression %s is %d bytes long: at most %d are possible", reference.Quote(text), len(text), maxText)
 	}
+	if p := simple(text); p != nil {
+		return p, nil
+	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
@@ -52,17 +57,25 @@ func Compile(text string) (*Pattern, error) {
 	if !possible(tree) {
 		return nil, fmt.Errorf("the expression %s matches no name that an object can have; a comma separates items", reference.Quote(text))
 	}
-	part, err := regexp.Compile(text)
-	if err != nil {
-		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
-	}
-	whole, err := regexp.Compile("^(?:" + text + ")$")
-	if err != nil {
-		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
-	}
-	prefix, _ := part.LiteralPrefix()
 	// A copy: the pattern lives on in caches, which must not keep the annotation.
-	return &Pattern{text: strings.Clone(text), prefix: prefix, cost: size, whole: whole}, nil
+	p := &Pattern{text: strings.Clone(text), cost: size}
+	if p.prefix, p.rest = outline(tree); p.rest != otherRest {
+		return p, nil
+	}
+	if p.whole, err = regexp.Compile("^(?:" + text + ")$"); err != nil {
+		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
+	}
+	return p, nil
+}
+
+// simple returns the pattern of a name and ".*", which most expressions are; nil for all others. They need no parser.
+func simple(text string) *Pattern {
+	prefix, ok := strings.CutSuffix(text, ".*")
+	if !ok || prefix == "" || strings.IndexFunc(prefix, func(r rune) bool { return r == '.' || !inName(r) }) >= 0 {
+		return nil
+	}
+	text = strings.Clone(text)
+	return &Pattern{text: text, cost: baseCost + len(text) + 1, prefix: text[:len(prefix)], rest: anyRest}
 }
 
 // explained drops the part of a syntax error that repeats what the user wrote.
@@ -82,5 +95,13 @@ func (p *Pattern) Cost() int { return p.cost }
 
 // Match reports whether the expression matches the whole name.
 func (p *Pattern) Match(name string) bool {
-	return strings.HasPrefix(name, p.prefix) && p.whole.MatchString(name)
+	after, ok := strings.CutPrefix(name, p.prefix)
+	switch {
+	case !ok:
+		return false
+	case p.rest == otherRest:
+		return p.whole.MatchString(name)
+	default:
+		return (after != "" || p.rest == anyRest) && !strings.Contains(after, "\n")
+	}
 }

@@ -2,6 +2,7 @@ package pattern_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -30,6 +31,17 @@ func TestCompile(t *testing.T) {
 		"dot":             {reason: "A dot is a metacharacter, as in Reloader.", text: "a.b", matches: []string{"a.b", "a-b"}, others: []string{"ab"}},
 		"never":           {reason: "What need not be there can be impossible.", text: "(?:A_)?a(?:_)*b{0,3}(C|d)", matches: []string{"ad", "abbd"}, others: []string{"a", "ax"}},
 		"optional prefix": {reason: "The prefix of a repetition is not one of the names.", text: "a*b", matches: []string{"b", "aab"}, others: []string{"a"}},
+		"anything":        {reason: "Nothing is before it.", text: ".*", matches: []string{"", "a"}, others: []string{"a\nb"}},
+		"something":       {reason: "At least one character follows.", text: "app-.+", matches: []string{"app-x"}, others: []string{"app-", "app", "app-\n"}},
+		"any anchored":    {reason: "The anchors of users enclose the whole.", text: "^app-.*$", matches: []string{"app-", "app-x"}, others: []string{"my-app-x"}},
+		"lazy":            {reason: "How much is tried first makes no difference for a whole name.", text: "app-.*?", matches: []string{"app-", "app-x"}, others: []string{"app"}},
+		"any case prefix": {reason: "It is no prefix.", text: "(?i)APP-.*", matches: []string{"app-x"}, others: []string{"ap"}},
+		"optional rest":   {reason: "One character, or none.", text: "app-.?", matches: []string{"app-", "app-x"}, others: []string{"app-xy"}},
+		"two anys":        {reason: "What is between them must be there.", text: "app-.*-db.*", matches: []string{"app--db", "app-x-dbs"}, others: []string{"app-db"}},
+		"any line":        {reason: "With (?s), a dot is any character.", text: "(?s)a.*", matches: []string{"a", "ab", "a\n"}, others: []string{"b"}},
+		"begin of lines":  {reason: "With (?m), anchors are others.", text: "(?m)^a.*$", matches: []string{"a", "ab"}, others: []string{"b", "b\na"}},
+		"only anchors":    {reason: "They match nothing that has a name.", text: "^$", matches: []string{""}, others: []string{"a"}},
+		"end in front":    {reason: "Nothing can follow the end.", text: "a$.*", matches: []string{"a"}, others: []string{"ab"}},
 		"line":            {reason: "Flags change nothing about whole names.", text: "(?m)^a$", matches: []string{"a"}, others: []string{"ab", "a\nb"}},
 		"long":            {reason: "A class over a whole name.", text: "[a-z0-9.-]{1,253}", matches: []string{"a", strings.Repeat("a", 253)}, others: []string{strings.Repeat("a", 254)}},
 	}
@@ -39,6 +51,10 @@ func TestCompile(t *testing.T) {
 			p, err := pattern.Compile(tc.text)
 			require.NoError(t, err, tc.reason)
 			assert.Equal(t, tc.text, p.String())
+			whole := regexp.MustCompile("^(?:" + tc.text + ")$")
+			for _, text := range slices.Concat(tc.matches, tc.others, []string{"", "\n", "app-\nx", "a", "app-x-db", "\xff"}) {
+				assert.Equal(t, whole.MatchString(text), p.Match(text), "%q: as the regular expression", text)
+			}
 			for _, match := range tc.matches {
 				assert.True(t, p.Match(match), "%q: %s", match, tc.reason)
 			}

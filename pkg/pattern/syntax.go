@@ -24,6 +24,45 @@ func cost(tree *syntax.Regexp) int {
 	return size
 }
 
+// rest is what an expression has after its literal prefix.
+type rest int
+
+const (
+	// otherRest is left to the regular expression.
+	otherRest rest = iota
+	// anyRest is ".*", someRest ".+": what most expressions end with. They need not be compiled.
+	anyRest
+	someRest
+)
+
+// outline returns what each text that a tree matches as a whole begins with, and what may follow.
+func outline(tree *syntax.Regexp) (prefix string, after rest) {
+	parts := []*syntax.Regexp{tree}
+	if tree.Op == syntax.OpConcat {
+		parts = tree.Sub
+	}
+	if len(parts) > 1 && parts[0].Op == syntax.OpBeginText {
+		parts = parts[1:]
+	}
+	if len(parts) > 1 && parts[len(parts)-1].Op == syntax.OpEndText {
+		parts = parts[:len(parts)-1]
+	}
+	if parts[0].Op == syntax.OpLiteral && parts[0].Flags&syntax.FoldCase == 0 {
+		prefix, parts = string(parts[0].Rune), parts[1:]
+	}
+	if len(parts) != 1 || len(parts[0].Sub) != 1 || parts[0].Sub[0].Op != syntax.OpAnyCharNotNL {
+		return prefix, otherRest
+	}
+	switch parts[0].Op {
+	case syntax.OpStar:
+		return prefix, anyRest
+	case syntax.OpPlus:
+		return prefix, someRest
+	default:
+		return prefix, otherRest
+	}
+}
+
 // possible reports whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
 // looked for.
 func possible(tree *syntax.Regexp) bool {

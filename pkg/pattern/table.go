@@ -3,6 +3,7 @@ package pattern
 import (
 	"math/bits"
 	"slices"
+	"strings"
 )
 
 // table has the patterns and the names of one kind in one namespace, and a bit for each pair that matches: 500 patterns and
@@ -12,6 +13,8 @@ type table[K comparable] struct {
 	slots map[string]int
 	names []string
 	free  []int
+	// sorted has the numbers in use in the order of their names, for patterns with a prefix.
+	sorted []int
 	// rows are in the order in which the patterns came, so that the order of answers does not depend on a map.
 	rows   []*row[K]
 	byText map[string]*row[K]
@@ -37,6 +40,8 @@ func (t *table[K]) put(name string) int {
 		t.names = append(t.names, name)
 	}
 	t.slots[name] = slot
+	at, _ := t.find(name)
+	t.sorted = slices.Insert(t.sorted, at, slot)
 	for _, r := range t.rows {
 		if r.pattern.Match(name) {
 			r.matches.set(slot)
@@ -45,9 +50,30 @@ func (t *table[K]) put(name string) int {
 	return slot
 }
 
+// fill puts the names into an empty table without patterns.
+func (t *table[K]) fill(names []string) {
+	t.slots, t.names, t.sorted = make(map[string]int, len(names)), make([]string, 0, len(names)), make([]int, 0, len(names))
+	for _, name := range names {
+		if _, known := t.slots[name]; !known {
+			t.slots[name] = len(t.names)
+			t.sorted = append(t.sorted, len(t.names))
+			t.names = append(t.names, name)
+		}
+	}
+	slices.SortFunc(t.sorted, func(a, b int) int { return strings.Compare(t.names[a], t.names[b]) })
+}
+
+// find returns where a name is among the sorted ones, or would be.
+func (t *table[K]) find(name string) (at int, known bool) {
+	return slices.BinarySearchFunc(t.sorted, name, func(slot int, name string) int { return strings.Compare(t.names[slot], name) })
+}
+
 func (t *table[K]) remove(slot int) {
 	for _, r := range t.rows {
 		r.matches.clear(slot)
+	}
+	if at, known := t.find(t.names[slot]); known {
+		t.sorted = slices.Delete(t.sorted, at, at+1)
 	}
 	delete(t.slots, t.names[slot])
 	t.names[slot] = ""
@@ -59,8 +85,12 @@ func (t *table[K]) add(key K, p *Pattern) {
 	r := t.byText[p.text]
 	if r == nil {
 		r = &row[K]{pattern: p}
-		for slot, name := range t.names {
-			if name != "" && p.Match(name) {
+		first, _ := t.find(p.prefix)
+		for _, slot := range t.sorted[first:] {
+			if !strings.HasPrefix(t.names[slot], p.prefix) {
+				break
+			}
+			if p.Match(t.names[slot]) {
 				r.matches.set(slot)
 			}
 		}

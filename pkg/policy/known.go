@@ -27,6 +27,9 @@ type Known struct {
 func KnownOf(hash string, records ...string) Known {
 	known := Known{Hash: hash}
 	for _, text := range records {
+		if text == "" {
+			continue
+		}
 		rec, err := record.Parse(text)
 		switch {
 		case errors.Is(err, record.ErrNewer):
