@@ -37,16 +37,7 @@ const (
 
 // outline returns what each text that a tree matches as a whole begins with, and what may follow.
 func outline(tree *syntax.Regexp) (prefix string, after rest) {
-	parts := []*syntax.Regexp{tree}
-	if tree.Op == syntax.OpConcat {
-		parts = tree.Sub
-	}
-	if len(parts) > 1 && parts[0].Op == syntax.OpBeginText {
-		parts = parts[1:]
-	}
-	if len(parts) > 1 && parts[len(parts)-1].Op == syntax.OpEndText {
-		parts = parts[:len(parts)-1]
-	}
+	parts := withoutAnchors(tree)
 	if parts[0].Op == syntax.OpLiteral && parts[0].Flags&syntax.FoldCase == 0 {
 		prefix, parts = string(parts[0].Rune), parts[1:]
 	}
@@ -61,6 +52,21 @@ func outline(tree *syntax.Regexp) (prefix string, after rest) {
 	default:
 		return prefix, otherRest
 	}
+}
+
+// withoutAnchors returns the parts of a tree, at least one, without the anchors that add nothing where a whole text is matched.
+func withoutAnchors(tree *syntax.Regexp) []*syntax.Regexp {
+	parts := []*syntax.Regexp{tree}
+	if tree.Op == syntax.OpConcat {
+		parts = tree.Sub
+	}
+	if len(parts) > 1 && parts[0].Op == syntax.OpBeginText {
+		parts = parts[1:]
+	}
+	if last := len(parts) - 1; last > 0 && parts[last].Op == syntax.OpEndText {
+		parts = parts[:last]
+	}
+	return parts
 }
 
 // possible reports whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
