@@ -35,6 +35,8 @@ type deployment struct {
 	// pod-reloader's webhook.
 	indifferent bool
 	labels      map[string]string
+	// annotations are those that it has instead of lists in SAP's; nil means none.
+	annotations map[string]string
 }
 
 func (d deployment) object(namespace string) *appsv1.Deployment {
@@ -53,6 +55,9 @@ func (d deployment) object(namespace string) *appsv1.Deployment {
 	}
 	if !d.indifferent && len(d.secrets) > 0 {
 		annotations[secretsKey] = strings.Join(d.secrets, ",")
+	}
+	if d.annotations != nil {
+		annotations = d.annotations
 	}
 	if d.referent != "" {
 		annotations[referentsKey] = d.referent

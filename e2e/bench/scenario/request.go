@@ -28,23 +28,11 @@ func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
 		return nil, err
 	}
 	defer watcher.Stop()
-	workloads, err := w.triples(ctx)
+	workloads, err := w.triples(ctx, func(int, deployment) map[string]string { return nil })
 	if err != nil {
 		return nil, err
 	}
-	// Once before it counts: the first reader of an object keeps its digest.
-	for value := range 2 {
-		if err := w.settled(ctx); err != nil {
-			return nil, err
-		}
-		if value == 1 {
-			break
-		}
-		if err := w.reloadAll(ctx, watcher, workloads, 1); err != nil {
-			return nil, err
-		}
-	}
-	figures, err := w.reloadRequests(ctx, watcher, workloads)
+	figures, err := w.reloadRequests(ctx, watcher, workloads, 1+3)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +58,8 @@ func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
 	return append(figures, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
 }
 
-// triples creates workloads with three Refs each.
-func (w *world) triples(ctx context.Context) ([]observe.Workload, error) {
+// triples creates workloads with three Refs each. annotations returns those of one that does not have SAP's.
+func (w *world) triples(ctx context.Context, annotations func(i int, d deployment) map[string]string) ([]observe.Workload, error) {
 	workloads := make([]observe.Workload, w.Reloads)
 	return workloads, parallel(ctx, w.Reloads, func(ctx context.Context, i int) (err error) {
 		changing, other, secret := numbered("changing", i), numbered("other", i), numbered("secret", i)
@@ -85,6 +73,7 @@ func (w *world) triples(ctx context.Context) ([]observe.Workload, error) {
 			}
 		}
 		d := deployment{name: numbered("web", i), configMaps: []string{changing, other}, secrets: []string{secret}}
+		d.annotations = annotations(i, d)
 		workloads[i], err = w.deploy(ctx, d)
 		return err
 	})
@@ -129,7 +118,20 @@ func (w *world) reloadAll(ctx context.Context, watcher *observe.Watcher, workloa
 	return nil
 }
 
-func (w *world) reloadRequests(ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload) ([]figure.Figure, error) {
+// reloadRequests counts the requests of reloads of triples, each of which may cost so many reads. They are reloaded twice: the first
+// reader of an object keeps its digest, so that only the second time counts.
+func (w *world) reloadRequests(
+	ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, mostReads int,
+) ([]figure.Figure, error) {
+	if err := w.settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.reloadAll(ctx, watcher, workloads, 1); err != nil {
+		return nil, err
+	}
+	if err := w.settled(ctx); err != nil {
+		return nil, err
+	}
 	mark, err := w.cp.Audit().Mark()
 	if err != nil {
 		return nil, err
@@ -151,7 +153,7 @@ func (w *world) reloadRequests(ctx context.Context, watcher *observe.Watcher, wo
 	return []figure.Figure{
 		{Name: "PATCHes per reload", Value: per(patches), Budget: figure.Exactly(1)},
 		{
-			Name: "reads per reload, 3 Refs", Value: per(read), Budget: figure.AtMost(1 + 3),
+			Name: "reads per reload, 3 Refs", Value: per(read), Budget: figure.AtMost(float64(mostReads)),
 			Note: "the changed object in the loop, the metadata of each Ref in the webhook",
 		},
 		{Name: "Events per reload", Value: per(events)},

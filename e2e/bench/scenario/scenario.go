@@ -52,6 +52,8 @@ type Sizes struct {
 	// BenchTime is how long each of the Go benchmarks runs, BenchTimes how often: as for go test.
 	BenchTime  string
 	BenchTimes int
+	// StartTime is how long the one of a start with 1,000 workloads runs.
+	StartTime string
 }
 
 // Full are the sizes that the budgets are for.
@@ -69,7 +71,7 @@ func Full() Sizes {
 		LoadFor: 15 * time.Second, LoadShare: 1,
 		Writes: 400, Crashes: true,
 		Objects: 20_000, Syncs: 3,
-		BenchTime: "500ms", BenchTimes: 3,
+		BenchTime: "500ms", BenchTimes: 3, StartTime: "2s",
 	}
 }
 
@@ -88,7 +90,7 @@ func Quick() Sizes {
 		LoadFor: time.Second, LoadShare: 5,
 		Writes:  10,
 		Objects: 50, Syncs: 2,
-		BenchTime: "100x", BenchTimes: 1,
+		BenchTime: "100x", BenchTimes: 1, StartTime: "2x",
 	}
 }
 
@@ -118,6 +120,7 @@ func scenarios() []scenario {
 		{"fan-out-wide", bare, wideFanOut},
 		{"chain", bare, chain},
 		{"requests", complete, requests},
+		{"dialect", complete, dialect},
 		{"sharing", complete, sharing},
 		{"burst", complete, burst},
 		{"reloader-load", complete, reloaderLoad},
