@@ -83,7 +83,7 @@ func TestBareProgramInPlaceOfReloader(t *testing.T) {
 	})
 	t.Run("jobs", func(t *testing.T) {
 		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=annotations", "--webhook=false")
+		b := startBare(t, cp, "--reload-strategy=annotations")
 		for n := range 4 {
 			b.runsAtOnce(fmt.Sprintf("cron-%d", n))
 			b.createsAgain(fmt.Sprintf("job-%d", n))
