@@ -18,8 +18,10 @@ func kindNamed(t *testing.T, name string) workload.Kind {
 			return kind
 		}
 	}
-	require.Fail(t, "no built-in kind", name)
-	return workload.Kind{}
+	rollout, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
+	require.NoError(t, err)
+	require.Equal(t, rollout.Kind, name, "there is no such kind")
+	return rollout
 }
 
 // undoAs does what rollout undo does for the world's kind: that of a Deployment brings its annotations, too, that of the
@@ -34,7 +36,7 @@ func (w *world) undoAs(raw, earlier map[string]any) {
 
 func TestSequence29RollbackOfTheFirstReleaseAfterInstalling(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout"} {
 		for event, happen := range map[string]func(*world){
 			"nothing":     func(*world) {},
 			"label":       func(w *world) { w.set(cm("a"), "A") },
@@ -67,7 +69,7 @@ func TestSequence29RollbackOfTheFirstReleaseAfterInstalling(t *testing.T) {
 // The content changes and comes back under another key, so that the live hash is not that of the first template.
 func TestSequence29UndoAcrossAKeyRotation(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
