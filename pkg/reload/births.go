@@ -36,10 +36,10 @@ func (g gatherer) asCreated(
 }
 
 // stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
-// the live state.
+// the live state. An absent object has no version that could tell whether it was deleted before.
 func (g gatherer) stateAt(ctx context.Context, s subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
 	versioned := ref.Kind == reference.ConfigMap || ref.Kind == reference.Secret
-	if g.past == nil || !versioned || !later(live.ResourceVersion, version) {
+	if g.past == nil || !versioned || !live.Absent && !later(live.ResourceVersion, version) {
 		return live, false
 	}
 	past, err := g.past(ctx, s.key.Namespace, ref, version)
@@ -47,7 +47,7 @@ func (g gatherer) stateAt(ctx context.Context, s subject, ref reference.Ref, liv
 		log.FromContext(ctx).V(1).Info("Adopting the present version of an object", "workload", s.key, "object", ref.String(), "reason", err)
 		return live, false
 	}
-	return past, true
+	return past, !past.Absent || !live.Absent
 }
 
 // later reports whether a resourceVersion is that of a later write than another one. They are of different resources, which share the
