@@ -298,7 +298,16 @@ func acceptsChartValues(t *testing.T, cluster *controlplane.ControlPlane) {
 			assert.NoError(t, err, "%s: %s", name, key)
 		}
 	}
+	for _, path := range guardedPaths {
+		rendered := template(t, helm, "guard.enabled=true", "workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A",
+			"workloadKinds[0].resource=as", "workloadKinds[0].template="+path)
+		policy := &unstructured.Unstructured{Object: rendered["ValidatingAdmissionPolicy /pod-reloader-guard"]}
+		assert.NoError(t, api.Create(t.Context(), policy, client.DryRunAll), path)
+	}
 }
+
+// guardedPaths are paths of pod templates that the program takes, and that CEL does not take as they are.
+var guardedPaths = []string{"spec", ".spec.template", ".spec.pod.template", "spec.my-pod", "spec.in.my-pod.namespace.template"}
 
 // templateFile renders the chart with a file of ci/.
 func templateFile(t *testing.T, helm, name string) objects {

@@ -1,6 +1,8 @@
 package repository
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -285,6 +287,141 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
 			want:   `workloadKinds[0].apiVersion is "a.io"; write group/version`,
 		},
+		"MisspeltPeer": {
+			reason: "the policy would be open to every namespace, and Helm only warns",
+			values: []string{"networkPolicy.metricsFrom[0].namespaceSelector.matchLables.a=b"},
+			want:   "at '/networkPolicy/metricsFrom/0/namespaceSelector': additional properties 'matchLables' not allowed",
+		},
+		"MisspeltEgress": {
+			reason: "every connection would be allowed, and Helm only warns",
+			values: []string{"networkPolicy.egress[0].too[0].ipBlock.cidr=10.0.0.0/8"},
+			want:   "at '/networkPolicy/egress/0': additional properties 'too' not allowed",
+		},
+		"MisspeltSecurityContext": {
+			reason: "the container would have more rights than intended, and Helm only warns",
+			values: []string{"securityContext.runAsNonroot=true"},
+			want:   "at '/securityContext': additional properties 'runAsNonroot' not allowed",
+		},
+		"MisspeltVolumeSource": {
+			reason: "the pods would mount an empty volume",
+			values: []string{"extraVolumes[0].name=a", "extraVolumes[0].projected.sorces[0].secret.name=b"},
+			want:   "at '/extraVolumes/0/projected': additional properties 'sorces' not allowed",
+		},
+		"MisspeltReferent": {
+			reason: "the program would report the configuration as invalid later",
+			values: []string{"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs", "referents[0].refs[0].too=secrets"},
+			want:   "at '/referents/0/refs/0': additional properties 'too' not allowed",
+		},
+		"SelectorWithoutValues": {
+			reason: "the API server would reject the webhook configuration, and the installation would fail halfway",
+			values: []string{"namespaceSelector.matchExpressions[0].key=a", "namespaceSelector.matchExpressions[0].operator=In"},
+			want:   "at '/namespaceSelector/matchExpressions/0': missing property 'values'",
+		},
+		"SelectorWithValues": {
+			reason: "the same for an operator that takes none",
+			values: []string{"objectSelector.matchExpressions[0].key=a", "objectSelector.matchExpressions[0].operator=Exists", "objectSelector.matchExpressions[0].values={b}"},
+			want:   "at '/objectSelector/matchExpressions/0/values': maxItems: got 1, want 0",
+		},
+		"LabelThatCannotExist": {
+			reason: "the API server would reject each object",
+			values: []string{"commonLabels.team=a b"},
+			want:   "at '/commonLabels/team': 'a b' does not match pattern",
+		},
+		"LabelWithSpace": {
+			reason: "the API server would reject each object",
+			values: []string{"commonLabels.my team=a"},
+			want:   "at '/commonLabels': additional properties 'my team' not allowed",
+		},
+		"TemplateOutsideTheSpec": {
+			reason: "the program would report the configuration as invalid later",
+			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].resource=as", "workloadKinds[0].template=status.template"},
+			want:   "at '/workloadKinds/0/template': 'status.template' does not match pattern",
+		},
+		"BuiltInKind": {
+			reason: "the program would report the configuration as invalid later",
+			values: []string{"workloadKinds[0].apiVersion=apps/v1beta2", "workloadKinds[0].kind=Deployment", "workloadKinds[0].resource=deployments", "workloadKinds[0].template=spec.template"},
+			want:   "workloadKinds[0] is apps/Deployment, which is built in: leave it out",
+		},
+		"KindTwice": {
+			reason: "the program would report the configuration as invalid later",
+			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].resource=as", "workloadKinds[0].template=spec", "workloadKinds[1].apiVersion=a.io/v2", "workloadKinds[1].kind=A", "workloadKinds[1].resource=as", "workloadKinds[1].template=spec"},
+			want:   "workloadKinds[1] is a.io/A, which workloadKinds[0] is already, perhaps in another version: leave it out",
+		},
+		"PrefixThatCannotExist": {
+			reason: "the program would not start",
+			values: []string{"annotationPrefix=example..com"},
+			want:   "at '/annotationPrefix': 'example..com' does not match pattern",
+		},
+		"UnknownAnnotationOfReloader": {
+			reason: "the program would not start",
+			values: []string{"reloader.annotations.automatic-annotation=example.org/auto"},
+			want:   "at '/reloader/annotations': additional properties 'automatic-annotation' not allowed",
+		},
+		"RegistryWithScheme": {
+			reason: "the pods would have InvalidImageName",
+			values: []string{"image.registry=https://registry.example.com"},
+			want:   "at '/image/registry': 'https://registry.example.com' does not match pattern",
+		},
+		"RepositoryInCapitals": {
+			reason: "the pods would have InvalidImageName",
+			values: []string{"image.repository=Mirror/Pod-Reloader"},
+			want:   "at '/image/repository': 'Mirror/Pod-Reloader' does not match pattern",
+		},
+		"TestNamespaceThatCannotExist": {
+			reason: "helm test would fail without a hint at the value",
+			values: []string{"test.namespace=My App"},
+			want:   "at '/test/namespace': 'My App' does not match pattern",
+		},
+		"NameThatIsNoService": {
+			reason: "the API server would reject both Services, and the installation would fail halfway",
+			values: []string{"fullnameOverride=2nd"},
+			want:   "at '/fullnameOverride': '2nd' does not match pattern",
+		},
+		"BudgetOfNothing": {
+			reason: "a drain would hang",
+			values: []string{"podDisruptionBudget.maxUnavailable=0"},
+			want:   "podDisruptionBudget.maxUnavailable is 0, and no node that runs a replica could be drained",
+		},
+		"BudgetInPercent": {
+			reason: "it is rounded up, and a drain would hang",
+			values: []string{"podDisruptionBudget.minAvailable=60%"},
+			want:   "podDisruptionBudget.minAvailable is 60% with 2 replicas, and no node that runs one could be drained",
+		},
+		"GracePeriodOfTheProgram": {
+			reason: "the kubelet would kill it while it serves",
+			values: []string{"args={--shutdown-grace-period=2m}"},
+			want:   "args has --shutdown-grace-period=2m, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 130 at least",
+		},
+		"WithoutElection": {
+			reason: "two replicas would run the loop",
+			values: []string{"args={--leader-elect=false}"},
+			want:   "args has --leader-elect, which the chart sets as the rights need it: leave it out",
+		},
+		"FlagOfTheLease": {
+			reason: "the chart checks the times of the value",
+			values: []string{"args={--leader-election-lease-duration=5s}"},
+			want:   "args has --leader-election-lease-duration; set the value leaderElection.leaseDuration",
+		},
+		"VariableOfTheChart": {
+			reason: "the digest key and the lease would be in another namespace",
+			values: []string{"env[0].name=POD_NAMESPACE", "env[0].value=a"},
+			want:   "env has POD_NAMESPACE, which the chart sets: leave it out",
+		},
+		"ConditionTwice": {
+			reason: "the API server would reject the webhook configuration, and the installation would fail halfway",
+			values: []string{"webhook.matchConditions[0].name=has-our-annotations", "webhook.matchConditions[0].expression=a == b"},
+			want:   "webhook.matchConditions has has-our-annotations twice, or a condition of the chart has this name",
+		},
+		"VolumeOfTheChart": {
+			reason: "the API server would reject the Deployment, and the installation would fail halfway",
+			values: []string{"webhook.certificates.mode=cert-manager", "extraVolumes[0].name=tls", "extraVolumes[0].emptyDir.medium=Memory"},
+			want:   "extraVolumes has tls, a volume of the chart: take another name",
+		},
+		"DenyAndWarn": {
+			reason: "the API server would reject the binding, and the installation would fail halfway",
+			values: []string{"guard.validationActions={Deny,Warn}"},
+			want:   "guard.validationActions has both Deny and Warn",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -292,6 +429,25 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			_, err := run(t.Context(), helm, templateArgs(t, test.values)...)
 			assert.ErrorContains(t, err, test.want, test.reason)
 		})
+	}
+}
+
+// The release's name is not in the schema. Helm takes names that a Service cannot have, before Kubernetes 1.34 also those that begin
+// with a digit.
+func TestChartRefusesReleaseNamesThatAServiceCannotHave(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for name, allowed := range map[string]bool{"my.release": false, "2nd": false, "a2": true, strings.Repeat("a", 53): true, strings.Repeat("a", 49) + "-b": true} {
+		args := templateArgs(t, nil)
+		args[slices.Index(args, "template")+1] = name
+		_, err := run(t.Context(), helm, args...)
+		if allowed {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, name+" cannot be the name of a Service: set fullnameOverride to lower-case letters, digits and hyphens, a letter first")
+		_, err = run(t.Context(), helm, append(args, "--set", "fullnameOverride=second")...)
+		require.NoError(t, err)
 	}
 }
 

@@ -92,6 +92,7 @@ func TestChartDescribesItsValues(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(read(t, schemaFile)), &root))
 	var rows []string
 	v.describe(t, root, nil, v.defaults, &rows)
+	root["definitions"] = kubernetesDefinitions()
 	table := "| value | default | description |\n|---|---|---|\n" + strings.Join(v.sorted(rows), "")
 
 	var want bytes.Buffer
@@ -109,7 +110,8 @@ func TestChartDescribesItsValues(t *testing.T) {
 		write(t, schemaFile, want.String())
 		write(t, chartPage, wantPage)
 	}
-	assert.Equal(t, want.String(), read(t, schemaFile), "run the test with -update")
+	// The file is too long for a message that has it twice.
+	assert.True(t, want.String() == read(t, schemaFile), "%s has other descriptions or types: run the test with -update and look at the difference", schemaFile) //nolint:testifylint // see above
 	assert.Equal(t, wantPage, read(t, chartPage), "run the test with -update")
 }
 
@@ -165,7 +167,7 @@ func required(defaults map[string]any, properties schema) []any {
 			}
 		case map[string]any:
 			child, _ := properties[name].(schema)
-			if child["additionalProperties"] == false && len(value) > 0 {
+			if child["additionalProperties"] == false && child["patternProperties"] == nil && len(value) > 0 {
 				names = append(names, name)
 			}
 		}
