@@ -237,6 +237,18 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }
 
+// A Secret that a user has created is read without the right to create one.
+func TestGivenSecretIsReadWithoutTheRightToCreate(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	given := map[string][]byte{"ours": key(7)}
+	s.put(given)
+	s.refusing(http.StatusForbidden, "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	r.awaitRing(t, ringOf(t, given))
+	assert.Zero(t, s.count("post"))
+}
+
 // A load balancer without a route answers 404. That does not mean that the Secret is absent: a new key in place of the
 // stored one would be unknown to every Record.
 func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {

@@ -12,6 +12,11 @@
 {{- if and .Values.webhook.enabled (eq .Values.webhook.certificates.mode "self-managed") }}true{{ end -}}
 {{- end }}
 
+{{/* The Secret with the digest key. */}}
+{{- define "pod-reloader.digestKey" -}}
+{{- .Values.digestKey.existingSecret | default "pod-reloader-digest-key" -}}
+{{- end }}
+
 {{/* The Secret with the certificate that the pods mount; empty where they mount none. */}}
 {{- define "pod-reloader.tlsSecret" -}}
 {{- if and .Values.webhook.enabled (not (include "pod-reloader.selfManaged" .)) -}}

@@ -106,6 +106,7 @@ var effects = map[string]effect{
 	"webhook.clientCA.names": {
 		value: `["a"]`, with: map[string]string{"webhook.clientCA.configMap": `"c"`}, object: deployment, text: "--webhook-client-names=a",
 	},
+	"digestKey.existingSecret":                       {value: `"a"`, object: deployment, text: "--digest-key-secret=a"},
 	"metrics.secure":                                 {value: `true`, object: deployment, text: "--metrics-secure"},
 	"metrics.port":                                   {value: `9090`, object: deployment, text: "containerPort:9090 name:metrics"},
 	"metrics.serviceMonitor.enabled":                 {value: `true`, object: "ServiceMonitor pod-reloader/pod-reloader"},

@@ -397,6 +397,11 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"args={--leader-elect=false}"},
 			want:   "args has --leader-elect, which the chart sets as the rights need it: leave it out",
 		},
+		"FlagOfTheDigestKey": {
+			reason: "the Role names the Secret",
+			values: []string{"args={--digest-key-secret=mine}"},
+			want:   "args has --digest-key-secret; set the value digestKey.existingSecret",
+		},
 		"FlagOfTheLease": {
 			reason: "the chart checks the times of the value",
 			values: []string{"args={--leader-election-lease-duration=5s}"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,39 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
+
+// The right to create Secrets is granted only where pod-reloader creates one: the digest key, its certificates, or the manifest of a Job.
+func TestChartGrantsToCreateSecretsWhereOneIsCreated(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	const given, certManager = "digestKey.existingSecret=mine", "webhook.certificates.mode=cert-manager"
+	tests := map[string]struct {
+		values []string
+		create bool
+	}{
+		"Default":      {create: true},
+		"CertManager":  {values: []string{certManager}, create: true},
+		"SelfManaged":  {values: []string{given}, create: true},
+		"Given":        {values: []string{given, certManager}},
+		"GivenTenant":  {values: []string{given, "rbac.scope=namespaces", "namespaces={my-app}", "webhook.enabled=false"}},
+		"RecreateJobs": {values: []string{given, certManager, "reloader.recreateJobs=true"}, create: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules := fmt.Sprint(list(template(t, helm, test.values...)["Role pod-reloader/pod-reloader"]["rules"]))
+			const create = "map[apiGroups:[] resources:[secrets] verbs:[create]]"
+			if test.create {
+				assert.Contains(t, rules, create)
+			} else {
+				assert.NotContains(t, rules, create)
+			}
+			if slices.Contains(test.values, "namespaces={my-app}") {
+				assert.Contains(t, rules, "map[apiGroups:[] resourceNames:[mine] resources:[secrets] verbs:[get list watch]]")
+			}
+		})
+	}
+}
 
 // The selector of the chart reads the same in the webhook and in the flag.
 func TestChartWritesTheSelectorAsAFlag(t *testing.T) {
