@@ -88,7 +88,7 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 }
 
 // restore looks once more, after a while, at the objects that have come without the right annotation: another writer may have
-// removed it. Where it does so again and again, each write waits twice as long as the one before: whoever copies the annotation
+// removed it. Where it does so again and again, each write waits twice as long as the one before: a writer that copies the annotation
 // follows each of them.
 func (c *Chain) restore(changes []change) {
 	wrong := map[int][]referent.Key{}

@@ -68,7 +68,7 @@ func TestAnAnnotationThatAnotherWriterRemovesIsRestored(t *testing.T) {
 	})
 }
 
-// Another writer, such as an installation with another digest key, removes each digest at once. Whoever copies the annotation would
+// Another writer, such as an installation with another digest key, removes each digest at once. A writer that copies the annotation would
 // follow each write: they become rare.
 func TestADigestThatIsContestedIsWrittenLessAndLessOften(t *testing.T) {
 	t.Parallel()
