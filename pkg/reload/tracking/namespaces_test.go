@@ -1,0 +1,65 @@
+package tracking
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
+)
+
+// labelled is a cache of namespaces: their labels by name.
+type labelled struct {
+	cache.Cache
+	namespaces map[string]map[string]string
+	reads      int
+}
+
+func (l *labelled) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	l.reads++
+	found, ok := l.namespaces[key.Name]
+	if !ok {
+		return apierrors.NewNotFound(corev1.Resource("namespaces"), key.Name)
+	}
+	into.(*metav1.PartialObjectMetadata).Labels = found
+	return nil
+}
+
+// The loop and the webhook mean the same by the scope: see package scope for the predicate itself.
+func TestScopeOfTheLoop(t *testing.T) {
+	t.Parallel()
+	team, production := labels.SelectorFromSet(labels.Set{"team": "a"}), labels.SelectorFromSet(labels.Set{"env": "prod"})
+	for name, tc := range map[string]struct {
+		scope  scope.Scope
+		labels map[string]string
+		want   bool
+		reads  int
+	}{
+		"everything":                            {want: true},
+		"another namespace":                     {scope: scope.Scope{Namespaces: []string{"pay"}}},
+		"an ignored namespace":                  {scope: scope.Scope{Ignored: []string{"shop"}}},
+		"a label of the workload":               {scope: scope.Scope{ObjectSelector: team}, labels: map[string]string{"team": "a"}, want: true},
+		"without the label":                     {scope: scope.Scope{ObjectSelector: team}},
+		"the label of another team":             {scope: scope.Scope{ObjectSelector: team}, labels: map[string]string{"team": "b"}},
+		"a label of the namespace":              {scope: scope.Scope{NamespaceSelector: production}, want: true, reads: 1},
+		"a namespace without the label":         {scope: scope.Scope{NamespaceSelector: team}, labels: map[string]string{"team": "a"}, reads: 1},
+		"of a workload that is out in any case": {scope: scope.Scope{NamespaceSelector: production, ObjectSelector: team}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			known := &labelled{namespaces: map[string]map[string]string{"shop": {"env": "prod"}}}
+			n := &namespaces{scope: tc.scope, cache: known}
+			assert.Equal(t, tc.want, n.inScope(t.Context(), "shop", tc.labels))
+			assert.Equal(t, tc.reads, known.reads)
+		})
+	}
+	n := &namespaces{scope: scope.Scope{NamespaceSelector: production}, cache: &labelled{}}
+	assert.False(t, n.inScope(t.Context(), "shop", nil), "a namespace that is not known yet")
+}
