@@ -1,0 +1,64 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// unhandled stores a request for a reload as it is: no webhook handles it.
+type unhandled struct {
+	stored
+	types []types.PatchType
+}
+
+func (c *unhandled) Patch(ctx context.Context, answer client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	c.types = append(c.types, patch.Type())
+	if patch.Type() == types.JSONPatchType {
+		return c.stored.Patch(ctx, answer, patch, opts...)
+	}
+	body, err := patch.Data(answer)
+	if err != nil {
+		return err
+	}
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &object); err != nil {
+		return err
+	}
+	answer.SetAnnotations(object.Annotations)
+	return nil
+}
+
+func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
+	t.Parallel()
+	ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before := reloadAt(now.Add(-time.Hour), "before")
+	web := webOf(t).with(before)
+	c, out := &unhandled{stored: stored{
+		uid: types.UID(web.object.UID()), webhook: func(written string) string { return written }, annotations: map[string]string{
+			annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
+			annotation.DefaultPrefix + "config-record": stampedView(t, ring).Managed[stamp.Record],
+		},
+	}}, &sent{}
+	l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
+		Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
+	}}, Options{Reader: sapReader(t), Webhook: true, Now: func() time.Time { return now }})
+	l.leads.Begin(now.Add(-time.Minute))
+	result := l.actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), l.closing)
+	assert.Zero(t, result.RequeueAfter)
+	assert.Equal(t, []types.PatchType{types.MergePatchType, types.JSONPatchType}, c.types)
+	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.notes())
+}
