@@ -286,7 +286,9 @@ func TestFillTakesTheLimits(t *testing.T) {
 		var buffer wire.Buffer
 		message, err := buffer.Fill(endless{}, n)
 		assert.Equal(t, ok, err == nil, "%d bytes: %v", n, err)
-		assert.Len(t, message, max(0, n)*map[bool]int{true: 1}[ok])
+		if ok {
+			assert.Len(t, message, n)
+		}
 	}
 }
 
