@@ -3,7 +3,9 @@ package reload
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +54,7 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 	case s.object.Kind.CreateOnly:
 		return a.jobs.recreate(ctx, s)
 	case s.view.Intent.Restart:
-		return a.restart(ctx, s, in, verdict)
+		return a.restart(ctx, s, in)
 	case a.webhook:
 		return a.request(ctx, s, in, verdict)
 	default:
@@ -62,9 +64,11 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 
 // request asks the webhook for the reload, and stamps by itself where none answers.
 func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
-	verdict, ended := a.cronJobs.confirm(ctx, s, in, verdict)
-	if ended != nil {
-		return ended
+	if runsAtOnce(s, verdict) {
+		var ended outcome
+		if verdict, ended = a.confirm(ctx, s, in); ended != nil {
+			return ended
+		}
 	}
 	proof, err := a.proof(ctx, s, in, verdict)
 	if err != nil {
@@ -105,6 +109,22 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	default:
 		return failed{s, failedWrite("ReloadFailed", err)}
 	}
+}
+
+// confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
+// back a Job or a restart that was made because a watch is behind: the pods start with what is stored.
+func (a *actions) confirm(ctx context.Context, s subject, in policy.Input) (policy.Verdict, outcome) {
+	states, err := a.gather.store.Live(ctx, s.key.Namespace, in.Refs)
+	if err != nil {
+		return policy.Verdict{}, failed{s, unreadable(err)}
+	}
+	states, _ = in.Known.Keep(states, in.Ring)
+	maps.Copy(in.Current, states)
+	verdict := policy.Assess(in).Verdict
+	if verdict.Action != policy.Reload {
+		return verdict, failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the configuration has changed again")}}
+	}
+	return verdict, nil
 }
 
 // send sends a request, and judges the answer by what is known of the workload.

@@ -15,11 +15,12 @@ import (
 )
 
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
-// configuration. Where the webhook sees another one it restores what was recorded; the reload stays due and is repeated, in the
-// distance of reloads, since the pods may have started too early.
-func (a *actions) restart(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
-	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
-		return failed{s, unreadable(err)}
+// configuration, which is read live. Where the webhook sees another one it restores what was recorded; the reload stays due and is
+// repeated, in the distance of reloads, since the pods may have started too early.
+func (a *actions) restart(ctx context.Context, s subject, in policy.Input) outcome {
+	verdict, ended := a.confirm(ctx, s, in)
+	if ended != nil {
+		return ended
 	}
 	body, last, err := a.restarting(s, in, verdict)
 	if err != nil {

@@ -3,11 +3,13 @@ package reload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -96,6 +98,44 @@ func TestRestartIsOneWrite(t *testing.T) {
 	assert.Equal(t, "abc", last.Hash)
 	assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
 	assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes())
+}
+
+// The pods start with what is stored, whatever the watch has seen: recorded with an older content, they would restart once more.
+func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
+	t.Parallel()
+	app, ring := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, ringOf(t, "a")
+	state := func(content, version string) digest.State {
+		object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
+		object.Namespace, object.Name = "shop", "app"
+		return digest.StateOf(digest.OfConfigMap(object), "uid", version, ring)
+	}
+	for name, tc := range map[string]struct {
+		live     digest.State
+		err      error
+		restarts int
+	}{
+		"what the watch has seen": {live: state("seen", "1"), restarts: 1},
+		"changed again":           {live: state("newer", "2"), restarts: 1},
+		"changed back":            {live: digest.State{Absent: true}},
+		"it cannot be read":       {err: errors.New("away")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &argoAPI{}
+			l, s, in := dueRollout(t, cluster{client: c, events: &sent{}}, "abc")
+			in.Current[app] = state("seen", "1")
+			store := l.gather.store.(*blind)
+			store.states, store.err = map[reference.Ref]digest.State{app: tc.live}, tc.err
+			result := l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
+			require.Len(t, c.patches, tc.restarts)
+			assert.Equal(t, tc.restarts == 0, result.RequeueAfter > 0, "tried again")
+			if tc.restarts > 0 {
+				in.Known = policy.KnownOf("abc", c.patches[0].Metadata.Annotations[annotation.DefaultPrefix+"config-record"])
+				in.Current = store.states
+				assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "the pods are known to start with what is stored")
+			}
+		})
+	}
 }
 
 // Where the annotations are almost full, the explanation gives way to the Record, without which the restart would be repeated.

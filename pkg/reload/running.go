@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,24 +58,6 @@ func runsAtOnce(s subject, verdict policy.Verdict) bool {
 		}
 		return false
 	})
-}
-
-// confirm compares a CronJob that is to be run with the live configuration, which it adds to the input, and returns the Verdict by that. The
-// webhook verifies a request, but nothing takes back a Job that was made because a watch is behind: its pods start with what is stored.
-func (c *cronJobActions) confirm(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) (policy.Verdict, outcome) {
-	if !runsAtOnce(s, verdict) {
-		return verdict, nil
-	}
-	states, err := c.gather.store.Live(ctx, s.key.Namespace, in.Refs)
-	if err != nil {
-		return verdict, failed{s, unreadable(err)}
-	}
-	states, _ = in.Known.Keep(states, in.Ring)
-	maps.Copy(in.Current, states)
-	if verdict = policy.Assess(in).Verdict; verdict.Action != policy.Reload {
-		return verdict, failed{s, failure{reason: reasonRunFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")}}
-	}
-	return verdict, nil
 }
 
 // runWith is runAtOnce with the states that a direct stamp is made from.

@@ -33,6 +33,10 @@ func (b *blind) Current(context.Context, string, []reference.Ref) (map[reference
 	return b.states, b.err
 }
 
+func (b *blind) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return b.states, b.err
+}
+
 // refusing counts the patches that it refuses.
 type refusing struct {
 	client.Client
