@@ -43,10 +43,9 @@ func (r Request) undone(given dummy) bool {
 	return !given.bound && (r.TemplateChanged || !r.New.Managed.sameStamp(r.Old.Managed))
 }
 
-// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise, unless it may be
-// an old one.
-// Whether a reload is due is another question: where it is not, the request is purged. In a write that changes the
-// template, too, rule 5 answers it.
+// verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise, unless
+// it may be an old one. Whether a reload is due is another question: where it is not, the request is purged. In a write
+// that changes the template, too, rule 5 answers it.
 func verify(d *draft) bool {
 	given, _ := d.dummy()
 	switch {
