@@ -145,5 +145,6 @@ func TestOrderOfEventsDoesNotMatter(t *testing.T) {
 		}
 		require.Equal(t, fresh.Len(), w.Len(), "seed %d", seed)
 		require.Equal(t, fresh.Held(), w.Held(), "seed %d", seed)
+		require.Equal(t, fresh.Sizes(), w.Sizes(), "seed %d", seed)
 	}
 }

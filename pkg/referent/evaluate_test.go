@@ -185,6 +185,7 @@ func TestDeletingEverythingLeavesNothing(t *testing.T) {
 	state, hold := w.State(key("proxies/p"))
 	assert.True(t, state.Absent)
 	assert.NotNil(t, hold)
+	assert.Equal(t, "map[] 0", w.Sizes())
 }
 
 func TestBelowNamesAllThatAnObjectDependsOn(t *testing.T) {
