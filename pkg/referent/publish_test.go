@@ -114,11 +114,10 @@ func TestAnAnnotationThatIsNoChecksumHolds(t *testing.T) {
 	assert.Equal(t, referent.Invalid, hold.Reason)
 	assert.Equal(t, key("a/o"), hold.Node)
 	assert.Equal(t, "annotation "+annotation+" has 1025 bytes: at most 1024 are a checksum", hold.Detail)
-
 }
 
-// Who may annotate objects must not fill the memory. Not parallel: it is the memory of the whole process.
-func TestAnAnnotationThatIsNoChecksumIsNotKept(t *testing.T) {
+// Who may annotate objects must not fill the memory.
+func TestAnAnnotationThatIsNoChecksumIsNotKept(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
 	w := newWorld(t,
 		referent.Definition{ID: "a", GVR: gvr("a"), Checksum: referent.ChecksumPublished},
 		referent.Definition{ID: "b", GVR: gvr("b"), Publish: true},
