@@ -20,7 +20,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
-var metricName = regexp.MustCompile(`pod_reloader_[a-z_]+[a-z]`)
+var (
+	metricName  = regexp.MustCompile(`pod_reloader_[a-z_]+[a-z]`)
+	groupedBy   = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
+	legendLabel = regexp.MustCompile(`{{ *([a-z_]+) *}}`)
+)
+
+// labelsOf returns the labels in all matches of an expression, each of which is a label or a list of them.
+func labelsOf(expression *regexp.Regexp, text string) []string {
+	var labels []string
+	for _, match := range expression.FindAllStringSubmatch(text, -1) {
+		labels = append(labels, strings.Split(match[1], ", ")...)
+	}
+	return labels
+}
 
 const valuesDirectory = "chart/pod-reloader/ci"
 
@@ -253,7 +266,7 @@ func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
 			Title   string
-			Targets []struct{ Expr string }
+			Targets []struct{ Expr, LegendFormat string }
 		}
 	}
 	text := read(t, "chart/pod-reloader/files/dashboard.json")
@@ -265,6 +278,10 @@ func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 		for _, target := range panel.Targets {
 			metrics := metricName.FindAllString(target.Expr, -1)
 			assert.NotEmpty(t, metrics, target.Expr)
+			for _, label := range append(labelsOf(groupedBy, target.Expr), labelsOf(legendLabel, target.LegendFormat)...) {
+				row := regexp.MustCompile("(?m)^\\| `" + strings.TrimSuffix(metrics[0], "_bucket") + "` \\| [^|;]*; [^|]*`" + label + "`")
+				assert.True(t, label == "le" || row.MatchString(documented), "%s: no label %s of %s", panel.Title, label, metrics[0])
+			}
 			for _, metric := range metrics {
 				assert.Contains(t, documented, "| `"+strings.TrimSuffix(metric, "_bucket")+"` |", "%s: %s", panel.Title, target.Expr)
 			}
