@@ -57,6 +57,13 @@
 {{- end -}}
 {{- end }}
 
+{{/* The namespace of the Deployment that `helm test` creates by a dry run; empty where the webhook is not called for it. */}}
+{{- define "pod-reloader.testNamespace" -}}
+{{- $namespace := .Values.test.namespace | default (first (.Values.namespaces | default list)) | default .Release.Namespace -}}
+{{- $excluded := has $namespace (ternary (list) (prepend (.Values.namespacesToIgnore | default list) "kube-system") (not (empty .Values.namespaces))) -}}
+{{- if not $excluded }}{{ $namespace }}{{ end -}}
+{{- end }}
+
 {{/* The annotations of an object, if it has any; the labels are right before them. */}}
 {{- define "pod-reloader.annotations" -}}
 {{- with . }}

@@ -333,3 +333,51 @@ func templateFile(t *testing.T, helm, name string) objects {
 	require.NoError(t, err)
 	return parse(t, out)
 }
+
+// testedReleases are releases, whether they have a pod for `helm test`, and where their notes say that workloads are restarted.
+var testedReleases = map[string]struct {
+	namespace string
+	values    []string
+	test      bool
+	notes     string
+}{
+	"Default":    {namespace: "pod-reloader", test: true, notes: "in all namespaces but kube-system."},
+	"KubeSystem": {namespace: "kube-system", notes: "in all namespaces but kube-system."},
+	"Ignored":    {namespace: "dev", values: []string{"namespacesToIgnore={dev}"}, notes: "in all namespaces but kube-system, dev."},
+	"Listed":     {namespace: "kube-system", values: []string{"namespaces={a,b}"}, test: true, notes: "in the namespaces a, b."},
+	"Selected": {
+		namespace: "pod-reloader", values: []string{"namespaceSelector.matchLabels.team=a"}, test: true,
+		notes: "in all namespaces with team=a but kube-system.",
+	},
+}
+
+// Where the webhook is not called in the namespace of the release, the chart has no test, which could only fail.
+func TestChartHasNoTestWhereTheWebhookIsNotCalled(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for name, release := range testedReleases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := slices.DeleteFunc(templateArgs(t, release.values), func(arg string) bool { return arg == "--skip-tests" })
+			args[slices.Index(args, "--namespace")+1] = release.namespace
+			out, err := run(t.Context(), helm, args...)
+			require.NoError(t, err)
+			_, found := parse(t, out)["Pod "+release.namespace+"/pod-reloader-test"]
+			assert.Equal(t, release.test, found)
+		})
+	}
+}
+
+// notesTellHowToCheck has Helm render the notes, for which it needs a cluster.
+func notesTellHowToCheck(t *testing.T, cluster *controlplane.ControlPlane) {
+	t.Helper()
+	for name, release := range testedReleases {
+		args := []string{"install", "pod-reloader", filepath.Join(root(t), "chart/pod-reloader"), "--dry-run=client", "--namespace", release.namespace}
+		_, notes, found := strings.Cut(string(helmOn(t, cluster, append(args, set(release.values)...)...)), "NOTES:\n")
+		require.True(t, found)
+		assert.Contains(t, notes, "kubectl rollout status deployment/pod-reloader --namespace "+release.namespace, name)
+		assert.Contains(t, notes, release.notes, name)
+		assert.Equal(t, release.test, strings.Contains(notes, "helm test pod-reloader --namespace "+release.namespace), name)
+		assert.Equal(t, !release.test, strings.Contains(notes, "pod-reloader check --namespace"), name)
+	}
+}

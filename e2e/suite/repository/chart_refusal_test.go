@@ -372,6 +372,16 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"test.namespace=My App"},
 			want:   "at '/test/namespace': 'My App' does not match pattern",
 		},
+		"TestWhereTheWebhookIsNotCalled": {
+			reason: "helm test would always fail",
+			values: []string{"test.namespace=kube-system"},
+			want:   "test.namespace is kube-system, which is not handled",
+		},
+		"TestInAnotherNamespace": {
+			reason: "the same for an installation for some namespaces",
+			values: []string{"namespaces={a}", "test.namespace=b"},
+			want:   "test.namespace is b, which is not handled",
+		},
 		"NameThatIsNoService": {
 			reason: "the API server would reject both Services, and the installation would fail halfway",
 			values: []string{"fullnameOverride=2nd"},
