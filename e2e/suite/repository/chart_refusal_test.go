@@ -307,6 +307,11 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"extraVolumes[0].name=a", "extraVolumes[0].projected.sorces[0].secret.name=b"},
 			want:   "at '/extraVolumes/0/projected': additional properties 'sorces' not allowed",
 		},
+		"Quantity": {
+			reason: "the API server would reject the Deployment, and the installation would fail halfway",
+			values: []string{"resources.limits.memory=512 MB"},
+			want:   "at '/resources/limits/memory': '512 MB' does not match pattern",
+		},
 		"MisspeltReferent": {
 			reason: "the program would report the configuration as invalid later",
 			values: []string{"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs", "referents[0].refs[0].too=secrets"},

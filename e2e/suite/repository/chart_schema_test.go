@@ -45,7 +45,7 @@ func kubernetesDefinitions() definitions {
 func (d definitions) of(kind reflect.Type) schema {
 	switch kind {
 	case reflect.TypeFor[resource.Quantity]():
-		return schema{"type": []any{"string", "number"}}
+		return schema{"type": []any{"string", "number"}, "pattern": `^[+-]?[0-9.]+([eEinumkKMGTP]*[-+]?[0-9]*)$`}
 	case reflect.TypeFor[intstr.IntOrString]():
 		return schema{"type": []any{"integer", "string"}}
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[[]byte]():
