@@ -23,9 +23,20 @@ import (
 // kubernetesTypes are the types of Kubernetes that values have: the schema knows their fields, at any depth. Helm itself only warns
 // of an unknown field, and a misspelt one can open a NetworkPolicy or a security context.
 var kubernetesTypes = []any{
-	corev1.Affinity{}, corev1.EnvFromSource{}, corev1.EnvVar{}, corev1.Lifecycle{}, corev1.PodDNSConfig{}, corev1.PodSecurityContext{},
-	corev1.ResourceRequirements{}, corev1.SecurityContext{}, corev1.Toleration{}, corev1.TopologySpreadConstraint{}, corev1.Volume{},
-	corev1.VolumeMount{}, networkingv1.NetworkPolicyEgressRule{}, networkingv1.NetworkPolicyPeer{},
+	corev1.Affinity{},
+	corev1.EnvFromSource{},
+	corev1.EnvVar{},
+	corev1.Lifecycle{},
+	corev1.PodDNSConfig{},
+	corev1.PodSecurityContext{},
+	corev1.ResourceRequirements{},
+	corev1.SecurityContext{},
+	corev1.Toleration{},
+	corev1.TopologySpreadConstraint{},
+	corev1.Volume{},
+	corev1.VolumeMount{},
+	networkingv1.NetworkPolicyEgressRule{},
+	networkingv1.NetworkPolicyPeer{},
 }
 
 // definitions are the schemas of types, by their names.
