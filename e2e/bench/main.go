@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
@@ -47,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	bench := scenario.Bench{Sizes: scenario.Full(), Progress: stderr, Profiles: *profiles}
 	if *quick {
-		bench.Sizes = scenario.Quick()
+		bench.Sizes, bench.AtOnce, bench.Progress = scenario.Quick(), true, &lines{to: stderr}
 	}
 	figures, failure := bench.Run(ctx, selected)
 	report := figure.Report{Figures: figures, CountsOnly: *quick}
@@ -60,6 +61,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// lines takes writes one at a time.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write passes it on.
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(text)
 }
 
 // choose splits a list of names; all that are unknown are named at once.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 )
 
@@ -99,6 +101,8 @@ type Bench struct {
 	Sizes Sizes
 	// Progress gets lines about what is going on.
 	Progress io.Writer
+	// AtOnce runs the stages beside each other, for a smoke test: they then disturb each other, and much of a stage is waiting.
+	AtOnce bool
 	// Profiles is a directory for profiles of pod-reloader, which then runs as a single replica; empty means none. Who
 	// takes profiles disturbs what is measured.
 	Profiles string
@@ -147,26 +151,37 @@ func Names() []string {
 // Run runs the named scenarios and returns what they found. One that fails does not keep the others from running; the
 // error joins the failures.
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
-	var found []figure.Figure
-	var failures []error
-	for _, stage := range []stage{bare, complete, bulk, empty} {
-		var mine []scenario
-		for _, s := range scenarios() {
-			if s.stage == stage && slices.Contains(names, s.name) {
-				mine = append(mine, s)
-			}
-		}
-		if len(mine) == 0 {
-			continue
-		}
-		figures, err := b.play(ctx, stage, mine)
-		found, failures = append(found, figures...), append(failures, err)
+	stages := []stage{bare, complete, bulk, empty}
+	found, failures := make([][]figure.Figure, len(stages)), make([]error, len(stages))
+	var group errgroup.Group
+	if !b.AtOnce {
+		group.SetLimit(1)
 	}
-	return found, errors.Join(failures...)
+	for n, stage := range stages {
+		group.Go(func() error {
+			found[n], failures[n] = b.play(ctx, stage, of(stage, names))
+			return nil
+		})
+	}
+	_ = group.Wait() // each has noted its error
+	return slices.Concat(found...), errors.Join(failures...)
+}
+
+// of returns the named scenarios of a stage.
+func of(stage stage, names []string) (some []scenario) {
+	for _, s := range scenarios() {
+		if s.stage == stage && slices.Contains(names, s.name) {
+			some = append(some, s)
+		}
+	}
+	return some
 }
 
 // play runs the scenarios of one stage.
 func (b Bench) play(ctx context.Context, on stage, scenarios []scenario) (found []figure.Figure, err error) {
+	if len(scenarios) == 0 {
+		return nil, nil
+	}
 	w, err := b.set(ctx, on)
 	if err != nil {
 		return nil, err
