@@ -18,6 +18,11 @@ import (
 // kinds are those whose running pods a reload replaces, and CronJob, whose next run is stamped.
 var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
 
+// podless are the components that tests without pods do without.
+func podless() controlplane.Options {
+	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
+}
+
 func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
@@ -92,7 +97,7 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 // Without the webhook, and without any right outside one namespace.
 func TestP1DirectModeInOneNamespaceRestartsOnce(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
+	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{
 		WithoutWebhook: true, Components: []string{"namespaced"}, Args: []string{"--settle=200ms", "--refractory=0s"},
 	})

@@ -101,7 +101,7 @@ func changeAll(s *fixture.Fixture, names []string, value string) bool {
 func TestP4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T) {
 	t.Parallel()
 	const refractory, reloads = 3 * time.Second, 3
-	cp := controlplane.New(t, controlplane.Options{})
+	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{Args: []string{"--settle=0s", "--refractory=" + refractory.String()}})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "0"})

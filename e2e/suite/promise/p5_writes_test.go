@@ -42,7 +42,7 @@ type outage struct {
 
 func newOutage(t *testing.T) *outage {
 	t.Helper()
-	cp := controlplane.New(t, controlplane.Options{})
+	cp := controlplane.New(t, podless())
 	api, err := controlplane.NewProxy(cp.Address())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, api.Close()) })

@@ -68,7 +68,7 @@ func TestP7NoSecretStaysInMemoryOrLeavesTheProcess(t *testing.T) {
 	t.Parallel()
 	program, err := installation.Build(t.Context(), "e2e/suite/promise/heapdump")
 	require.NoError(t, err)
-	cp := controlplane.New(t, controlplane.Options{})
+	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{
 		Program: program, Replicas: -1, Args: []string{"--settle=0s", "--refractory=0s", "--log-level=5"},
 	})
@@ -131,7 +131,7 @@ func encoded(t *testing.T, object any) []byte {
 // A reader of a digest cannot test guesses: computing it needs the key, which is in its Secret only.
 func TestP7DigestsDependOnTheKeyAndTheNamespace(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
+	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{Replicas: 1, Args: []string{"--shutdown-grace-period=0s"}})
 	s, other := fixture.New(t, in), fixture.New(t, in)
 	digests := func(s *fixture.Fixture, name string) (hash, entry string) {
