@@ -30,7 +30,7 @@ metadata: {name: NAME, namespace: SPACE}
 stringData: {content: "1"}
 `
 
-// canaryWorkloads are one of each kind. No pod comes of them.
+// canaryWorkloads are one of each kind. No pod comes of them, and of a paused Deployment no ReplicaSet either.
 var canaryWorkloads = map[string]string{
 	"Deployment": `
 apiVersion: apps/v1
@@ -38,6 +38,7 @@ kind: Deployment
 metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
 spec:
   replicas: 0
+  paused: true
   selector: {matchLabels: {canary: NAME}}
   template: TEMPLATE
 `,
