@@ -92,12 +92,13 @@ test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/
 	$(MAKE) --keep-going --jobs=2 test-computing test-waiting || status=1; \
 	exit $$status
 
-# The two halves of what make test runs without the race detector.
-.PHONY: test-computing test-waiting
-test-computing:
+.PHONY: test-computing
+test-computing: ## Run the suites that compute more than they wait: a part of make test
 	@packages=$$(go list $(PKG) | grep -E '$(SUITES)' | grep -vE '$(WAITING)' || true); \
 	if [ -n "$$packages" ]; then go test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
-test-waiting:
+
+.PHONY: test-waiting
+test-waiting: ## Run the suites that wait more than they compute, one after the other: a part of make test
 	@packages=$$(go list $(PKG) | grep -E '$(WAITING)' || true); \
 	if [ -n "$$packages" ]; then go test -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
 
