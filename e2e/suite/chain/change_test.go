@@ -3,6 +3,7 @@ package chain_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -163,7 +164,14 @@ func TestADefinitionIsInstalledLater(t *testing.T) {
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	crd.SetName("schemaregistryclients." + group)
 	require.NoError(t, k.Delete(t.Context(), crd))
-	k.AwaitEvent(k.proxy, "ReferentHeld", "schemaregistryclients.kroxylicious.io/registry is")
+	k.Await("the hold", func() error {
+		why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, fromSettings)
+		if err == nil && !strings.Contains(why, "held: schemaregistryclients.kroxylicious.io/registry is not-installed") {
+			err = errors.New(why)
+		}
+		return err
+	})
+	k.SetSecret("tls", "tls.crt", "2")
 	k.stays("its removal holds")
 }
 

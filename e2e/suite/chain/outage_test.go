@@ -48,7 +48,9 @@ func TestOutages(t *testing.T) {
 		run  func(*outage)
 	}{
 		{"ChangedWhileTheControllerWasDown", changedWhileTheControllerWasDown},
+		{"CreatedWhileTheControllerWasDown", createdWhileTheControllerWasDown},
 		{"HandedOverInTheMiddleOfAChange", handedOverInTheMiddleOfAChange},
+		{"HandedOverDuringAHold", handedOverDuringAHold},
 		{"LeaderKilledInTheMiddleOfAChange", leaderKilledInTheMiddleOfAChange},
 		{"RightsWithdrawnAndGivenBack", rightsWithdrawnAndGivenBack},
 		{"VersionNoLongerServed", versionNoLongerServed},
@@ -100,6 +102,37 @@ func changedWhileTheControllerWasDown(o *outage) {
 	o.AwaitEvent(o.web, "ReferentHeld", "cycle")
 	o.edit("Part", "leaf", `{"parts":null,"size":5}`)
 	o.rolls(o.web, "it is valid again")
+}
+
+// The webhook does not stamp it: what is found when the program is back is adopted.
+func createdWhileTheControllerWasDown(o *outage) {
+	o.Helper()
+	require.NoError(o, o.in.StopAll(o.Context()))
+	created := o.tracksHeld("created", theParts+"root")
+	o.SetSecret("tls", "k", "2")
+	o.start()
+	o.rolls(o.web, "it has changed meanwhile")
+	o.AwaitAdopted(created, theParts+"root")
+	o.stays(created, "its pods may have started with either")
+	o.edit("Part", "leaf", `{"size":2}`)
+	o.rolls(created, "it is known now")
+	o.rolls(o.web, "the same graph")
+}
+
+func handedOverDuringAHold(o *outage) {
+	o.Helper()
+	o.edit("Part", "leaf", `{"parts":[{"name":"root"}]}`)
+	o.AwaitEvent(o.web, "ReferentHeld", "cycle")
+	o.SetSecret("tls", "k", "2")
+	leader, err := o.in.Leader(o.Patiently())
+	require.NoError(o, err)
+	require.NoError(o, leader.Stop(o.Context()))
+	o.start()
+	o.stays(o.web, "the next leader holds it, too")
+	o.Merge(o.Get(o.web), "web", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	o.rolls(o.web, "a release, which keeps the state")
+	o.edit("Part", "leaf", `{"parts":null}`)
+	o.rolls(o.web, "what has changed during the hold")
 }
 
 func handedOverInTheMiddleOfAChange(o *outage) {
