@@ -98,6 +98,7 @@ func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler,
 // Start serves until the context ends, then lets requests end that are in flight.
 func (a *admission) Start(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { a.stopping.Store(true) })()
+	defer a.stopping.Store(true)
 	if err := a.Server.Start(ctx); err != nil {
 		return fmt.Errorf("serve admission on %s: %w", a.address, err)
 	}
