@@ -9,17 +9,16 @@ func somethingUnknown(req Request) bool {
 
 // adopt takes the current state of what is unknown as known: nothing restarts.
 func adopt(d *draft) bool {
-	d.adoptCurrent()
+	d.adoptCurrent(d.Managed.Known())
 	return true
 }
 
-// adoptCurrent adopts into the Record what the decided managed annotations leave unknown. A Record under a lost key is
-// left to the loop, which adopts it once for a key, so that two installations do not fight over a workload.
-func (d *draft) adoptCurrent() {
+// adoptCurrent adopts into the Record what is not known of the template with the decided managed annotations. A Record under a
+// lost key is left to the loop, which adopts it once for a key, so that two installations do not fight over a workload.
+func (d *draft) adoptCurrent(known policy.Known) {
 	if d.fresh == nil {
 		return
 	}
-	known := d.Managed.Known()
 	if a := d.assess(known); a.Verdict.Foreign == "" {
 		d.record(known, a)
 	}

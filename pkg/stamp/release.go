@@ -30,7 +30,7 @@ func stampRelease(d *draft) bool {
 		d.stamp(borne, nil)
 	default:
 		d.keep(borne)
-		d.adoptCurrent()
+		d.adoptCurrent(known)
 	}
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true

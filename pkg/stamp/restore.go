@@ -43,7 +43,7 @@ func readsOfAdoption(req Request) []reference.Ref {
 
 // restore puts the managed annotations back that were there before, and goes on to rule 7.
 func restore(d *draft) bool {
-	d.adoptCurrent()
+	d.adoptCurrent(d.Managed.Known())
 	return true
 }
 

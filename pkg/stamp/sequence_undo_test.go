@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -141,6 +143,39 @@ func TestSequence30UndoWhilePodReloaderIsDown(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An undo that brings the template only must not lose the Record of the template before while a custom resource is held: nothing else
+// says what that resource was last, without which the hash cannot be compared. Once the digest key is lost, too, no change would count.
+func TestSequence29UndoWhileACustomResourceIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.kind = kindNamed(t, kind)
+			w.set(cm("a"), "A")
+			w.set(cm("b"), "P")
+			require.Nil(t, w.create(w.manifest(w.lists("a,b", ""))))
+			v1 := clone(t, w.stored)
+			w.set(cm("a"), "B")
+			require.Nil(t, w.write(setImage("image:2")))
+			w.at(t, 1, "a release with a change")
+			w.set(cm("a"), "A")
+			w.held = map[reference.Ref]bool{cm("b"): true}
+			require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+			require.Equal(t, 2, w.restarts, "the template of before the release is back")
+			assert.Equal(t, templateOf(v1), templateOf(w.stored))
+
+			known := w.managed().Known()
+			assert.Empty(t, known.Unknown([]reference.Ref{cm("a"), cm("b")}), "the Record is rebuilt, with what is held")
+			w.set(cm("a"), "C")
+			changed := policy.Assess(policy.Input{
+				Intent: w.view().Intent, Known: known, Current: w.states([]reference.Ref{cm("a"), cm("b")}), Ring: w.ring,
+			})
+			assert.Equal(t, []policy.Change{{Ref: cm("a"), Type: policy.Modified}}, changed.Verdict.Changes, "a later change counts at once, and its cause is known")
+		})
 	}
 }
 

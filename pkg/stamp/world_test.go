@@ -34,6 +34,8 @@ type world struct {
 
 	configs map[reference.Ref]configuration
 	rv      int
+	// held are the objects whose state cannot be trusted, as that of a custom resource that is not ready.
+	held map[reference.Ref]bool
 
 	stored map[string]any
 	// restarts counts changes of the pod template.
@@ -108,6 +110,9 @@ func (w *world) remove(ref reference.Ref) { delete(w.configs, ref) }
 
 // state reads a config object.
 func (w *world) state(ref reference.Ref) digest.State {
+	if w.held[ref] {
+		return digest.State{Hold: &digest.Hold{Reason: "it is not ready"}}
+	}
 	c, ok := w.configs[ref]
 	if !ok {
 		return digest.State{Absent: true}
