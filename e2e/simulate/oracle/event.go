@@ -27,13 +27,14 @@ type events struct {
 	reloaded map[string]announcement
 	// bodies has the Events as they are stored, by namespace and name.
 	bodies map[string]world.Object
-	// warnings has when the program wrote Warnings, warned when it last wrote one about an object, by uid.
-	warnings []moment
-	warned   map[string]time.Time
+	// warnings has when the program wrote Warnings, warned when it last wrote one about an object, by uid, and failed when it last
+	// wrote one that says that a reload failed.
+	warnings       []moment
+	warned, failed map[string]time.Time
 }
 
 func newEvents() events {
-	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}}
+	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{}}
 }
 
 // subjectOf returns what an Event is about, in either of the two APIs.
@@ -51,7 +52,11 @@ func (o *Oracle) commitEvent(c world.Commit) {
 	}
 	if text(c.New, "type") == "Warning" {
 		o.events.warnings = append(o.events.warnings, moment{c.At, c.Version})
-		o.events.warned[text(subjectOf(c.New), "uid")] = c.At
+		about := text(subjectOf(c.New), "uid")
+		o.events.warned[about] = c.At
+		if text(c.New, "reason") == "ReloadFailed" {
+			o.events.failed[about] = c.At
+		}
 	}
 	name := c.Key.Namespace + "/" + c.Key.Name
 	o.events.bodies[name] = c.New

@@ -151,7 +151,11 @@ func (o *Oracle) notePatch(call *world.Call) {
 
 func (o *Oracle) notePatchReply(r world.Reply) {
 	w := o.workloads[idOf(r.Call.Key)]
-	if w != nil && r.Call.Verb == "patch" && !r.Call.DryRun && (r.Status >= 300 || r.Failure != nil || r.Lost) {
+	if w == nil || r.Call.Verb != "patch" || r.Call.DryRun {
+		return
+	}
+	unstamped := o.full(w) && len(r.Warnings) > 0
+	if r.Status >= 300 || r.Failure != nil || r.Lost || unstamped {
 		w.requests.failed++
 	}
 }

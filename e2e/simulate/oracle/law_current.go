@@ -53,6 +53,10 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 			o.count("pods excused: adopted or changed back")
 			continue
 		}
+		if o.saysFull(w, last.at) {
+			o.count("pods excused: no room on the template")
+			continue
+		}
 		how := "modified"
 		switch {
 		case content == absent:

@@ -70,7 +70,8 @@ func (o *Oracle) held(w *workload) bool {
 	return false
 }
 
-// judgePrompt is the law "prompt": a change leads to a new template in settle-max + refractory and some seconds.
+// judgePrompt is the law "prompt": a change leads to a new template in settle-max + refractory and some seconds, or, where the template
+// has no room for that, to an Event.
 func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.reported {
 		return
@@ -94,6 +95,10 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 		return
 	}
 	w.due.reported = true
+	if o.saysFull(w, w.due.since) {
+		o.count("reloads excused: no room on the template")
+		return
+	}
 	signature := w.due.how + o.lateUnder(w, from, now)
 	o.violate(now, broken{"prompt", w.id.String(), signature}, "%s %s at %s, but the pod template is the one of %s; the reload was due until %s",
 		w.due.of, w.due.how, o.when(w.due.since), o.when(w.last().at), o.when(from.Add(bound)))

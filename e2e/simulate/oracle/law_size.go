@@ -53,6 +53,26 @@ func (o *Oracle) sizeOfOthers(annotations world.Object) int {
 	return size
 }
 
+// stampMark is the annotation that restarts pods, stampValue the size of its value.
+const (
+	stampMark  = "config-hash"
+	stampValue = 64
+)
+
+// full reports whether the users' annotations of the pod template leave no room for the one that restarts the pods: the program must
+// not make the workload invalid.
+func (o *Oracle) full(w *workload) bool {
+	return o.sizeOfOthers(annotationsOf(w.template)) > annotationLimit-len(o.options.Prefix+stampMark)-stampValue
+}
+
+// warnEvery is how long the program may wait with a Warning Event after the last one of the same reason.
+const warnEvery = time.Minute
+
+// saysFull reports whether no reload is possible as the pod template is full, and a Warning Event says so of one that is due since some time.
+func (o *Oracle) saysFull(w *workload, due time.Time) bool {
+	return o.full(w) && o.events.failed[w.uid].After(due.Add(-warnEvery))
+}
+
 // sizeOfLeftovers returns the size of the program's annotations that an object has and its owner lacks, or has with another
 // value. The Deployment controller copies annotations to the ReplicaSet and never removes one there, so that the program
 // cannot take them back.

@@ -134,3 +134,96 @@ func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
 		})
 	}
 }
+
+// leavesOnTemplate is a user's write after which the annotations of cart's template, marks not counted, leave some bytes.
+func (s *scene) leavesOnTemplate(bytes int) {
+	s.edit(cart, func(o world.Object) {
+		template := section(o, "spec", "template")
+		setAnnotation(template, prefix+"config-hash", "")
+		setAnnotation(template, "b", strings.Repeat("x", annotationLimit-len("b")-bytes))
+	})
+	s.wait(time.Minute)
+}
+
+// failsToReload is what the program does where the template has no room: its request changes nothing, and it says so.
+func (s *scene) failsToReload() {
+	s.wait(time.Second)
+	s.event(cart, "failed-1", "Warning", "ReloadFailed")
+}
+
+// hashSize is how many bytes the annotation needs that restarts pods.
+const hashSize = len(prefix+"config-hash") + 64
+
+func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	change := func(left int, then func(s *scene)) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			s.leavesOnTemplate(left)
+			s.set(configMap("app"), "2")
+			then(s)
+			s.wait(time.Minute)
+			s.tick()
+		}
+	}
+	silence := func(*scene) {}
+	runLaw(t, "prompt", map[string]lawCase{
+		"full, and an Event says so":       {options: hooked, because: "the program must not make the workload invalid", happens: change(hashSize-1, (*scene).failsToReload)},
+		"full, and nothing says so":        {options: hooked, want: "prompt/modified", because: "the user must hear of it", happens: change(hashSize-1, silence)},
+		"room for the hash":                {options: hooked, want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*scene).failsToReload)},
+		"full, and an Event about another": {options: hooked, want: "prompt/modified", because: "it says nothing of a reload", happens: change(hashSize-1, func(s *scene) { s.event(cart, "w", "Warning", "ConfigMissing") })},
+		"full, and an Event of long ago": {options: hooked, want: "prompt/modified", because: "it was about an earlier change", happens: func(s *scene) {
+			s.begin()
+			s.failsToReload()
+			change(hashSize-1, silence)(s)
+		}},
+		"room again": {options: hooked, want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *scene) {
+			s.failsToReload()
+			s.leavesOnTemplate(hashSize)
+			s.set(configMap("app"), "3")
+		})},
+	})
+	pods := func(left int, then func(s *scene)) func(s *scene) {
+		return quietly(unjudged(func(s *scene) {
+			s.begin()
+			s.leavesOnTemplate(left)
+			s.rollout(cart)
+			s.set(configMap("app"), "2")
+			then(s)
+		}))
+	}
+	runLaw(t, "current", map[string]lawCase{
+		"full, and an Event says so": {options: hooked, because: "no reload is possible", happens: pods(hashSize-1, (*scene).failsToReload)},
+		"full, and nothing says so":  {options: hooked, want: "current/modified", because: "the user must hear of it", happens: pods(hashSize-1, silence)},
+		"room for the hash":          {options: hooked, want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*scene).failsToReload)},
+	})
+}
+
+func TestRequestsWithoutSpaceOnTheTemplate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		left     int
+		warnings []string
+		want     string
+	}{
+		"full":            {hashSize - 1, []string{"the annotations are too large"}, ""},
+		"full, no answer": {hashSize - 1, nil, "cost/patches"},
+		"space":           {hashSize, []string{"the annotations are too large"}, "cost/patches"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := webhookScene(t)
+			s.begin()
+			s.leavesOnTemplate(tt.left)
+			for range 20 {
+				s.wait(time.Minute)
+				call := s.call(replica, "patch", cart, nil)
+				s.oracle.Request(call)
+				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200, Warnings: tt.warnings})
+			}
+			s.quiet()
+			s.expectOnly("cost", tt.want, "what cannot be stored is a failed attempt")
+		})
+	}
+}
