@@ -15,3 +15,15 @@ func (r Record) Has(ref reference.Ref) bool {
 
 // Refs returns the recorded Refs, in any order. A compact Record has no names and returns nil.
 func (r Record) Refs() []reference.Ref { return slices.Collect(maps.Keys(r.items)) }
+
+// Only returns the Record without the items of other Refs. A compact Record does not name those that it has: it keeps them all.
+func (r Record) Only(refs []reference.Ref) Record {
+	if r.compact != nil {
+		return r
+	}
+	r.items = r.Items(refs)
+	if len(r.items) == 0 {
+		r.Key, r.items = "", nil
+	}
+	return r
+}

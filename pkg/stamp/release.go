@@ -77,7 +77,16 @@ func (d *draft) keep(borne Managed) {
 	if rec, err := record.Parse(d.New.Managed[Record]); err == nil && rec.BelongsTo(borne[Hash]) {
 		d.Managed.put(d.New.Managed, Record)
 	}
+	d.forgetUntracked()
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
+}
+
+// forgetUntracked takes out of the Record what is not tracked any more, if the write replaces the pods: they start with the present
+// content, which is not read. Tracked again, it is unknown. While the pods stay, so does what is known of them.
+func (d *draft) forgetUntracked() {
+	if rec, err := record.Parse(d.Managed[Record]); err == nil && d.TemplateChanged {
+		d.Managed[Record] = rec.Only(d.refs).String()
+	}
 }
 
 // moved reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one

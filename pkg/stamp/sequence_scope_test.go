@@ -129,3 +129,56 @@ type more struct{}
 func (more) Parse(src annotation.Source) (annotation.Intent, []annotation.Problem) {
 	return auto{}.Parse(annotation.Source{Workload: map[string]string{autoKey: "true"}, References: src.References})
 }
+
+// While an object is not tracked, its item in the Record holds as long as the pods do.
+func TestObjectTrackedAgainIsComparedWithWhatThePodsHave(t *testing.T) {
+	t.Parallel()
+	track := func(value string) func(*world) {
+		return func(w *world) {
+			require.Nil(w.t, w.write(func(raw map[string]any) { annotate(raw, autoKey, value) }))
+		}
+	}
+	release := func(w *world) { require.Nil(w.t, w.write(setImage("image:2"))) }
+	change := func(w *world) { w.set(cm("b"), "B") }
+	for name, tc := range map[string]struct {
+		reason   string
+		between  []func(*world)
+		restarts int
+	}{
+		"changed": {
+			reason: "The pods have an older content.", between: []func(*world){change}, restarts: 1,
+		},
+		"not changed": {
+			reason: "Nothing is due.", between: []func(*world){release}, restarts: 1,
+		},
+		"changed, and then a release": {
+			reason: "The pods of the release have the content.", between: []func(*world){change, release}, restarts: 1,
+		},
+		"changed, and then a release while the state cannot be read": {
+			reason: "They have it, too.", restarts: 1,
+			between: []func(*world){change, func(w *world) { w.unreadable = true; release(w); w.unreadable = false }},
+		},
+		"changed, and then a release that another webhook changes": {
+			reason: "The second pass finds the Record of the first.", restarts: 1,
+			between: []func(*world){change, func(w *world) {
+				w.other = func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") }
+				release(w)
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			track("true")(w)
+			w.at(t, 0, "adopted")
+			track("")(w)
+			for _, do := range tc.between {
+				do(w)
+			}
+			track("true")(w)
+			w.at(t, tc.restarts, tc.reason)
+			w.set(cm("b"), "C")
+			w.at(t, tc.restarts+1, "the next change counts")
+		})
+	}
+}

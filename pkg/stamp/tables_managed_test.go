@@ -40,6 +40,14 @@ func TestRule5StampRelease(t *testing.T) {
 			since: held, write: release,
 			hash: kept, record: kept, last: kept,
 		},
+		"after which nothing is known of what was adopted and is not tracked any more": {
+			since: untracked, write: release,
+			hash: kept, record: written, last: kept,
+		},
+		"after which nothing is known of it, by a manifest without our annotations, and the state cannot be read": {
+			since: func(w *world) { untracked(w); unread(w) }, write: both((*world).forget, release),
+			hash: kept, record: written, last: kept, warning: "the API server is down",
+		},
 		"that tracks one more object": {
 			since: adopted, write: names("c"),
 			hash: written, record: written, last: kept,
@@ -79,6 +87,10 @@ func TestRule5StampLists(t *testing.T) {
 				w.write(func(raw map[string]any) { lists("a,b")(w, raw) })
 			}, write: lists("a"),
 			hash: kept, record: kept, last: kept,
+		},
+		"one less, and the state cannot be read: the pods stay, and so does what is known of them": {
+			since: unread, write: lists(""),
+			hash: kept, record: kept, last: kept, warning: "the API server is down",
 		},
 		"the state cannot be read": {
 			since: unread, write: lists("a,b"),

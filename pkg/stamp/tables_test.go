@@ -123,6 +123,12 @@ func adopted(w *world) {
 	w.write(func(raw map[string]any) { annotate(raw, autoKey, "true") })
 }
 
+// untracked adopts configmap/b and tracks it no more. Its item stays in the Record, since the pods do.
+func untracked(w *world) {
+	adopted(w)
+	w.write(func(raw map[string]any) { annotate(raw, autoKey, "") })
+}
+
 // held has an object that the pods need deleted, and another one changed.
 func held(w *world) {
 	adopted(w)
