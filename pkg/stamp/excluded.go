@@ -23,7 +23,8 @@ func readsOfExcluded(req Request) []reference.Ref {
 }
 
 // leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash
-// that it bears stays, so that a rollback finds its pods.
+// that it bears stays, so that a rollback finds its pods. A manifest without our annotations does not remove it: the pods of an
+// earlier release that still run have it.
 func leaveAlone(d *draft) bool {
 	if d.Create {
 		d.Managed = d.New.Managed.only(Fields)
@@ -37,8 +38,11 @@ func leaveAlone(d *draft) bool {
 		d.clean()
 		return true
 	}
-	if d.TemplateChanged {
-		d.Managed.put(d.New.Managed, stampKeys()...)
+	switch {
+	case d.TemplateChanged && d.New.Controlled:
+		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
+	case d.TemplateChanged:
+		d.Managed.put(d.borne(), stampKeys()...)
 	}
 	d.recordExcluded()
 	if _, asked := d.New.Managed[Dummy]; asked && !d.New.Managed.same(d.Old.Managed, Dummy) {

@@ -113,6 +113,13 @@ func (w *world) ignore(raw map[string]any) {
 	raw["metadata"].(map[string]any)["labels"] = map[string]any{w.keys.IgnoredLabel: "true"}
 }
 
+// controlled makes another object the workload's controller.
+func controlled(_ *world, raw map[string]any) {
+	raw["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Owner", "name": "owner", "uid": "1", "controller": true,
+	}}
+}
+
 func changed(w *world)                     { w.set(cm("a"), "changed") }
 func unread(w *world)                      { w.unreadable = true }
 func scaled(_ *world, raw map[string]any)  { raw["spec"].(map[string]any)["replicas"] = 5.0 }
@@ -168,8 +175,24 @@ func TestRule1LeaveAlone(t *testing.T) {
 			write: both((*world).optOut, release),
 			hash:  kept, record: written, last: kept,
 		},
-		"a release of a manifest without a hash": {
+		"a release of a manifest without a hash does not remove it": {
 			write: both(both((*world).optOut, (*world).forget), release),
+			hash:  kept, record: written, last: kept,
+		},
+		"a release of a controller, whose template it is, removes it": {
+			write: both(both((*world).optOut, (*world).forget), both(controlled, release)),
+			hash:  gone, record: written, last: kept,
+		},
+		"a label and a release of a manifest without a hash": {
+			since: changed, write: both(both((*world).ignore, (*world).forget), release),
+			hash: kept, record: written, last: kept,
+		},
+		"a label and a release of another hash, as rollout undo brings it": {
+			write: both(both((*world).ignore, release), func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "x") }),
+			hash:  "x", record: written, last: kept,
+		},
+		"a label and a rollback to before the first stamp": {
+			write: both(both((*world).ignore, (*world).forget), both(release, func(w *world, raw map[string]any) { w.setManaged(raw, Record, "v1:-::") })),
 			hash:  gone, record: written, last: kept,
 		},
 		"a label: what is known stays": {

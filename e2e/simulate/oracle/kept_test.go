@@ -242,6 +242,30 @@ func TestKept(t *testing.T) {
 			s.sends("update", cart, labelled, "")
 			s.rollout(cart)
 		}},
+		"release with configuration, undone while excluded": {options: hooked, because: "the hash stays that of the release", happens: func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.undoesWhileExcluded("b", "b")
+		}},
+		"release with configuration, undone while excluded by a PUT that removes the hash": {
+			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *scene) {
+				s.begin()
+				s.set(configMap("app"), "2")
+				s.undoesWhileExcluded("b", "")
+			},
+		},
+		"release without configuration, undone while excluded": {
+			options: hooked, want: "kept/update/excluded", because: "the hash of the release had no cause", happens: func(s *scene) {
+				s.begin()
+				s.undoesWhileExcluded("b", "b")
+			},
+		},
+		"release undone while excluded by a PUT that removes the hash": {
+			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *scene) {
+				s.begin()
+				s.undoesWhileExcluded("a", "")
+			},
+		},
 		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *scene) {
 			s.begin()
 			s.wait(time.Hour)
@@ -280,6 +304,17 @@ func TestKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 	})
+}
+
+// undoesWhileExcluded replaces the Deployment by a release that cannot start, and that by its first manifest with a label that
+// excludes it. The webhook answers with these hashes.
+func (s *scene) undoesWhileExcluded(released, undone string) {
+	s.sends("update", cart, manifest(cart, "broken"), released)
+	s.wait(time.Minute)
+	s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) {
+		section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
+	}), undone)
+	s.rollout(cart)
 }
 
 // keys replaces the digest keys.

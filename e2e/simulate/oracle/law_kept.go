@@ -144,6 +144,8 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return excuse
 	}
 	switch {
+	case outOfCare(p, s) && o.undoneOutOfCare(p, s):
+		return "release with configuration undone while excluded"
 	case outOfCare(p, s):
 		return "" // the program restarts nothing then, whatever the contents
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
@@ -193,6 +195,16 @@ func editCause(p *pod, s *stamp) string {
 // outOfCare reports whether the webhook saw a stamp of a workload that is excluded or opted out, but in scope.
 func outOfCare(p *pod, s *stamp) bool {
 	return !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program)
+}
+
+// undoneOutOfCare reports whether a stamp brings back what users see of a pod's template, after a release that brought configuration
+// along. That is a documented limit: the hash stays that of the release, since the write has none.
+func (o *Oracle) undoneOutOfCare(p *pod, s *stamp) bool {
+	w := p.workload
+	release := w.stampAt(s.version - 1)
+	return release.visible != s.visible && release.marks == s.marks && slices.ContainsFunc(w.refs, func(r ref) bool {
+		return len(o.contents.of(w.id.namespace, r).within(p.stamp.arrived, release.version)) > 0
+	})
 }
 
 // lostKeySince reports whether a digest key was lost after a stamp.
