@@ -68,6 +68,20 @@ func TestCarriedAnnotationsFit(t *testing.T) {
 	assert.Empty(t, w.managed())
 }
 
+// A write of an excluded workload that lacks the hash gets it back only where there is room for it.
+func TestExcludedWriteStaysValid(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	raw := w.stripped(w.stored)
+	w.ignore(raw)
+	annotate(raw, "big", strings.Repeat("x", maxAnnotations-10), "spec", "template")
+	require.Nil(t, w.store(raw))
+	assert.NotContains(t, w.managed(), Hash)
+	assert.Contains(t, w.managed()[Record], "v1:-:", "the Record is that of a template without a hash")
+	delete(w.stored["metadata"].(map[string]any), "labels")
+	w.at(t, 1, "the release only")
+}
+
 func TestManyRefsAreRecordedWithoutNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
