@@ -39,7 +39,7 @@ func leaveAlone(d *draft) bool {
 		return true
 	}
 	switch {
-	case d.TemplateChanged && d.New.Controlled:
+	case d.New.Controlled && (d.TemplateChanged || d.inherits()):
 		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
 	case d.TemplateChanged:
 		d.Managed.put(d.borne(), stampKeys()...)
@@ -49,6 +49,14 @@ func leaveAlone(d *draft) bool {
 		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
 	return true
+}
+
+// inherits reports whether a workload that asks for nothing has its stamp from its controller, as the StatefulSet that an operator
+// makes from the pod template of a custom kind: a reload of the custom resource must arrive there. A controller that writes no
+// stamp removes none.
+func (r Request) inherits() bool {
+	_, hashed := r.New.Managed[Hash]
+	return len(r.New.Intent.Tracked) == 0 && (hashed || r.New.Managed[Fields] != "")
 }
 
 // cleans reports whether the write asks that what it takes away stays away: pod-reloader clean does. Without the request,

@@ -183,6 +183,18 @@ func TestRule1LeaveAlone(t *testing.T) {
 			write: both(both((*world).optOut, (*world).forget), both(controlled, release)),
 			hash:  gone, record: written, last: kept,
 		},
+		"a controller copies the hash of its own template": {
+			write: both(both((*world).optOut, controlled), func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "x") }),
+			hash:  "x", record: written, last: kept,
+		},
+		"a controller that knows of no hash does not remove it": {
+			write: both(both((*world).optOut, (*world).forget), controlled),
+			hash:  kept, record: written, last: kept,
+		},
+		"a controller does not decide about a workload that asks for its own": {
+			write: both(both((*world).ignore, controlled), func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "x") }),
+			hash:  kept, record: kept, last: kept,
+		},
 		"a label and a release of a manifest without a hash": {
 			since: changed, write: both(both((*world).ignore, (*world).forget), release),
 			hash: kept, record: written, last: kept,
