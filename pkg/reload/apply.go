@@ -97,7 +97,7 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 	switch result.Outcome {
 	case poke.Reloaded:
 		if s.ran.Job != "" && request.Digest == digest.Live {
-			s.owesRun = s.ran.Hash != result.LastReload.Hash
+			s.owesRun = outdated(s.ran, result.LastReload)
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:

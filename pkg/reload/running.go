@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -114,6 +116,12 @@ func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict poli
 	default:
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	}
+}
+
+// outdated reports whether a Job was made for another content than that of a reload. With --hash=revision, the hash of the reload is no
+// digest of the content.
+func outdated(ran state.Run, last record.LastReload) bool {
+	return ran.Hash != cmp.Or(last.Digest, last.Hash)
 }
 
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another.

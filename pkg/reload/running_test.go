@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -249,6 +250,22 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		assert.Equal(t, attempt.owes, s.owesRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.ran.Job != "", "the Event names the Job: "+attempt.reason)
 		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
+	}
+}
+
+func TestJobOfTheStampedContentIsNotOutdated(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		last record.LastReload
+		want bool
+	}{
+		"the same content":                        {last: record.LastReload{Hash: "1"}},
+		"a newer content":                         {last: record.LastReload{Hash: "2"}, want: true},
+		"the same content, --hash=revision":       {last: record.LastReload{Hash: "revision", Digest: "1"}},
+		"a newer content, --hash=revision":        {last: record.LastReload{Hash: "revision", Digest: "2"}, want: true},
+		"a replica that does not name the digest": {last: record.LastReload{Hash: "revision"}, want: true},
+	} {
+		assert.Equal(t, tc.want, outdated(state.Run{Job: "backup-1", Hash: "1"}, tc.last), name)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 func (d *draft) explain(borne Managed, cause string) string {
 	last := policy.Explain(d.Changes, d.live.Now, d.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
-	if given, ok := d.dummy(); ok && given.digest != last.Hash && given.digest != digest.Live {
-		last.Digest = given.digest
+	if given, ok := d.dummy(); ok {
+		last.Digest = d.proven(given.digest)
 	}
 	for i := range last.Changes {
 		last.Changes[i].Because = d.because(d.Changes[i].Ref)
@@ -28,6 +28,19 @@ func (d *draft) explain(borne Managed, cause string) string {
 	}
 	last.Templates = d.templates(borne)
 	return last.String()
+}
+
+// proven returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
+// that is the hash itself.
+func (d *draft) proven(given string) string {
+	if given == digest.Live {
+		key, _ := d.live.Ring.Newest()
+		given, _ = digest.Hash(key.ID, digest.Subset(d.live.States, d.refs)) // the hash was made of the same
+	}
+	if given == d.Managed[Hash] {
+		return ""
+	}
+	return given
 }
 
 // because names what has changed below a custom resource since it was recorded.

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -217,6 +218,34 @@ func TestRevisionMode(t *testing.T) {
 	before := auto.managed()
 	require.Nil(t, auto.write(setImage("image:2")))
 	assert.Equal(t, before, auto.managed(), "without lists, nothing has moved")
+}
+
+// The loop compares the digest with the content that it has run a CronJob with: SAP's digest in its place would make one Job more.
+func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reason   string
+		revision bool
+		want     func(w *world) string
+	}{
+		"content":  {reason: "It is the hash.", want: func(*world) string { return "" }},
+		"revision": {reason: "The hash is another one.", revision: true, want: (*world).hash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.revision = c.revision
+			w.set(cm("a"), "A")
+			require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+			w.set(cm("a"), "B")
+			live := digest.Live + "@" + strconv.FormatInt(w.object().Generation(), 10)
+			require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, live) }))
+			last, err := lastOf(w)
+			require.NoError(t, err)
+			assert.Equal(t, w.managed()[Hash], last.Hash)
+			assert.Equal(t, c.want(w), last.Digest, c.reason)
+		})
+	}
 }
 
 func TestMissingObjectsWarn(t *testing.T) {
