@@ -26,6 +26,8 @@ func (o *Oracle) judgeCurrent(now time.Time) {
 			o.count("pods excused: rollout pending")
 		case o.held(w):
 			o.count("pods excused: held")
+		case o.saysFull(w):
+			o.count("pods excused: no room on the template")
 		case !known || now.Sub(later(calm, w.eligibleSince)) < recovery:
 			o.count("pods excused: fault")
 		default:
@@ -51,10 +53,6 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 		last := h.edits[len(h.edits)-1]
 		if o.believes(w, p.stamp, r, content) || now.Sub(last.at) < recovery {
 			o.count("pods excused: adopted or changed back")
-			continue
-		}
-		if o.saysFull(w, last.at) {
-			o.count("pods excused: no room on the template")
 			continue
 		}
 		how := "modified"

@@ -95,7 +95,7 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 		return
 	}
 	w.due.reported = true
-	if o.saysFull(w, w.due.since) {
+	if o.saysFull(w) {
 		o.count("reloads excused: no room on the template")
 		return
 	}

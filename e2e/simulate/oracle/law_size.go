@@ -68,9 +68,10 @@ func (o *Oracle) full(w *workload) bool {
 // warnEvery is how long the program may wait with a Warning Event after the last one of the same reason.
 const warnEvery = time.Minute
 
-// saysFull reports whether no reload is possible as the pod template is full, and a Warning Event says so of one that is due since some time.
-func (o *Oracle) saysFull(w *workload, due time.Time) bool {
-	return o.full(w) && o.events.failed[w.uid].After(due.Add(-warnEvery))
+// saysFull reports whether a reload is due that is not possible as the pod template is full, and a Warning Event says so.
+func (o *Oracle) saysFull(w *workload) bool {
+	due := w.due.since
+	return !due.IsZero() && o.full(w) && o.events.failed[w.uid].After(due.Add(-warnEvery))
 }
 
 // sizeOfLeftovers returns the size of the program's annotations that an object has and its owner lacks, or has with another
