@@ -98,6 +98,7 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (subject, bool) {
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
 func (l *loop) reconcile(ctx context.Context, s subject) outcome {
 	in := l.gather.input(s)
+	l.state.Takeovers.Returned(s.key, in.Ring)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in)
 	l.events.Warn(s.reported(), reasonNewer, newerRecord(in.Known))

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -73,5 +74,15 @@ func (t *takeovers) Done(key workload.Key, id digest.KeyID) {
 			*taken = map[digest.KeyID]bool{}
 		}
 		(*taken)[id] = true
+	})
+}
+
+// Returned forgets that the keys of a ring were taken over: they are not foreign any more, and may be lost once more.
+func (t *takeovers) Returned(key workload.Key, ring digest.Ring) {
+	t.find(key, func(taken *map[digest.KeyID]bool) {
+		maps.DeleteFunc(*taken, func(id digest.KeyID, _ bool) bool {
+			_, ours := ring.Key(id)
+			return ours
+		})
 	})
 }

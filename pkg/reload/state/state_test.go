@@ -1,11 +1,14 @@
 package state
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -123,6 +126,14 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	assert.False(t, m.May(key, "aaaaaaaa"), "another installation wrote it back: two must not fight")
 	assert.True(t, m.May(key, "bbbbbbbb"))
 	assert.True(t, m.May(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
+
+	ring, err := digest.NewRing(map[string][]byte{"1": bytes.Repeat([]byte("a"), 32)})
+	require.NoError(t, err)
+	ours, _ := ring.Newest()
+	m.Done(key, ours.ID)
+	m.Returned(key, ring)
+	assert.True(t, m.May(key, ours.ID), "it was ours again: it may be lost once more")
+	assert.False(t, m.May(key, "aaaaaaaa"), "that of another installation was not")
 }
 
 func TestOldestDueReload(t *testing.T) {
