@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -294,6 +295,18 @@ func TestKept(t *testing.T) {
 				s.change(nil, s.pods[0], nil, nil)
 			},
 		},
+		"asked for with a revision digest, after a release while it was excluded": {
+			options: Options{Webhook: true, Revision: true}, because: "the client waits for pods with that digest", happens: afterExcludedRelease("2", clientAsks),
+		},
+		"asked for with a revision digest that the pods have": {
+			options: Options{Webhook: true, Revision: true}, want: "kept/verified-reload/excluded", because: "no version has changed", happens: afterExcludedRelease("", clientAsks),
+		},
+		"reloaded by the program after a release while it was excluded, with revision digests": {
+			options: Options{Webhook: true, Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *scene) { s.reload(cart, "b", "configmap/app modified") }),
+		},
+		"asked for with a content digest, after a release while it was excluded": {
+			options: hooked, want: "kept/verified-reload/excluded", because: "the pods have that content", happens: afterExcludedRelease("2", clientAsks),
+		},
 		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *scene) {
 			s.begin()
 			s.set(configMap("app"), "2")
@@ -304,6 +317,34 @@ func TestKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 	})
+}
+
+// afterExcludedRelease changes a ConfigMap, unless the value is empty, releases the Deployment while a label excludes it, so that it
+// keeps its hash, takes the label off, and rolls out what the reload makes.
+func afterExcludedRelease(value string, reload func(*scene)) func(*scene) {
+	return func(s *scene) {
+		s.begin()
+		if value != "" {
+			s.set(configMap("app"), value)
+		}
+		released := manifest(cart, "two")
+		s.sends("update", cart, edited(released, func(o world.Object) {
+			section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
+		}), "a")
+		s.rollout(cart)
+		s.sends("update", cart, released, "a")
+		s.wait(time.Minute)
+		reload(s)
+		s.rollout(cart)
+	}
+}
+
+// clientAsks is a verified reload by a client.
+func clientAsks(s *scene) {
+	call := s.call(user, "patch", cart, fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix))
+	s.oracle.Request(call)
+	s.change(call, cart, s.objects[cart], marked(s.objects[cart], "b"))
+	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
 // undoesWhileExcluded replaces the Deployment by a release that cannot start, and that by its first manifest with a label that

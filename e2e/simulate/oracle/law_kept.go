@@ -244,7 +244,26 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 	if o.options.Revision && h.touchedWithin(p.stamp.arrived, s.version) {
 		return "version changed"
 	}
+	if o.options.Revision && o.by(s) == "verified-reload" && h.touchedWithin(p.workload.markedSince(p.stamp), s.version) {
+		return "a client waits for its digest"
+	}
 	return ""
+}
+
+// markedSince returns since when a workload's templates in a row have had the marks of a stamp: a release that is out of the program's
+// care keeps them, though its pods start with later versions.
+func (w *workload) markedSince(s *stamp) int64 {
+	since := s.arrived
+	for _, earlier := range slices.Backward(w.stamps) {
+		switch {
+		case earlier.version >= s.version:
+		case earlier.marks != s.marks:
+			return since
+		default:
+			since = earlier.arrived
+		}
+	}
+	return since
 }
 
 // contentsBetween returns the contents of an object that the program may have compared: what it may take for that of a pod,
