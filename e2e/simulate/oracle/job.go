@@ -29,6 +29,8 @@ type job struct {
 	created  moment
 	// since is the version from which on it may have been read what the pods of the Job were started with.
 	since int64
+	// finished is the version at which it was complete or had failed; 0 while it runs.
+	finished int64
 	// chain is how often Jobs of this name were created again since a user created one, whose request arrived at version first.
 	chain int
 	first int64
@@ -107,6 +109,7 @@ func (o *Oracle) createJob(key id, c world.Commit, program bool) {
 		j.since = c.Call.ArrivedVersion
 	}
 	j.first = j.since
+	j.finish(c)
 	o.readNeeds(j.workload)
 	o.jobs.present[key] = j
 	if program {
@@ -129,7 +132,15 @@ func (o *Oracle) changeJob(j *job, c world.Commit, program bool) {
 	if !program && c.Call != nil {
 		j.acted = c.At
 	}
+	j.finish(c)
 	w.object = c.New
+}
+
+// finish notes when a Job is complete or has failed.
+func (j *job) finish(c world.Commit) {
+	if j.finished == 0 && finishedJob(c.New) {
+		j.finished = c.Version
+	}
 }
 
 // removeJob takes note of a Job that is gone.

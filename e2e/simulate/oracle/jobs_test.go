@@ -80,9 +80,15 @@ func TestJobs(t *testing.T) {
 	}
 	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"created again":   {options: hooked, because: "its configuration changed", happens: deletes()},
-		"suspended":       {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
-		"finished":        {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"created again": {options: hooked, because: "its configuration changed", happens: deletes()},
+		"suspended":     {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
+		"finished":      {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *scene) {
+			beginJob()(s)
+			s.change(nil, importJob, nil, jobNamed("one", isDone))
+			s.wait(time.Second)
+			s.createdAgain()
+		}},
 		"finished, rerun": {options: Options{Webhook: true, RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
 		"controlled":      {options: hooked, want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
 		"without a cause": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *scene) {

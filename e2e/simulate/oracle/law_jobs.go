@@ -10,7 +10,7 @@ import (
 
 // The law "jobs": no Job is lost, each is created again once for a change, and a CronJob is run once for it.
 
-// judgeDeletedJob judges a deletion by the program.
+// judgeDeletedJob judges a deletion by the program. A Job that finishes between a change and the reload is created again.
 func (o *Oracle) judgeDeletedJob(j *job, c world.Commit) {
 	w := j.workload
 	o.count("deletions of Jobs judged")
@@ -18,7 +18,7 @@ func (o *Oracle) judgeDeletedJob(j *job, c world.Commit) {
 	switch {
 	case o.controllerOf(w) != "":
 		how = o.replacedRun(j, c)
-	case finishedJob(w.object) && !o.options.RerunFinished:
+	case finishedJob(w.object) && !o.options.RerunFinished && o.editsOf(j, j.since, j.finished) == 0:
 		how = "finished"
 	case suspended(w.object) && !finishedJob(w.object):
 		how = "suspended"
