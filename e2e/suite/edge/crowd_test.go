@@ -1,7 +1,6 @@
 package edge_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -72,23 +71,30 @@ func TestLongestListsDelayNoOtherWorkload(t *testing.T) {
 	}
 	alone := slowest(1)
 
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
 	var running sync.WaitGroup
 	var created atomic.Int64
-	for n := range 8 {
+	var stopped atomic.Bool
+	first := make(chan error, 8)
+	for n := range cap(first) {
+		dryRun := func() error {
+			err := big.Create(t.Context(), crowd(big, fmt.Sprintf("dry-%d", n)), client.DryRunAll)
+			if err == nil {
+				created.Add(1)
+			}
+			return err
+		}
 		running.Go(func() {
-			for ctx.Err() == nil {
-				if big.Create(ctx, crowd(big, fmt.Sprintf("dry-%d", n)), client.DryRunAll) == nil {
-					created.Add(1)
-				}
+			first <- dryRun()
+			for !stopped.Load() && t.Context().Err() == nil {
+				_ = dryRun()
 			}
 		})
 	}
+	// The reloads begin while all senders are at work: the first dry run has passed, the others are under way.
+	require.NoError(t, <-first)
 	crowded := slowest(1 + reloads)
-	stop()
+	stopped.Store(true)
 	running.Wait()
-	require.Positive(t, created.Load())
 
 	peak, err := replica.PeakMemory()
 	require.NoError(t, err)
