@@ -46,9 +46,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	bench := scenario.Bench{Sizes: scenario.Full(), Progress: stderr, Profiles: *profiles}
+	bench := scenario.Bench{Sizes: scenario.Full(), Progress: &lines{to: stderr}, Profiles: *profiles}
 	if *quick {
-		bench.Sizes, bench.AtOnce, bench.Progress = scenario.Quick(), true, &lines{to: stderr}
+		bench.Sizes, bench.AtOnce = scenario.Quick(), true
 	}
 	figures, failure := bench.Run(ctx, selected)
 	report := figure.Report{Figures: figures, CountsOnly: *quick}

@@ -69,7 +69,7 @@ func availability(ctx context.Context, w *world) (figures []figure.Figure, err e
 	w.in.Balancer().SetEndpointDelay(time.Second)
 	defer w.in.Balancer().SetEndpointDelay(0)
 	err = w.with(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
-		figures, err = w.disturbed(ctx, watcher)
+		figures, err = w.allEvents(ctx, watcher)
 		return err
 	})
 	return figures, err
@@ -78,7 +78,7 @@ func availability(ctx context.Context, w *world) (figures []figure.Figure, err e
 // reloaded is how many workloads depend on a ConfigMap that is changed during each event, writers how many users write others.
 const reloaded, writers = 10, 8
 
-func (w *world) disturbed(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
+func (w *world) allEvents(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
 	for _, create := range []func(ctx context.Context, i int) error{
 		func(ctx context.Context, i int) error { return w.configMap(ctx, numbered("config", i)) },
 		func(ctx context.Context, i int) error {

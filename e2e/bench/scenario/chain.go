@@ -77,7 +77,7 @@ func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
 		if err != nil {
 			return err
 		}
-		if err := w.alternate(ctx, watcher, deep, plain); err != nil {
+		if err := w.alternate(ctx, watcher, w.ChainSamples, deep, plain); err != nil {
 			return err
 		}
 		unchanged, err := w.unchanged(ctx, watcher, deep)

@@ -14,13 +14,8 @@ import (
 // mark is the annotation of Reloader that makes a search find an object.
 const mark = `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}}`
 
-// dialect compares workloads with the annotations of Stakater's Reloader with those that have plain lists: what a start does with
-// them, and the requests of a reload.
+// dialect: the requests of a reload of workloads with the annotations of Stakater's Reloader.
 func dialect(ctx context.Context, w *world) ([]figure.Figure, error) {
-	figures, err := w.resolving(ctx)
-	if err != nil {
-		return nil, err
-	}
 	watcher, err := w.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -48,7 +43,7 @@ func dialect(ctx context.Context, w *world) ([]figure.Figure, error) {
 		return nil, err
 	}
 	off := float64(unequal(watcher, workloads, 2))
-	return append(append(figures, requests...), figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
+	return append(requests, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
 }
 
 // inTurn returns the annotations of Reloader that select what a workload reads: all of it, by expressions, or by marks.
@@ -66,8 +61,8 @@ func inTurn(i int, d deployment) map[string]string {
 	}
 }
 
-// resolving is what a start does with 1,000 workloads before it compares anything.
-func (w *world) resolving(ctx context.Context) ([]figure.Figure, error) {
+// resolving: what a start does with 1,000 workloads that have Reloader's annotations before it compares anything.
+func resolving(ctx context.Context, w *world) ([]figure.Figure, error) {
 	const lists, patterns, matches = "Start/lists", "Start/patterns", "Start/matches"
 	found, err := goBench(ctx, path.Join("pkg", "reload", "index"), "^BenchmarkStart$", w.StartTime, w.BenchTimes)
 	if err != nil {

@@ -32,7 +32,7 @@ func latency(ctx context.Context, w *world) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = w.profiled(ctx, w.Load, func() error { return w.alternate(ctx, watcher, sides.all()...) })
+	err = w.profiled(ctx, w.Load, func() error { return w.alternate(ctx, watcher, w.Samples, sides.all()...) })
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,10 @@ func (s sides) figures() []figure.Figure {
 	}
 }
 
-// alternate takes the samples of both sides, in blocks, so that both meet the same weather. The first block of each warms
+// alternate takes so many samples of each side, in blocks, so that all meet the same weather. The first block of each warms
 // connections and caches.
-func (w *world) alternate(ctx context.Context, watcher *observe.Watcher, sides ...*side) error {
-	for block := range w.Samples/w.Block + 1 {
+func (w *world) alternate(ctx context.Context, watcher *observe.Watcher, samples int, sides ...*side) error {
+	for block := range samples/w.Block + 1 {
 		for _, s := range sides {
 			for range w.Block {
 				if err := s.measure(ctx, w, watcher); err != nil {

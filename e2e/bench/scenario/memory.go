@@ -2,14 +2,13 @@ package scenario
 
 import (
 	"context"
-	"encoding/base64"
+	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
@@ -53,19 +52,17 @@ func memory(ctx context.Context, w *world) ([]figure.Figure, error) {
 }
 
 func (w *world) independent() string {
-	return fmt.Sprintf("created by kubectl apply; the floor is the same with Secrets of %d bytes", w.Small)
+	return fmt.Sprintf("created as kubectl apply does; the floor is the same with Secrets of %d bytes", w.Small)
 }
 
 // held is the memory in megabytes when Secrets came while pod-reloader was running, and after it was started beside them.
 type held struct{ came, there float64 }
 
-// withSecrets creates Secrets with a payload by kubectl and deletes them in the end.
+// withSecrets creates Secrets with a payload and deletes them in the end.
 func (w *world) withSecrets(ctx context.Context, payload int) (held, error) {
-	started := time.Now()
-	if err := w.kubectlApply(ctx, payload); err != nil {
+	if err := w.apply(ctx, payload); err != nil {
 		return held{}, err
 	}
-	w.say("kubectl applied %d Secrets of %d bytes in %s", w.Secrets, payload, time.Since(started).Round(time.Second))
 	came, err := w.resident(ctx)
 	if err != nil {
 		return held{}, err
@@ -84,36 +81,24 @@ func (w *world) withSecrets(ctx context.Context, payload int) (held, error) {
 	return held{came, there}, nil
 }
 
-// kubectlApply creates the Secrets by several kubectl at a time.
-func (w *world) kubectlApply(ctx context.Context, payload int) error {
-	const files = 4
-	directory, err := w.temporary(fmt.Sprintf("secrets-%d", payload))
-	if err != nil {
-		return err
-	}
-	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", payload)))
-	return parallel(ctx, files, func(ctx context.Context, file int) error {
-		var text strings.Builder
-		for n := file; n < w.Secrets; n += files {
-			fmt.Fprintf(&text, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: %s, name: secret-%d}\ndata: {payload: %s}\n---\n",
-				w.name, n, data)
+// apply creates the Secrets as kubectl apply does: with its annotation, which has the whole payload once more.
+func (w *world) apply(ctx context.Context, payload int) error {
+	data := map[string][]byte{"payload": []byte(strings.Repeat("s", payload))}
+	return parallel(ctx, w.Secrets, func(ctx context.Context, n int) error {
+		object := &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: numbered("secret", n)}, Data: data,
 		}
-		path := filepath.Join(directory, fmt.Sprintf("%d.yaml", file))
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-			return fmt.Errorf("write a manifest: %w", err)
+		applied, err := json.Marshal(object)
+		if err != nil {
+			return fmt.Errorf("encode a Secret: %w", err)
 		}
-		_, err := w.cp.Kubectl(ctx, "apply", "--validate=false", "-f", path)
-		return err
+		object.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(applied)}
+		if err := w.Create(ctx, object, client.FieldOwner("kubectl-client-side-apply")); err != nil {
+			return fmt.Errorf("create Secret %s: %w", object.Name, err)
+		}
+		return nil
 	})
-}
-
-// temporary makes a directory that goes with the control plane.
-func (w *world) temporary(name string) (string, error) {
-	directory := filepath.Join(w.cp.Dir(), w.name+"-"+name)
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return "", fmt.Errorf("make a directory: %w", err)
-	}
-	return directory, nil
 }
 
 // resident is how many megabytes the one replica holds, once it has seen everything that there is.

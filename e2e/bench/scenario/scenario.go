@@ -18,8 +18,8 @@ import (
 
 // Sizes say how much is measured.
 type Sizes struct {
-	// Samples are measured of each side of the latency scenario, in alternating blocks.
-	Samples, Block int
+	// Samples are measured of each side of the latency scenario, in alternating blocks; ChainSamples of each of the chain.
+	Samples, ChainSamples, Block int
 	// Workloads depend on the one ConfigMap of the fan-out, which is changed Rounds times.
 	Workloads, Rounds int
 	// WideWorkloads and WideRounds are those of the wide fan-out.
@@ -61,15 +61,15 @@ type Sizes struct {
 // Full are the sizes that the budgets are for.
 func Full() Sizes {
 	return Sizes{
-		Samples: 300, Block: 10,
-		Workloads: 300, Rounds: 11,
+		Samples: 300, ChainSamples: 150, Block: 10,
+		Workloads: 300, Rounds: 7,
 		WideWorkloads: 3000, WideRounds: 2,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
-		Looks: 20, Deployments: 10_000, Links: 10_000,
+		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
-		Rate: 200, Load: 5 * time.Second, Loads: 5,
+		Rate: 200, Load: 3 * time.Second, Loads: 5,
 		LoadFor: 15 * time.Second, LoadShare: 1,
 		Writes: 400, Crashes: true,
 		Objects: 20_000, Syncs: 3,
@@ -80,7 +80,7 @@ func Full() Sizes {
 // Quick are the sizes of a smoke test. What they measure in time and memory means nothing.
 func Quick() Sizes {
 	return Sizes{
-		Samples: 6, Block: 3,
+		Samples: 6, ChainSamples: 6, Block: 3,
 		Workloads: 8, Rounds: 2,
 		WideWorkloads: 16, WideRounds: 1,
 		Reloads: 4,
@@ -101,7 +101,8 @@ type Bench struct {
 	Sizes Sizes
 	// Progress gets lines about what is going on.
 	Progress io.Writer
-	// AtOnce runs the stages beside each other, for a smoke test: they then disturb each other, and much of a stage is waiting.
+	// AtOnce runs all stages beside each other, for a smoke test: they then disturb each other, and much of a stage is waiting.
+	// Otherwise only those run beside each other whose figures are counts, or times of seconds that are spent waiting.
 	AtOnce bool
 	// Profiles is a directory for profiles of pod-reloader, which then runs as a single replica; empty means none. Who
 	// takes profiles disturbs what is measured.
@@ -129,10 +130,11 @@ func scenarios() []scenario {
 		{"burst", complete, burst},
 		{"reloader-load", complete, reloaderLoad},
 		{"reloader-annotations", complete, annotationsLoad},
-		{"availability", complete, availability},
+		{"availability", disturbed, availability},
 		{"memory", bulk, memory},
 		{"scale", bulk, scale},
 		{"graph", bulk, graph},
+		{"resolving", empty, resolving},
 		{"huge", empty, huge},
 		{"watch-sync", empty, watchSync},
 		{"watch-events", empty, watchEvents},
@@ -151,19 +153,20 @@ func Names() []string {
 // Run runs the named scenarios and returns what they found. One that fails does not keep the others from running; the
 // error joins the failures.
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
-	stages := []stage{bare, complete, bulk, empty}
-	found, failures := make([][]figure.Figure, len(stages)), make([]error, len(stages))
+	found, failures := make([][]figure.Figure, stages), make([]error, stages)
 	var group errgroup.Group
-	if !b.AtOnce {
-		group.SetLimit(1)
+	for _, beside := range [][]stage{{bare}, {complete, disturbed}, {bulk}, {empty}} {
+		for _, stage := range beside {
+			group.Go(func() error {
+				found[stage], failures[stage] = b.play(ctx, stage, of(stage, names))
+				return nil
+			})
+		}
+		if !b.AtOnce {
+			_ = group.Wait() // each has noted its error
+		}
 	}
-	for n, stage := range stages {
-		group.Go(func() error {
-			found[n], failures[n] = b.play(ctx, stage, of(stage, names))
-			return nil
-		})
-	}
-	_ = group.Wait() // each has noted its error
+	_ = group.Wait()
 	return slices.Concat(found...), errors.Join(failures...)
 }
 

@@ -66,10 +66,13 @@ func watchSync(ctx context.Context, w *world) ([]figure.Figure, error) {
 		figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
 }
 
-// fillInTurn has every program fill its cache, again and again, each time another one first. The first round warms the
-// API server.
+// fillInTurn has every program fill its cache, again and again, each time another one first. One filling before that warms
+// the API server.
 func (w *world) fillInTurn(ctx context.Context, caches ...*cache) error {
-	for round := range w.Syncs + 1 {
+	if _, err := w.filled(ctx, caches[0].program, caches[0].args...); err != nil {
+		return err
+	}
+	for round := range w.Syncs {
 		for turn := range caches {
 			c := caches[(round+turn)%len(caches)]
 			args := c.args
@@ -80,9 +83,7 @@ func (w *world) fillInTurn(ctx context.Context, caches ...*cache) error {
 			if err != nil {
 				return err
 			}
-			if round > 0 {
-				c.fillings = append(c.fillings, found)
-			}
+			c.fillings = append(c.fillings, found)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -31,10 +32,14 @@ const (
 	bare stage = iota
 	// complete has everything, with pod-reloader as shipped, for counts.
 	complete
+	// disturbed is another of that kind, in which replicas and the API server end.
+	disturbed
 	// bulk is like bare, with pod-reloader as shipped but a single replica, for amounts.
 	bulk
 	// empty has the API server alone, without pod-reloader, for the library that it is built with.
 	empty
+
+	stages = iota
 )
 
 func (s stage) options() (controlplane.Options, installation.Options) {
@@ -204,6 +209,15 @@ func listening(ctx context.Context, address string) error {
 func (w *world) kubeconfig(floor string) (string, error) {
 	path := filepath.Join(w.cp.Dir(), w.name+"-"+floor+".kubeconfig")
 	return path, w.cp.WriteKubeconfig(path, identityOf(floor))
+}
+
+// temporary makes a directory that goes with the control plane.
+func (w *world) temporary(name string) (string, error) {
+	directory := filepath.Join(w.cp.Dir(), w.name+"-"+name)
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return "", fmt.Errorf("make a directory: %w", err)
+	}
+	return directory, nil
 }
 
 // address is a free one on loopback.
