@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -74,14 +75,21 @@ func (k StakaterKindKeys) has(key string) bool {
 	return key == k.Reload || key == k.Auto || key == k.Exclude
 }
 
-// onWorkload returns the keys that workloads have, for some kinds of config objects.
-func (k StakaterKeys) onWorkload(kinds []reference.Kind) []string {
-	keys := []string{k.Auto, k.Search, k.PausePeriod, k.PausedAt, rolloutStrategy}
-	for _, kind := range kinds {
-		of := k.of(kind)
-		keys = append(keys, of.Reload, of.Auto, of.Exclude)
+// onWorkload yields the keys that workloads have, for some kinds of config objects.
+func (k *StakaterKeys) onWorkload(kinds []reference.Kind) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, key := range [...]string{k.Auto, k.Search, k.PausePeriod, k.PausedAt, rolloutStrategy} {
+			if !yield(key) {
+				return
+			}
+		}
+		for _, kind := range kinds {
+			of := k.of(kind)
+			if !yield(of.Reload) || !yield(of.Auto) || !yield(of.Exclude) {
+				return
+			}
+		}
 	}
-	return keys
 }
 
 func (k StakaterKeys) of(kind reference.Kind) StakaterKindKeys {

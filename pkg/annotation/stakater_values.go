@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +100,7 @@ func (r *stakaterReading) misspelt() {
 	own := r.Keys.onWorkload(r.Kinds())
 	var others []string
 	for key := range r.source.Workload {
-		if strings.Contains(key, stakaterDomain+"/") && !slices.Contains(own, key) {
+		if strings.Contains(key, stakaterDomain+"/") && !contains(own, key) {
 			others = append(others, key)
 		}
 	}
@@ -107,8 +108,8 @@ func (r *stakaterReading) misspelt() {
 		return
 	}
 	slices.Sort(others)
-	meant := make(map[string]string, len(own))
-	for _, key := range own {
+	meant := map[string]string{}
+	for key := range own {
 		meant[foldedKey(key)] = key
 	}
 	reported := 0
@@ -118,6 +119,16 @@ func (r *stakaterReading) misspelt() {
 			reported++
 		}
 	}
+}
+
+// contains reports whether a sequence has a key. Each reading of a workload asks it, for each annotation: it makes no slice.
+func contains(keys iter.Seq[string], key string) bool {
+	for k := range keys {
+		if k == key {
+			return true
+		}
+	}
+	return false
 }
 
 // unhandled reports annotations for SecretProviderClasses where these are not tracked.
