@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
@@ -29,7 +30,12 @@ type kafka struct {
 // newKafka makes a valid graph, and waits until pod-reloader knows it.
 func newKafka(t *testing.T) *kafka {
 	t.Helper()
-	k := &kafka{Fixture: fixture.New(t, shared)}
+	return newKafkaOn(t, shared)
+}
+
+func newKafkaOn(t *testing.T, in *installation.Installation) *kafka {
+	t.Helper()
+	k := &kafka{Fixture: fixture.New(t, in)}
 	k.Secret("tls", fixture.Data{"tls.crt": "1"})
 	k.ConfigMap("trust", fixture.Data{"ca.pem": "1"})
 	k.apply("KafkaService", "service", `{bootstrapServers: "kafka:9092", tls: {certificateRef: {name: tls}, trustAnchorRef: {kind: ConfigMap, name: trust}}}`)

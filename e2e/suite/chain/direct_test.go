@@ -1,0 +1,53 @@
+package chain_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// Without a webhook, the loop writes the pod template itself. What counts of a graph, and what holds it, is the same.
+func TestDirectModeFollowsTheGraph(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
+	in := installation.New(t, cp, installation.Options{
+		KeepRunning: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=300ms", location},
+	})
+	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
+	k := newKafkaOn(t, in)
+	require.Zero(t, k.rolled, "the workload is adopted: nothing stamps it at its creation")
+	k.stays("adding the annotation restarts nothing")
+
+	k.SetSecret("tls", "tls.crt", "2")
+	k.rolls("a TLS Secret three levels below")
+	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified (secret/tls)")
+	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`)
+	k.operate("KafkaProtocolFilter", "filter", true)
+	k.rolls("a filter")
+
+	service := object("KafkaService", "service")
+	require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, service))
+	service.Object["status"].(map[string]any)["note"] = "noise"
+	require.NoError(t, k.Status().Update(t.Context(), service))
+	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"}}}`)
+	k.edit("KafkaProxy", "my-proxy", `{"replicas":3}`)
+	k.stays("status, labels and the replicas of the proxy do not count")
+
+	k.operate("KafkaService", "service", false)
+	k.SetSecret("tls", "tls.crt", "3")
+	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
+	k.stays("the graph is held")
+	why, err := in.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, location)
+	require.NoError(t, err)
+	assert.Contains(t, why, "held: kafkaservices.kroxylicious.io/service is not-ready")
+	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	k.rolls("a release of the workload keeps the state of the graph")
+	k.operate("KafkaService", "service", true)
+	k.rolls("the change made during the hold")
+}
