@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
 )
 
 // buildChain makes what knows the state of custom resources. Without a structured configuration there can be none.
@@ -46,6 +49,21 @@ func (b *builder) publishes(namespace string) bool {
 	}
 	labels, known := b.namespaces.Labels(namespace)
 	return known && selection.Namespace(namespace, labels)
+}
+
+// eventPublishFailed is the reason of the Event on a custom resource whose digest cannot be written into it.
+const eventPublishFailed = "PublishFailed"
+
+// reportUnpublished creates an Event on a custom resource whose digest cannot be written.
+func reportUnpublished(recorder events.EventRecorder) func(chain.Unpublished) {
+	return func(u chain.Unpublished) {
+		text := "cannot publish the digest; pod-reloader retries with growing pauses. Let its ServiceAccount write the annotation, or remove publish: true from the configuration"
+		if u.More {
+			text += ". Further objects of this namespace have no Event; the metric pod_reloader_referent_unpublished counts them"
+		}
+		note := event.Note(text + ": " + u.Err.Error())
+		recorder.Eventf(u.Object, nil, corev1.EventTypeWarning, eventPublishFailed, event.Action("Publish", note), "%s", note)
+	}
 }
 
 // referentOwner is the field manager of published digests. No two installations have the same.

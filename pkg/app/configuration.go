@@ -45,6 +45,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	}); err != nil {
 		return err
 	}
+	b.chain.OnUnpublished(reportUnpublished(mgr.GetEventRecorder("pod-reloader")))
 	if err := mgr.Add(manager.RunnableFunc(b.chain.Lead)); err != nil {
 		return err
 	}

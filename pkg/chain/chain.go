@@ -62,8 +62,10 @@ type Chain struct {
 	// before the graph is, and rereaders are called once both are.
 	rules     atomic.Pointer[referent.Schema]
 	rereaders []func()
-	wake      chan struct{} // holds one token: something is pending
-	came      chan struct{} // holds one token: what the goroutine of Start has begun has ended
+	// unpublishedHandlers are called for digests that cannot be written.
+	unpublishedHandlers []func(Unpublished)
+	wake                chan struct{} // holds one token: something is pending
+	came                chan struct{} // holds one token: what the goroutine of Start has begun has ended
 	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
 	hurried chan chan struct{}
 	synced  chan struct{} // closed once
@@ -104,8 +106,10 @@ type owned struct {
 	publications map[string]*publications
 	// contested is how often the digest of an object was restored in a row.
 	contested map[referent.Key]int
-	leads     context.Context // nil while this process does not lead
-	sweep     bool            // look at all publications
+	// unpublished are the objects whose digest could not be written.
+	unpublished unpublished
+	leads       context.Context // nil while this process does not lead
+	sweep       bool            // look at all publications
 }
 
 // New makes a Chain that knows no resource. It does no I/O.
@@ -215,6 +219,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 	c.schema, c.graph, c.held, c.tracked = schema, nil, nil, nil
 	c.answers.Unlock()
 	c.stopSources()
+	c.owned.unpublished.clear()
 	c.owned.definitions = definitions
 	c.startSources(ctx, schema)
 	c.rekey()

@@ -61,6 +61,8 @@ type world struct {
 	events  []string
 	// reported are the times at which the proxy was reported as changed.
 	reported []time.Time
+	// refusals are the digests that were reported as not written.
+	refusals []chain.Unpublished
 	ring     digest.Ring
 	reads    int
 	// outside: the namespace is out of scope.
@@ -84,6 +86,11 @@ func newWorld(t *testing.T, namespaces ...string) *world {
 		if e.Ref == proxy {
 			w.reported = append(w.reported, time.Now())
 		}
+	})
+	w.OnUnpublished(func(u chain.Unpublished) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refusals = append(w.refusals, u)
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)

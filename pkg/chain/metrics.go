@@ -11,6 +11,7 @@ type collector struct {
 	chain       *Chain
 	held, nodes *prometheus.Desc
 	evaluations *prometheus.Desc
+	unpublished *prometheus.Desc
 }
 
 var _ prometheus.Collector = collector{}
@@ -23,6 +24,8 @@ func (c *Chain) Register(registry prometheus.Registerer) error {
 		nodes: prometheus.NewDesc("pod_reloader_referents", "Objects in the graph of custom resources.", nil, nil),
 		evaluations: prometheus.NewDesc("pod_reloader_referent_evaluations_total",
 			"Evaluations of objects in the graph of custom resources: of those that have changed, and of those above them.", nil, nil),
+		unpublished: prometheus.NewDesc("pod_reloader_referent_unpublished",
+			"Custom resources whose digest could not be written into them, of those that the configuration publishes; 0 on a replica that does not lead.", nil, nil),
 	})
 }
 
@@ -31,6 +34,7 @@ func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- c.held
 	descriptions <- c.nodes
 	descriptions <- c.evaluations
+	descriptions <- c.unpublished
 }
 
 // Collect counts. Without a graph there is nothing to count.
@@ -46,4 +50,5 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.chain.graph.Len()))
 	metrics <- prometheus.MustNewConstMetric(c.evaluations, prometheus.CounterValue, float64(c.chain.evaluations))
+	metrics <- prometheus.MustNewConstMetric(c.unpublished, prometheus.GaugeValue, float64(c.chain.owned.unpublished.count.Load()))
 }

@@ -23,9 +23,10 @@ type pending struct {
 	batches, retries []batch
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
-	// published are namespaces whose writes have ended, unpublished are writes to be repeated. removed are objects that have come
-	// without the right annotation some time ago.
+	// published are namespaces whose writes have ended, written the writes of them, unpublished those to be repeated. removed are
+	// objects that have come without the right annotation some time ago.
 	published            []string
+	written              []written
 	unpublished, removed []referent.Key
 }
 
@@ -48,6 +49,7 @@ func (p pending) and(gathered pending) pending {
 	gathered.changes = append(p.changes, gathered.changes...)
 	gathered.batches = append(p.batches, gathered.batches...)
 	gathered.published = append(p.published, gathered.published...)
+	gathered.written = append(p.written, gathered.written...)
 	return gathered
 }
 

@@ -16,13 +16,14 @@ import (
 
 const (
 	defaultFieldOwner = "pod-reloader-referents"
-	// writeLimit bounds one write, writeAgain is when one that failed is repeated.
+	// writeLimit bounds one write.
 	writeLimit = 10 * time.Second
-	writeAgain = 10 * time.Second
 	// scopeAgain is when a namespace is looked at again in which nothing is published.
 	scopeAgain = time.Minute
-	// maxContest bounds how often the time until a digest is restored is doubled: to 11 minutes.
-	maxContest = 6
+	// contestAgain is when a digest that another writer has removed is restored. maxContest bounds how often that is doubled: to
+	// 11 minutes.
+	contestAgain = 10 * time.Second
+	maxContest   = 6
 	// reportContest is how often it is restored before that is reported.
 	reportContest = 3
 )
@@ -52,7 +53,9 @@ func (c *Chain) lead(p pending) {
 	}
 	if c.owned.leads != nil && c.owned.leads.Err() != nil {
 		c.owned.leads = nil
+		c.owned.unpublished.clear()
 	}
+	c.finish(p.written)
 	for _, namespace := range p.published {
 		c.publicationsOf(namespace).busy = false
 	}
@@ -67,6 +70,7 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 		c.due(change.Key)
 	}
 	for _, key := range p.unpublished {
+		c.owned.unpublished.ready(key)
 		c.due(key)
 	}
 	c.contest(p.removed)
@@ -101,7 +105,7 @@ func (c *Chain) restore(changes []change) {
 		}
 	}
 	for times, keys := range wrong {
-		time.AfterFunc(writeAgain<<times, func() {
+		time.AfterFunc(contestAgain<<times, func() {
 			c.gather(func(p *pending) { p.removed = append(p.removed, keys...) })
 		})
 	}
@@ -115,9 +119,12 @@ func (c *Chain) contest(removed []referent.Key) {
 			delete(c.owned.contested, key)
 			continue
 		}
+		if c.owned.unpublished.has(key) {
+			continue // it was not replaced: it could not be written
+		}
 		c.due(key)
 		if c.owned.contested[key]++; c.owned.contested[key] == reportContest {
-			c.options.Log.Info("A published digest does not remain: another writer replaces it, or it cannot be written. Where another writer does, configure another annotation",
+			c.options.Log.Info("A published digest does not remain: another writer replaces it. Configure another annotation",
 				"namespace", key.Namespace, "referent", key.String())
 		}
 	}
@@ -168,9 +175,20 @@ func (c *Chain) next(namespace string, at *publications) {
 	c.owned.running.Go(func() {
 		defer cancel()
 		defer detach()
-		defer c.arrive(func(p *pending) { p.published = append(p.published, namespace) })
+		var done []written
+		defer func() {
+			c.arrive(func(p *pending) { p.published, p.written = append(p.published, namespace), append(p.written, done...) })
+		}()
 		for _, write := range writes {
-			c.write(ctx, write)
+			err := c.write(ctx, write)
+			switch end := (written{write, err}); {
+			case ctx.Err() != nil:
+				return // this process leads no more, or has another configuration
+			case err != nil:
+				c.arrive(func(p *pending) { p.written = append(p.written, end) }) // the others may take long
+			default:
+				done = append(done, end)
+			}
 		}
 	})
 }
@@ -186,6 +204,7 @@ func (c *Chain) postpone(namespace string, at *publications) {
 // publication is one write.
 type publication struct {
 	key      referent.Key
+	value    string
 	resource *referent.Resource
 	object   *unstructured.Unstructured
 }
@@ -196,7 +215,10 @@ func (c *Chain) publication(key referent.Key) (publication, bool) {
 	value, due := c.graph.Publication(key)
 	resource, ok := c.schema.Resource(key.GroupResource())
 	stored := c.stored(key)
-	if !due || !ok || stored == nil {
+	if stored == nil || value != "" && !due {
+		c.owned.unpublished.forget(key) // it is gone, or has the right annotation
+	}
+	if !due || !ok || stored == nil || c.owned.unpublished.waits(key, value) {
 		return publication{}, false
 	}
 	object := &unstructured.Unstructured{}
@@ -207,7 +229,7 @@ func (c *Chain) publication(key referent.Key) (publication, bool) {
 	if value != "" {
 		object.SetAnnotations(map[string]string{resource.Annotation: value})
 	}
-	return publication{key, resource, object}, true
+	return publication{key, value, resource, object}, true
 }
 
 // stored returns an object as a watch has delivered it.
@@ -223,10 +245,10 @@ func (c *Chain) stored(key referent.Key) *unstructured.Unstructured {
 	return nil
 }
 
-func (c *Chain) write(ctx context.Context, p publication) {
+func (c *Chain) write(ctx context.Context, p publication) error {
 	release, err := c.writes.Acquire(ctx, p.key.Namespace, 1)
 	if err != nil {
-		return // this process leads no more, or has another configuration
+		return err
 	}
 	defer release()
 	writing, cancel := context.WithTimeout(ctx, writeLimit)
@@ -236,11 +258,8 @@ func (c *Chain) write(ctx context.Context, p publication) {
 		at = c.options.Client.Resource(p.resource.GVR).Namespace(p.key.Namespace)
 	}
 	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: c.options.FieldOwner, Force: true})
-	if err == nil || ctx.Err() != nil {
-		return
+	if err != nil {
+		return fmt.Errorf("write the annotation %s: %w", p.resource.Annotation, err)
 	}
-	c.options.Log.Error(fmt.Errorf("write the annotation %s: %w", p.resource.Annotation, err), "Cannot publish a digest", "namespace", p.key.Namespace, "referent", p.key.String())
-	time.AfterFunc(writeAgain, func() {
-		c.gather(func(pending *pending) { pending.unpublished = append(pending.unpublished, p.key) })
-	})
+	return nil
 }

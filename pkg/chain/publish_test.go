@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,11 +10,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/chain"
 )
 
 func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
@@ -42,7 +49,7 @@ func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
 		assert.Contains(t, patches()[0], `"example.org/checksum":"v1:`)
 		assert.Contains(t, patches()[0], `"uid":"uid-1"`, "so that it creates nothing")
 		assert.NotContains(t, patches()[0], "spec")
-		w.pass(10 * time.Second)
+		w.pass(12 * time.Second)
 		assert.Len(t, patches(), 2, "what failed is repeated")
 	})
 }
@@ -159,4 +166,154 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 		w.pass(5 * time.Second)
 		assert.EqualValues(t, many, writes.Load())
 	})
+}
+
+// An admission policy, a webhook or a missing right refuses each write. It is repeated less and less often, and reported once.
+func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	refusals := map[string]error{
+		"no right":            apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New("no right to patch")),
+		"a policy":            apierrors.NewInvalid(schema.GroupKind{}, "p", nil),
+		"a webhook":           apierrors.NewBadRequest("denied the request"),
+		"an answer of a 405":  apierrors.NewMethodNotSupported(proxies.GroupResource(), "patch"),
+		"an object too large": apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+	}
+	for name, refusal := range refusals {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newRefused(t)
+				w.refuse(refusal)
+				w.pass(time.Minute + 30*time.Second)
+				assert.EqualValues(t, 4, w.writes.Load(), "after 10 s, 20 s and 40 s")
+				w.pass(4 * time.Hour)
+				assert.Less(t, w.writes.Load(), int32(60), "every 5 minutes")
+				assert.Greater(t, w.writes.Load(), int32(40), "it does not give up")
+				require.Len(t, w.reports(), 1, "it is reported once")
+				first := w.reports()[0]
+				require.ErrorIs(t, first.Err, refusal)
+				assert.Equal(t, "example.org/checksum", first.Annotation)
+				assert.Equal(t, "ns/p", first.Object.GetNamespace()+"/"+first.Object.GetName())
+				assert.NotEmpty(t, first.Object.GetKind())
+				assert.InDelta(t, 1, w.unpublished(), 0)
+
+				// An edit that changes nothing that counts does not shorten the pause.
+				before := w.writes.Load()
+				for n := range 60 {
+					w.put(proxies, "p", map[string]any{"service": "s", "size": int64(n)})
+					w.pass(time.Second)
+				}
+				assert.LessOrEqual(t, w.writes.Load(), before+1)
+
+				// Another digest is written at once, and its pauses begin anew.
+				before = w.writes.Load()
+				w.set(tls, "2")
+				w.pass(15 * time.Second)
+				assert.EqualValues(t, before+2, w.writes.Load())
+				assert.Len(t, w.reports(), 1, "it was reported already")
+
+				w.refuse(nil)
+				w.pass(10 * time.Minute)
+				assert.Zero(t, w.unpublished(), "it is written")
+				w.refuse(refusal)
+				w.set(tls, "3")
+				w.pass(time.Second)
+				assert.Len(t, w.reports(), 2, "it is another refusal")
+			})
+		})
+	}
+}
+
+// The API server, or a webhook, does not answer for some time: that is reported when it lasts, and the pauses remain short.
+func TestADigestThatCannotBeWrittenForSomeTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")))
+		w.pass(25 * time.Second)
+		assert.Empty(t, w.reports(), "it may pass")
+		w.pass(time.Hour)
+		assert.Len(t, w.reports(), 1)
+		w.refuse(nil)
+		w.pass(70 * time.Second)
+		assert.Zero(t, w.unpublished(), "within a minute")
+	})
+}
+
+// A policy can refuse all objects of a namespace.
+func TestFewOfManyRefusalsAreReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New("denied")))
+		const many = 300
+		for n := range many {
+			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
+			synctest.Wait()
+		}
+		w.pass(time.Hour)
+		reports := w.reports()
+		require.Len(t, reports, 10)
+		assert.False(t, reports[8].More)
+		assert.True(t, reports[9].More, "the last one says that there are more")
+		assert.InDelta(t, many+1, w.unpublished(), 0)
+		for n := range many {
+			require.NoError(t, w.client.Resource(proxies).Namespace("ns").Delete(t.Context(), fmt.Sprint("p", n), metav1.DeleteOptions{}))
+			synctest.Wait()
+		}
+		w.pass(10 * time.Minute)
+		assert.InDelta(t, 1, w.unpublished(), 0, "what is deleted counts no more")
+		w.stopLeading()
+		w.pass(time.Second)
+		assert.Zero(t, w.unpublished(), "it does not lead")
+	})
+}
+
+// refused is a world that leads, and whose writes can be refused.
+type refused struct {
+	*world
+	writes      *atomic.Int32
+	registry    *prometheus.Registry
+	stopLeading context.CancelFunc
+
+	err error
+}
+
+func newRefused(t *testing.T) *refused {
+	t.Helper()
+	r := &refused{world: newWorld(t), writes: &atomic.Int32{}, registry: prometheus.NewRegistry()}
+	require.NoError(t, r.Register(r.registry))
+	r.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		r.writes.Add(1)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.err != nil {
+			return true, nil, r.err
+		}
+		return true, &unstructured.Unstructured{}, nil
+	})
+	r.refuse(errors.New("not now"))
+	r.graph()
+	ctx, stop := context.WithCancel(t.Context())
+	r.stopLeading = stop
+	go func() { assert.NoError(t, r.Lead(ctx)) }()
+	return r
+}
+
+// refuse has each write end with an error; nil lets them pass.
+func (r *refused) refuse(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *refused) reports() []chain.Unpublished {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.refusals)
+}
+
+// unpublished is the value of the metric.
+func (r *refused) unpublished() float64 {
+	return values(r.T, r.registry)["pod_reloader_referent_unpublished"]
 }

@@ -35,7 +35,13 @@ func newKafka(t *testing.T) *kafka {
 
 func newKafkaOn(t *testing.T, in *installation.Installation) *kafka {
 	t.Helper()
-	k := &kafka{Fixture: fixture.New(t, in)}
+	return newKafkaIn(fixture.New(t, in))
+}
+
+// newKafkaIn makes it in a namespace that exists.
+func newKafkaIn(f *fixture.Fixture) *kafka {
+	f.Helper()
+	k := &kafka{Fixture: f}
 	k.Secret("tls", fixture.Data{"tls.crt": "1"})
 	k.ConfigMap("trust", fixture.Data{"ca.pem": "1"})
 	k.apply("KafkaService", "service", `{bootstrapServers: "kafka:9092", tls: {certificateRef: {name: tls}, trustAnchorRef: {kind: ConfigMap, name: trust}}}`)

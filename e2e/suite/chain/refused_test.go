@@ -1,0 +1,88 @@
+package chain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+const checksum = "pod-reloader.cs.sap.com/referent-checksum"
+
+// refusing is an admission policy of a namespace that refuses published digests.
+const refusing = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAME}}
+    resourceRules:
+    - {apiGroups: [kroxylicious.io], apiVersions: ["*"], resources: ["*"], operations: [CREATE, UPDATE]}
+  validations:
+  - expression: '!has(object.metadata.annotations) || !("` + checksum + `" in object.metadata.annotations)'
+    message: digests are not welcome here
+    reason: REASON
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME, validationActions: [Deny]}
+`
+
+// An admission policy refuses the annotation. The workload restarts as without it, one Event reports the refusal, and the digest is
+// written once the policy is gone.
+func TestADigestThatAPolicyRefuses(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"Invalid", "Forbidden"} { // 422 and 403
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, shared)
+			policy := strings.NewReplacer("NAME", s.Namespace, "REASON", reason).Replace(refusing)
+			require.NoError(t, shared.ControlPlane().Apply(t.Context(), policy))
+			s.Await("the policy", func() error {
+				probe := object("KafkaService", "probe")
+				probe.SetNamespace(s.Namespace)
+				probe.SetAnnotations(map[string]string{checksum: "1"})
+				if err := s.Create(t.Context(), probe, client.DryRunAll); err == nil {
+					return errors.New("it is not in force")
+				}
+				return nil
+			})
+			k := newKafkaIn(s.Fixture)
+			service := observe.Workload{Kind: "KafkaService", Namespace: k.Namespace, Name: "service"}
+			k.AwaitEvent(service, "PublishFailed", "remove publish: true", "digests are not welcome here")
+			k.Await("the metric", func() error {
+				now, err := shared.Metrics(t.Context())
+				if err == nil && now.Sum("pod_reloader_referent_unpublished") < 1 {
+					err = errors.New("nothing is unpublished")
+				}
+				return err
+			})
+			k.SetSecret("tls", "tls.crt", "2")
+			k.rolls("a refused digest holds nothing")
+			assert.Len(t, k.Events(service), 1, "another digest was refused, too: that is nothing new")
+
+			for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
+				u := object(kind, s.Namespace)
+				u.SetAPIVersion("admissionregistration.k8s.io/v1")
+				require.NoError(t, k.Delete(t.Context(), u))
+			}
+			k.Await("the digest", func() error {
+				u := object("KafkaService", "service")
+				require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, u))
+				if u.GetAnnotations()[checksum] == "" {
+					return errors.New("there is none")
+				}
+				return nil
+			})
+			k.stays("publishing restarts nothing")
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package chain
+
+import (
+	"errors"
+	"hash/fnv"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+const (
+	// writeAgain is when a write that has failed is repeated. Each further time waits twice as long: up to longestFailed where
+	// the API server or a webhook does not answer, up to longestRefused where they refuse the write.
+	writeAgain                    = 10 * time.Second
+	longestFailed, longestRefused = time.Minute, 5 * time.Minute
+	// reportFailed is how often a write has failed before that is reported. A refusal is reported at once.
+	reportFailed = 3
+	// maxReported is how many objects of a namespace are reported at a time: a policy can refuse all of them.
+	maxReported = 10
+)
+
+// Unpublished is a digest that cannot be written.
+type Unpublished struct {
+	// Object has the kind, the namespace, the name and the uid of the custom resource alone.
+	Object *unstructured.Unstructured
+	// Annotation is the key of the digest.
+	Annotation string
+	// Err is what the API server answered.
+	Err error
+	// More says that further objects of the namespace are not reported.
+	More bool
+}
+
+// OnUnpublished registers a handler of digests that cannot be written, before Start. It is called once for each object until the
+// digest is written. It must return soon.
+func (c *Chain) OnUnpublished(handler func(Unpublished)) {
+	c.unpublishedHandlers = append(c.unpublishedHandlers, handler)
+}
+
+// unpublished are the digests that could not be written. Only count may be used by several goroutines.
+type unpublished struct {
+	failures map[referent.Key]*failure
+	// reported counts the failures of a namespace that are reported.
+	reported map[string]int
+	count    atomic.Int64
+}
+
+// failure is a digest that could not be written. While it waits, only another digest is.
+type failure struct {
+	value             string
+	times             int
+	waiting, reported bool
+}
+
+// failed adds a failure, and returns how long the next attempt waits, and whether to report it.
+func (u *unpublished) failed(key referent.Key, value string, refused bool) (wait time.Duration, report bool) {
+	if u.failures == nil {
+		u.failures, u.reported = map[referent.Key]*failure{}, map[string]int{}
+	}
+	f, ok := u.failures[key]
+	if !ok {
+		f = &failure{}
+		u.failures[key] = f
+		u.count.Store(int64(len(u.failures)))
+	}
+	if f.value != value {
+		f.value, f.times = value, 0
+	}
+	f.times++
+	f.waiting = true
+	report = !f.reported && (refused || f.times >= reportFailed) && u.reported[key.Namespace] < maxReported
+	if report {
+		f.reported = true
+		u.reported[key.Namespace]++
+	}
+	return writeDelay(key, f.times, refused), report
+}
+
+// waits reports whether an attempt to write a digest has to wait.
+func (u *unpublished) waits(key referent.Key, value string) bool {
+	f, ok := u.failures[key]
+	return ok && f.waiting && f.value == value
+}
+
+// ready ends the wait of an object.
+func (u *unpublished) ready(key referent.Key) {
+	if f, ok := u.failures[key]; ok {
+		f.waiting = false
+	}
+}
+
+func (u *unpublished) has(key referent.Key) bool { return u.failures[key] != nil }
+
+// forget removes the failure of an object, and returns whether it was reported.
+func (u *unpublished) forget(key referent.Key) (reported bool) {
+	f, ok := u.failures[key]
+	if !ok {
+		return false
+	}
+	delete(u.failures, key)
+	u.count.Store(int64(len(u.failures)))
+	if f.reported {
+		if u.reported[key.Namespace]--; u.reported[key.Namespace] == 0 {
+			delete(u.reported, key.Namespace)
+		}
+	}
+	return f.reported
+}
+
+// full reports whether no further object of a namespace is reported.
+func (u *unpublished) full(namespace string) bool { return u.reported[namespace] >= maxReported }
+
+func (u *unpublished) clear() {
+	clear(u.failures)
+	clear(u.reported)
+	u.count.Store(0)
+}
+
+// writeDelay is how long a write waits that has failed so often. Up to an eighth is added, which the object determines: objects that
+// were refused together are not repeated together.
+func writeDelay(key referent.Key, times int, refused bool) time.Duration {
+	longest := longestFailed
+	if refused {
+		longest = longestRefused
+	}
+	wait := min(writeAgain<<min(times-1, 10), longest)
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(key.Namespace + "/" + key.String())) // it never fails
+	return wait + wait*time.Duration(sum.Sum32()%1024)/8192
+}
+
+// isRefused reports whether the API server, an admission policy or a webhook refuses a write, and will again.
+func isRefused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
+}
+
+// written is the end of a write.
+type written struct {
+	publication
+
+	err error
+}
+
+// finish takes in which writes have ended.
+func (c *Chain) finish(all []written) {
+	for _, w := range all {
+		if now, ok := c.schema.Resource(w.key.GroupResource()); c.owned.leads == nil || !ok || now != w.resource {
+			continue // it is of an earlier leadership, or of an earlier configuration
+		}
+		if w.err == nil {
+			if c.owned.unpublished.forget(w.key) {
+				c.options.Log.Info("Published a digest that was refused before", "namespace", w.key.Namespace, "referent", w.key.String())
+			}
+			continue
+		}
+		wait, report := c.owned.unpublished.failed(w.key, w.value, isRefused(w.err))
+		if report {
+			c.reportUnpublished(w)
+		}
+		time.AfterFunc(wait, func() {
+			c.gather(func(p *pending) { p.unpublished = append(p.unpublished, w.key) })
+		})
+	}
+}
+
+func (c *Chain) reportUnpublished(w written) {
+	c.options.Log.Error(w.err, "Cannot publish a digest; it is retried with growing pauses", "namespace", w.key.Namespace, "referent", w.key.String())
+	bare := w.object.DeepCopy()
+	bare.SetAnnotations(nil)
+	for _, handler := range c.unpublishedHandlers {
+		handler(Unpublished{Object: bare, Annotation: w.resource.Annotation, Err: w.err, More: c.owned.unpublished.full(w.key.Namespace)})
+	}
+}
