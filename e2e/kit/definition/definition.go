@@ -8,15 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
-
-// patience bounds the wait until the definitions are served.
-const patience = 5 * time.Minute
 
 // Source is where definitions are.
 type Source struct {
@@ -39,13 +34,7 @@ func (s Source) Apply(ctx context.Context, cp *controlplane.ControlPlane) error 
 	if _, err := cp.Kubectl(ctx, append([]string{"apply", "--server-side"}, files...)...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	// kubectl wait fails at once on a definition that the API server has not given any condition yet.
-	return poll.Until(ctx, "the definitions of "+s.Module, time.Second, func(ctx context.Context) error {
-		_, err := cp.Kubectl(ctx, append([]string{"wait", "--for=condition=Established", "--timeout=" + patience.String()}, files...)...)
-		return err
-	})
+	return cp.AwaitServed(ctx)
 }
 
 // dir is the directory of the module in the module cache.

@@ -39,8 +39,7 @@ var rolloutKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alph
 func defineRollouts(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	require.NoError(t, cp.Apply(t.Context(), rolloutResource.Definition()))
-	_, err := cp.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=2m", "crd/rollouts.argoproj.io")
-	require.NoError(t, err)
+	require.NoError(t, cp.AwaitServed(t.Context(), "rollouts.argoproj.io"))
 }
 
 // impersonated is a client with the account of the installation, whose requests are not in the audit log as those of the account.

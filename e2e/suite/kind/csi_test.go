@@ -28,8 +28,8 @@ func defineSecretsStore(ctx context.Context, cp *controlplane.ControlPlane) erro
 	if err != nil {
 		return err
 	}
-	_, err = cp.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join("testdata", "secrets-store.yaml"))
-	return err
+	const group = ".secrets-store.csi.x-k8s.io"
+	return cp.AwaitServed(ctx, "secretproviderclasses"+group, "secretproviderclasspodstatuses"+group)
 }
 
 // driver writes statuses as the Secrets Store CSI driver does.

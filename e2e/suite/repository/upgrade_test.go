@@ -52,8 +52,7 @@ func upgradesAcrossModes(t *testing.T, kubectl string, cluster *controlplane.Con
 	api := cluster.Client()
 	_, err := run(t.Context(), kubectl, "--kubeconfig", cluster.AdminKubeconfig(), "apply", "-f", filepath.Join(root(t), "e2e/suite/docs/testdata/cert-manager.yaml"))
 	require.NoError(t, err)
-	_, err = run(t.Context(), kubectl, "--kubeconfig", cluster.AdminKubeconfig(), "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "1m")
-	require.NoError(t, err)
+	require.NoError(t, cluster.AwaitServed(t.Context()))
 	kinds := map[apischema.GroupVersionKind]bool{}
 	for _, mode := range modes {
 		helmOn(t, cluster, append([]string{"upgrade", "--install", "modes", filepath.Join(root(t), "chart/pod-reloader"), "--namespace", "platform", "--create-namespace", "--reset-values"}, set(mode.values)...)...)
