@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +44,8 @@ type server struct {
 	fails   []error
 	lists   []time.Time
 	watches chan *watch.FakeWatcher
+	// streams and refused are what the requests for a streaming list, and for a watch, are answered with first.
+	streams, refused []error
 }
 
 func (s *server) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -55,12 +59,24 @@ func (s *server) list(context.Context, metav1.ListOptions) (runtime.Object, erro
 }
 
 func (s *server) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if errs := s.answers(o); len(*errs) > 0 {
+		err := (*errs)[0]
+		*errs = (*errs)[1:]
+		return nil, err
+	}
 	if o.SendInitialEvents != nil {
 		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)
 	}
 	w := watch.NewFake()
 	s.watches <- w
 	return w, nil
+}
+
+func (s *server) answers(o metav1.ListOptions) *[]error {
+	if o.SendInitialEvents != nil {
+		return &s.streams
+	}
+	return &s.refused
 }
 
 // run runs a loop in a bubble until the test ends.
@@ -114,6 +130,94 @@ func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 	})
 }
 
+func TestSameFailureIsLoggedAgainAfterRecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		s := &server{}
+		run(t, s, &Loop[*corev1.ConfigMap]{
+			What: "config objects", Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
+		})
+		for range 2 {
+			w := <-s.watches
+			synctest.Wait()
+			s.fails = []error{errors.New("away")}
+			w.Error(&metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})
+		}
+		w := <-s.watches
+		w.Error(&metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired}) // a listing that follows no failure
+		<-s.watches
+		synctest.Wait()
+		require.Len(t, lines, 4, "a failure and a recovery, twice")
+		for i, want := range []string{"Cannot watch", "Watching config objects again", "Cannot watch", "Watching config objects again"} {
+			assert.Contains(t, lines[i], want)
+		}
+	})
+}
+
+func TestPausesGrowFromAFifthOfASecondToTenSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{fails: slices.Repeat([]error{errors.New("away")}, 20)}
+		run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
+		<-s.watches
+		synctest.Wait()
+		require.Len(t, s.lists, 21)
+		const jitter = 1.5
+		first, last := s.lists[1].Sub(s.lists[0]), s.lists[20].Sub(s.lists[19])
+		assert.GreaterOrEqual(t, first, 200*time.Millisecond)
+		assert.LessOrEqual(t, first.Seconds(), 0.2*jitter)
+		assert.GreaterOrEqual(t, last, 10*time.Second)
+		assert.LessOrEqual(t, last.Seconds(), 10*jitter)
+	})
+}
+
+// The reflector retries a refused connection and a 429 by itself. Of a streaming list it does so without an end: it neither
+// reports the failure nor ends with the context.
+func TestRefusedConnectionIsReportedAndEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+		s := &server{fails: slices.Repeat([]error{refused}, 100), streams: slices.Repeat([]error{refused}, 100)}
+		var reported []string
+		l := &Loop[*corev1.ConfigMap]{
+			List: s.list, Watch: s.watch, Sink: &taken{}, Log: logr.Discard(),
+			Failed: func(err error, _ bool) { reported = append(reported, err.Error()) },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { l.Run(ctx); close(ended) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.NotEmpty(t, reported, "the failure is not reported")
+		cancelled := time.Now()
+		cancel()
+		<-ended
+		assert.Zero(t, time.Since(cancelled), "the loop goes on after the end of its context")
+	})
+}
+
+func TestFailedWatchGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	for name, c := range map[string]struct{ streams, refused []error }{
+		"a watch whose connection is refused":     {refused: []error{refused, refused}},
+		"a streaming list with too many requests": {streams: []error{apierrors.NewTooManyRequests("busy", 0), apierrors.NewTooManyRequests("busy", 0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{streams: c.streams, refused: c.refused}
+				sink := run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
+				<-s.watches
+				synctest.Wait()
+				assert.Equal(t, []string{"replace a"}, sink.calls, "a failure that passes costs no further listing")
+				assert.Empty(t, s.streams, "a listing replaces the streaming list although it is only delayed")
+			})
+		})
+	}
+}
+
 func TestSinkIsGivenItsOwnObjectsOnly(t *testing.T) {
 	t.Parallel()
 	s := store[*corev1.ConfigMap]{&Loop[*corev1.ConfigMap]{Sink: &taken{}}}
@@ -141,6 +245,19 @@ func TestSilentWatchEnds(t *testing.T) {
 		require.Equal(t, io.EOF, err, "a new watch goes on from here")
 		assert.Equal(t, 2*silence-time.Second, time.Since(began))
 	})
+}
+
+// A body that is not closed keeps its connection, and the server goes on sending.
+func TestStoppedStreamClosesItsBody(t *testing.T) {
+	t.Parallel()
+	body, server := io.Pipe()
+	w := Stream(body, func() (watch.EventType, runtime.Object, error) {
+		_, err := body.Read(make([]byte, 1))
+		return watch.Added, configMap("a", "1"), err
+	}, logr.Discard())
+	w.Stop()
+	_, err := io.WriteString(server, "x")
+	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
 
 func TestStreamThatBreaksIsAnOrdinaryEnd(t *testing.T) {
