@@ -35,6 +35,7 @@ func TestVariableName(t *testing.T) {
 		"a run is one underscore":               {cm("foo-.bar--1"), "STAKATER_FOO_BAR_1_CONFIGMAP"},
 		"a run at the beginning is dropped":     {cm(".-foo"), "STAKATER_FOO_CONFIGMAP"},
 		"a run at the end stays":                {cm("foo-"), "STAKATER_FOO__CONFIGMAP"},
+		"the first and the last characters":     {cm("az09"), "STAKATER_AZ09_CONFIGMAP"},
 		"two objects can have the same name, 1": {cm("foo.bar"), "STAKATER_FOO_BAR_CONFIGMAP"},
 		"two objects can have the same name, 2": {cm("foo-bar"), "STAKATER_FOO_BAR_CONFIGMAP"},
 	} {
@@ -199,6 +200,23 @@ func TestOnlyReloadersVariablesAreRead(t *testing.T) {
 	assert.Len(t, strategy.Read(template).Variables, 2, "the template itself is not changed")
 }
 
+func TestVariableIsRecognisedByItsName(t *testing.T) {
+	t.Parallel()
+	for name, ours := range map[string]bool{
+		"STAKATER_AZ_09_CONFIGMAP":       true,
+		"STAKATER_A_SECRET":              true,
+		"STAKATER_A_SECRETPROVIDERCLASS": true,
+		"STAKATER_A_POD":                 false,
+		"RELOADER_A_SECRET":              false,
+		"STAKATER_a_SECRET":              false,
+		"STAKATER_A-B_SECRET":            false,
+		"STAKATER_\u0141_SECRET":         false, // its last byte is that of A
+	} {
+		template := decode(t, `{"spec":{"containers":[{"name":"c","env":[{"name":"`+name+`","value":"1"}]}]}}`)
+		assert.Equal(t, ours, len(strategy.Read(template).Variables) == 1, name)
+	}
+}
+
 func TestWithVariable(t *testing.T) {
 	t.Parallel()
 	template := decode(t, `{"spec":{"containers":[{"name":"c","env":[{"name":"X"}]},{"name":"d"}]}}`)
@@ -235,6 +253,39 @@ func TestEdited(t *testing.T) {
 	old := strategy.Fields{From: "f", Variables: []strategy.Variable{variable("c", 0, "A", "1"), variable("c", 1, "B", "1")}}
 	assert.Empty(t, strategy.Fields{}.Edited(old), "lost is not edited")
 	assert.Empty(t, strategy.Fields{Variables: []strategy.Variable{variable("c", 0, "B", "1")}}.Edited(old), "another position")
+	assert.Equal(t, []string{"STAKATER_C_CONFIGMAP"},
+		strategy.Fields{Variables: []strategy.Variable{variable("c", 0, "C", "1")}}.Edited(old), "another variable with the same value")
 	assert.Equal(t, []string{strategy.Annotation, "STAKATER_A_CONFIGMAP"},
 		strategy.Fields{From: "g", Variables: []strategy.Variable{variable("c", 0, "A", "2")}}.Edited(old))
+}
+
+func TestCommonHasWhatBothHave(t *testing.T) {
+	t.Parallel()
+	a, b := variable("c", 0, "A", "1"), variable("c", 1, "B", "1")
+	moved := variable("d", 7, "A", "1")
+	for name, c := range map[string]struct{ own, other, want strategy.Fields }{
+		"the same annotation":           {strategy.Fields{From: "f"}, strategy.Fields{From: "f"}, strategy.Fields{From: "f"}},
+		"another annotation":            {strategy.Fields{From: "f"}, strategy.Fields{From: "g"}, strategy.Fields{}},
+		"no annotation":                 {strategy.Fields{}, strategy.Fields{From: "g"}, strategy.Fields{}},
+		"the position is the other's":   {strategy.Fields{Variables: []strategy.Variable{a}}, strategy.Fields{Variables: []strategy.Variable{moved}}, strategy.Fields{Variables: []strategy.Variable{moved}}},
+		"another value":                 {strategy.Fields{Variables: []strategy.Variable{a}}, strategy.Fields{Variables: []strategy.Variable{variable("c", 0, "A", "2")}}, strategy.Fields{}},
+		"another name, the same value":  {strategy.Fields{Variables: []strategy.Variable{a}}, strategy.Fields{Variables: []strategy.Variable{b}}, strategy.Fields{}},
+		"one of two, in either of both": {strategy.Fields{Variables: []strategy.Variable{a, variable("c", 1, "C", "1")}}, strategy.Fields{Variables: []strategy.Variable{a, b}}, strategy.Fields{Variables: []strategy.Variable{a}}},
+	} {
+		got := c.own.Common(c.other)
+		assert.Equal(t, c.want.Text(), got.Text(), name)
+	}
+	other := []strategy.Variable{b, a}
+	strategy.Fields{Variables: []strategy.Variable{a}}.Common(strategy.Fields{Variables: other})
+	assert.Equal(t, []strategy.Variable{b, a}, other, "the other Fields are not changed")
+}
+
+// Another order in one environment is another template to a controller, so that what stays keeps its order.
+func TestWithoutVariableClosesTheGapInItsContainerOnly(t *testing.T) {
+	t.Parallel()
+	f := strategy.Fields{Variables: []strategy.Variable{
+		variable("c", 0, "A", "1"), variable("c", 1, "B", "1"), variable("c", 2, "C", "1"), variable("d", 2, "D", "1"),
+	}}
+	assert.Equal(t, []strategy.Variable{variable("c", 0, "A", "1"), variable("c", 1, "C", "1"), variable("d", 2, "D", "1")},
+		f.WithoutVariable(cm("b")).Variables)
 }

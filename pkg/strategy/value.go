@@ -3,6 +3,7 @@ package strategy
 import (
 	"crypto/sha1" //nolint:gosec // the digest that Reloader writes; nothing is proven by it
 	"encoding/hex"
+	"math"
 	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -39,13 +40,11 @@ func (f Fields) WithVariable(template map[string]any, container string, ref refe
 		f.Variables[i].Value = value
 		return f
 	}
-	all := environments(template)
-	i := slices.IndexFunc(all, func(e environment) bool { return e.container == container })
-	if i < 0 || len(f.Variables) >= maxVariables {
+	hasContainer := slices.ContainsFunc(environments(template), func(e environment) bool { return e.container == container })
+	if !hasContainer || len(f.Variables) >= maxVariables {
 		return f
 	}
-	end := len(all[i].entries) - len(all[i].fields) + len(f.of(container))
-	f.Variables = append(f.Variables, Variable{Container: container, Index: end, Name: name, Value: value})
+	f.Variables = append(f.Variables, Variable{Container: container, Index: math.MaxInt, Name: name, Value: value})
 	return f.On(template)
 }
 
