@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
@@ -309,4 +310,12 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	_, err := keyring.New(keyring.Options{})
 	require.ErrorContains(t, err, "a keyring needs")
+}
+
+// The digest key is needed before anything else works: no limit of the client's may delay it.
+func TestRequestsAreNotLimitedByTheClient(t *testing.T) {
+	t.Parallel()
+	k, err := keyring.New(keyring.Options{Config: &rest.Config{QPS: 1}, HTTPClient: http.DefaultClient, Namespace: namespace, Name: name})
+	require.NoError(t, err)
+	assert.Nil(t, k.RateLimiter())
 }
