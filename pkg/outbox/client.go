@@ -42,20 +42,14 @@ func (c *Client) Create(ctx context.Context, event *eventsv1.Event) error {
 	return err
 }
 
-// Count counts an Event on the one of its name that exists, as client-go's recorder does. It is listed since the program
-// has no right to get Events.
+// Count counts an Event on the one of its name that exists, as client-go's recorder does.
 func (c *Client) Count(ctx context.Context, event *eventsv1.Event) error {
-	list, err := c.List(ctx, event.Namespace, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", event.Name).String(), Limit: 1,
-	})
+	stored, err := c.stored(ctx, event)
 	if err != nil {
 		return err
 	}
-	if len(list.Items) == 0 {
-		return apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("it has just gone"))
-	}
 	count := int32(2)
-	if series := list.Items[0].Series; series != nil {
+	if series := stored.Series; series != nil {
 		count = series.Count + 1
 	}
 	body, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: count, LastObservedTime: metav1.NewMicroTime(event.EventTime.Time)}})
@@ -64,4 +58,28 @@ func (c *Client) Count(ctx context.Context, event *eventsv1.Event) error {
 	}
 	_, err = c.events.Events(event.Namespace).Patch(ctx, event.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	return err
+}
+
+// Reporter returns the reporting instance of the Event of this name that exists.
+func (c *Client) Reporter(ctx context.Context, event *eventsv1.Event) (string, error) {
+	stored, err := c.stored(ctx, event)
+	if err != nil {
+		return "", err
+	}
+	return stored.ReportingInstance, nil
+}
+
+// stored returns the Event of this name that exists; a conflict if it has gone meanwhile. It is listed since the program has no
+// right to get Events.
+func (c *Client) stored(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	list, err := c.List(ctx, event.Namespace, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", event.Name).String(), Limit: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("it has just gone"))
+	}
+	return &list.Items[0], nil
 }

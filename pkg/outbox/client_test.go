@@ -19,6 +19,31 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 )
 
+// Who has created an Event is read with the right to list.
+func TestReporter(t *testing.T) {
+	t.Parallel()
+	for name, stored := range map[string][]eventsv1.Event{"it exists": {{ReportingInstance: "other"}}, "it has gone": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, "GET /apis/events.k8s.io/v1/namespaces/shop/events?fieldSelector=metadata.name%3Da&limit=1", r.Method+" "+r.URL.String())
+				w.Header().Set("Content-Type", "application/json")
+				assert.NoError(t, json.NewEncoder(w).Encode(eventsv1.EventList{Items: stored}))
+			}))
+			t.Cleanup(server.Close)
+			client, err := outbox.NewClient(&rest.Config{Host: server.URL}, server.Client())
+			require.NoError(t, err)
+			reporter, err := client.Reporter(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}})
+			if len(stored) == 0 {
+				assert.True(t, apierrors.IsConflict(err), "it is tried again: then it is created")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, "other", reporter)
+		})
+	}
+}
+
 // An Event that exists is counted like client-go's recorder does it, with the rights to list and to patch.
 func TestCount(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
@@ -128,12 +129,29 @@ func (o *Outbox) write(ctx context.Context, i *item) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	err := o.writer.Create(ctx, i.Event)
-	if i.Repeat && !i.unclear && apierrors.IsAlreadyExists(err) {
+	switch {
+	case !apierrors.IsAlreadyExists(err):
+		return err
+	case !i.Repeat && i.unclear:
+		return o.createdBy(ctx, i.Event, err)
+	case i.Repeat && !i.unclear:
 		if counted := o.writer.Count(ctx, i.Event); counted != nil {
 			return counted
 		}
 	}
 	return err
+}
+
+// createdBy returns nil if an attempt without an answer has created the Event, exists if another process has.
+func (o *Outbox) createdBy(ctx context.Context, event *eventsv1.Event, exists error) error {
+	switch reporter, err := o.writer.Reporter(ctx, event); {
+	case err != nil:
+		return err
+	case reporter == event.ReportingInstance:
+		return nil
+	default:
+		return exists
+	}
 }
 
 // landed ends an attempt; the item stays in the outbox to be tried again, or leaves it.

@@ -24,23 +24,16 @@ type Message struct {
 	Valid func() bool
 	// Failed is called after each failed attempt, Done once, when the message has left the outbox. Both may be nil.
 	Failed func(error)
-	Done   func(Result)
-}
-
-// Result says what became of a message.
-type Result struct {
-	Outcome Outcome
-	// Unclear says that an attempt before the last one had no answer: it may have stored the Event.
-	Unclear bool
+	Done   func(Outcome)
 }
 
 // Outcome is how a message has left the outbox.
 type Outcome string
 
 const (
-	// Created means that this process has created the Event.
+	// Created means that this process has created the Event, if only by an attempt whose answer was lost.
 	Created Outcome = "created"
-	// Exists means that an Event of this name exists.
+	// Exists means that an Event of this name exists. Of a message that is not repeated, another process has created it.
 	Exists Outcome = "exists"
 	// Dropped means that the message was not written: its life has ended, its namespace is gone, or too many of its subject
 	// wait.
@@ -56,8 +49,9 @@ type item struct {
 	// order distinguishes items that are due at the same time.
 	order    int64
 	attempts int
-	unclear  bool
-	delayed  bool
+	// unclear says that an attempt had no answer: it may have stored the Event.
+	unclear bool
+	delayed bool
 	// flying is set while a request for it is under way, gone when it has left the outbox.
 	flying, gone bool
 }
@@ -70,7 +64,7 @@ func (i *item) failed(err error) {
 
 func (i *item) done(outcome Outcome) {
 	if i.Done != nil {
-		i.Done(Result{Outcome: outcome, Unclear: i.unclear})
+		i.Done(outcome)
 	}
 }
 

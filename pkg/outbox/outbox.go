@@ -16,6 +16,8 @@ type Writer interface {
 	Create(ctx context.Context, event *eventsv1.Event) error
 	// Count counts an Event on the one of its name that exists.
 	Count(ctx context.Context, event *eventsv1.Event) error
+	// Reporter returns the reporting instance of the Event of this name that exists.
+	Reporter(ctx context.Context, event *eventsv1.Event) (string, error)
 }
 
 const (

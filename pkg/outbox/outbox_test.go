@@ -29,8 +29,11 @@ type api struct {
 	attempts map[string]int
 	order    []string
 	counted  []string
-	flying   int
-	most     int
+	// reporters are the answers to who has created an Event; an empty one is an error.
+	reporters []string
+	asked     int
+	flying    int
+	most      int
 }
 
 func (a *api) Create(ctx context.Context, event *eventsv1.Event) error {
@@ -64,6 +67,16 @@ func (a *api) Count(_ context.Context, event *eventsv1.Event) error {
 		return apierrors.NewConflict(resource, event.Name, errors.New("it has just gone"))
 	}
 	return nil
+}
+
+func (a *api) Reporter(context.Context, *eventsv1.Event) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	if reporter := a.reporters[a.asked-1]; reporter != "" {
+		return reporter, nil
+	}
+	return "", errors.New("connection reset")
 }
 
 // tries is how often an Event was written.
@@ -102,28 +115,26 @@ func (a *api) created() []string {
 // results collects what became of messages.
 type results struct {
 	mu  sync.Mutex
-	all map[string]Result
+	all map[string]Outcome
 }
 
 func (r *results) of(m Message) Message {
 	name := m.Event.Name
-	m.Done = func(result Result) {
+	m.Done = func(outcome Outcome) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.all == nil {
-			r.all = map[string]Result{}
+			r.all = map[string]Outcome{}
 		}
 		if _, twice := r.all[name]; twice {
-			result.Outcome = "done twice"
+			outcome = "done twice"
 		}
-		r.all[name] = result
+		r.all[name] = outcome
 	}
 	return m
 }
 
-func (r *results) get(name string) Outcome { return r.result(name).Outcome }
-
-func (r *results) result(name string) Result {
+func (r *results) get(name string) Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[name]
@@ -191,7 +202,6 @@ func TestFailedEventIsWrittenAgain(t *testing.T) {
 		pass(4 * time.Second)
 		assert.Equal(t, Created, r.get("a"))
 		assert.EqualValues(t, 3, failed.Load())
-		assert.True(t, r.result("a").Unclear, "a failed attempt may have stored it")
 		assert.Zero(t, o.Waiting())
 		pass(time.Hour)
 		assert.Equal(t, 4, a.tries("a"), "it is done")
@@ -213,7 +223,6 @@ func TestAttemptsEndWithTheLifeOfAMessage(t *testing.T) {
 		assert.InDelta(t, 35, a.tries("a"), 1, "the longest wait is a minute")
 		pass(31 * time.Minute)
 		assert.Equal(t, Dropped, r.get("a"))
-		assert.False(t, r.result("a").Unclear, "each attempt was refused")
 		assert.Zero(t, o.Waiting())
 	})
 }
@@ -249,24 +258,48 @@ func TestAnswersThatEndTheAttempts(t *testing.T) {
 	}
 }
 
-func TestLostAnswerIsUnclear(t *testing.T) {
+// An attempt without an answer has stored the Event or not: another process may have created it meanwhile.
+func TestEventOfALostAnswer(t *testing.T) {
 	t.Parallel()
-	a := &api{answer: func(_ context.Context, _ *eventsv1.Event, attempt int) error {
-		if attempt == 1 {
-			return errors.New("connection reset")
-		}
-		return apierrors.NewAlreadyExists(resource, "a")
-	}}
-	run(t, a, func(t *testing.T, o *Outbox) {
-		t.Helper()
-		r := &results{}
-		m := r.of(message("shop", "a"))
-		m.Repeat = true
-		o.Put(m)
-		pass(time.Minute)
-		assert.Equal(t, Result{Outcome: Exists, Unclear: true}, r.result("a"))
-		assert.Empty(t, a.repeated(), "it is this one")
-	})
+	reset, refused := errors.New("connection reset"), apierrors.NewForbidden(resource, "a", errors.New("no"))
+	for name, tc := range map[string]struct {
+		first     error
+		repeat    bool
+		reporters []string
+		want      Outcome
+		asked     int
+		why       string
+	}{
+		"this process has stored it":     {first: reset, reporters: []string{"me"}, want: Created, asked: 1},
+		"another process has created it": {first: reset, reporters: []string{"other"}, want: Exists, asked: 1},
+		"a failed server has stored it": {
+			first: apierrors.NewInternalError(errors.New("away")), reporters: []string{"me"}, want: Created, asked: 1,
+		},
+		"who has created it is read again": {first: reset, reporters: []string{"", "me"}, want: Created, asked: 2, why: "the read failed"},
+		"every attempt was refused":        {first: refused, want: Exists, why: "it can only be that of another process"},
+		"it is repeated":                   {first: reset, repeat: true, want: Exists, why: "it is this one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &api{reporters: tc.reporters, answer: func(_ context.Context, _ *eventsv1.Event, attempt int) error {
+				if attempt == 1 {
+					return tc.first
+				}
+				return apierrors.NewAlreadyExists(resource, "a")
+			}}
+			run(t, a, func(t *testing.T, o *Outbox) {
+				t.Helper()
+				r := &results{}
+				m := r.of(message("shop", "a"))
+				m.Repeat, m.Event.ReportingInstance = tc.repeat, "me"
+				o.Put(m)
+				pass(time.Minute)
+				assert.Equal(t, tc.want, r.get("a"), tc.why)
+				assert.Equal(t, tc.asked, a.asked)
+				assert.Empty(t, a.repeated())
+			})
+		})
+	}
 }
 
 func TestRepeatedEventIsCounted(t *testing.T) {

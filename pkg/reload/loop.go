@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -49,7 +50,7 @@ type cluster struct {
 	client client.Client
 	live   client.Reader
 	log    logr.Logger
-	// events writes Events; instance names this process in them.
+	// events writes Events; instance names this process in them, and no other one of the same host.
 	events   report.Sender
 	instance string
 }
@@ -111,7 +112,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	out, log := outbox.New(api), mgr.GetLogger().WithName("reload")
 	l := newLoop(cluster{
 		Dependencies: deps, mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		log: log, events: out, instance: event.Controller + "-" + host,
+		log: log, events: out, instance: event.Controller + "-" + host + "-" + rand.String(5),
 	}, opts)
 	if deps.Reread != nil {
 		deps.Reread(l.tracking.Reread)

@@ -31,8 +31,8 @@ func TestReloadIsOfferedAsAnAlertByTheProcessThatReportsIt(t *testing.T) {
 			l.with.Leads.Begin(now.Add(-time.Minute))
 			l.EmitReloads(webOf().with(reloadAt(now.Add(-time.Second), "a")))
 			assert.Empty(t, alerts.alerts, "the Event comes first")
-			out.messages[0].Done(outbox.Result{Outcome: tc.outcome})
-			out.messages[0].Done(outbox.Result{Outcome: tc.outcome})
+			out.messages[0].Done(tc.outcome)
+			out.messages[0].Done(tc.outcome)
 			assert.Len(t, alerts.alerts, tc.want)
 			for _, a := range alerts.alerts {
 				assert.Equal(t, alert.Reload{

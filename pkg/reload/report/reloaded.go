@@ -141,20 +141,9 @@ func (c *count) failed() {
 	}
 }
 
-func (c *count) done(r outbox.Result) {
-	switch r.Outcome {
-	case outbox.Created:
-		if c.due {
-			c.now()
-		}
-	case outbox.Exists:
-		if c.fresh && r.Unclear { // an attempt without an answer has created it
-			c.now()
-		}
-	case outbox.Dropped:
-		if c.fresh {
-			c.now()
-		}
+func (c *count) done(outcome outbox.Outcome) {
+	if outcome == outbox.Created && c.due || outcome == outbox.Dropped && c.fresh {
+		c.now()
 	}
 }
 

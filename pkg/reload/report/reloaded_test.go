@@ -61,7 +61,7 @@ func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
 	assert.False(t, m.Repeat)
 	assert.Equal(t, reportedFor-time.Second, m.Life)
 	assert.Zero(t, counted(l, "configmap"), "who creates the Event counts it")
-	m.Done(outbox.Result{Outcome: outbox.Created})
+	m.Done(outbox.Created)
 	assert.Equal(t, 1, counted(l, "configmap"))
 }
 
@@ -105,9 +105,9 @@ func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
 	assert.Equal(t, eventName(s, second), out.messages[0].Event.Name)
 	assert.Equal(t, time.Minute, out.messages[0].Life)
 	assert.Equal(t, eventName(s, fourth), out.messages[1].Event.Name)
-	out.messages[0].Done(outbox.Result{Outcome: outbox.Exists})
+	out.messages[0].Done(outbox.Exists)
 	assert.Zero(t, counted(l, "configmap", record.CauseConfigChange), "another has created it, and counted the reload")
-	out.messages[1].Done(outbox.Result{Outcome: outbox.Created})
+	out.messages[1].Done(outbox.Created)
 	assert.Equal(t, 1, counted(l, "configmap", record.CauseConfigChange))
 }
 
@@ -252,29 +252,26 @@ func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 
 func TestReloadIsCountedByOneProcess(t *testing.T) {
 	t.Parallel()
-	created, exists, dropped := outbox.Result{Outcome: outbox.Created}, outbox.Result{Outcome: outbox.Exists}, outbox.Result{Outcome: outbox.Dropped}
-	unclear := outbox.Result{Outcome: outbox.Exists, Unclear: true}
 	const soon, late = 10 * time.Second, countedAfter + time.Second
 	tests := map[string]struct {
 		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt.
 		taken  time.Duration
 		failed []time.Duration
-		result outbox.Result
+		result outbox.Outcome
 		// leader is how often the leader at the time of the reload counts it, next how often a later one does.
 		leader, next int
 		why          string
 	}{
-		"created":                       {result: created, leader: 1, next: 1},
-		"exists":                        {result: exists, why: "who has created it has counted it"},
-		"exists after no answer":        {result: unclear, leader: 1, why: "it was created by the attempt without an answer"},
-		"dropped":                       {result: dropped, leader: 1, why: "no process will create it"},
-		"failed, then created":          {failed: []time.Duration{soon}, result: created, leader: 1, next: 1, why: "once"},
-		"failed, then exists":           {failed: []time.Duration{soon}, result: exists, why: "who has created it has counted it"},
+		"created":                       {result: outbox.Created, leader: 1, next: 1},
+		"exists":                        {result: outbox.Exists, why: "who has created it has counted it"},
+		"dropped":                       {result: outbox.Dropped, leader: 1, why: "no process will create it"},
+		"failed, then created":          {failed: []time.Duration{soon}, result: outbox.Created, leader: 1, next: 1, why: "once"},
+		"failed, then exists":           {failed: []time.Duration{soon}, result: outbox.Exists, why: "who has created it has counted it"},
 		"failed, and given up":          {failed: []time.Duration{soon}, leader: 0, why: "the next leader counts it"},
 		"failed for long, and given up": {failed: []time.Duration{soon, late}, leader: 1, next: 1, why: "the next leader does not count it"},
-		"failed for long, then created": {failed: []time.Duration{late, 2 * late}, result: created, leader: 1, next: 1, why: "once"},
-		"failed for long, then dropped": {failed: []time.Duration{late}, result: dropped, leader: 1, next: 1, why: "once"},
-		"taken over late":               {taken: late, failed: []time.Duration{2 * late}, result: created, leader: 1, why: "an earlier leader has counted it"},
+		"failed for long, then created": {failed: []time.Duration{late, 2 * late}, result: outbox.Created, leader: 1, next: 1, why: "once"},
+		"failed for long, then dropped": {failed: []time.Duration{late}, result: outbox.Dropped, leader: 1, next: 1, why: "once"},
+		"taken over late":               {taken: late, failed: []time.Duration{2 * late}, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
 	}
 	for name, tc := range tests {
 		for _, fresh := range []bool{true, false} {
@@ -309,7 +306,7 @@ func TestReloadIsCountedOnceWhereEventsAreRefusedAcrossLeaders(t *testing.T) {
 		l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: fresh})
 		out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
 		if !fresh {
-			out.messages[0].Done(outbox.Result{Outcome: outbox.Created})
+			out.messages[0].Done(outbox.Created)
 		}
 		counts += counted(l, "configmap")
 	}
