@@ -32,7 +32,7 @@ type servingCertificate interface {
 func (b *builder) buildCertificate() (servingCertificate, error) {
 	o := b.options
 	if o.Webhook.Certificate.Mode == options.CertificateFiles {
-		return newCertificate(o.Webhook.Directory, b.log.WithName("certificate")), nil
+		return newCertificate(o.Webhook.Directory, o.Webhook.Certificate.DNSNames, b.log.WithName("certificate")), nil
 	}
 	c := o.Webhook.Certificate
 	return rotate.New(rotate.Options{
@@ -50,17 +50,20 @@ const certificatePoll = 2 * time.Second
 // What a CertWatcher cannot do is start without the files: they may come later than the program, with cert-manager's.
 type certificate struct {
 	certFile, keyFile string
-	poll              time.Duration
-	log               logr.Logger
-	watcher           atomic.Pointer[certwatcher.CertWatcher]
+	// names are those by which the API server calls the webhook.
+	names   []string
+	poll    time.Duration
+	log     logr.Logger
+	watcher atomic.Pointer[certwatcher.CertWatcher]
 }
 
 // errNoCertificate says that there has been no certificate since the start.
 var errNoCertificate = errors.New("no certificate is loaded yet")
 
-func newCertificate(directory string, log logr.Logger) *certificate {
+func newCertificate(directory string, names []string, log logr.Logger) *certificate {
 	return &certificate{
-		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"), poll: certificatePoll, log: log,
+		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"), names: names,
+		poll: certificatePoll, log: log,
 	}
 }
 
@@ -117,6 +120,12 @@ func (c *certificate) Valid() error {
 		return fmt.Errorf("the certificate in %s expired at %s", c.certFile, leaf.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(leaf.NotBefore):
 		return fmt.Errorf("the certificate in %s is not valid before %s", c.certFile, leaf.NotBefore.UTC().Format(time.RFC3339))
+	}
+	for _, name := range c.names {
+		if err := pair.Leaf.VerifyHostname(name); err != nil {
+			return fmt.Errorf("the API server calls the webhook as %s (--certificate-dns-names): the certificate in %s is not for that name: %w",
+				name, c.certFile, err)
+		}
 	}
 	return nil
 }

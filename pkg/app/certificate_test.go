@@ -69,7 +69,7 @@ func serial(c *certificate) int64 {
 // follow follows the certificate in a directory until the test ends.
 func follow(t *testing.T, directory string, log logr.Logger) *certificate {
 	t.Helper()
-	c := newCertificate(directory, log)
+	c := newCertificate(directory, []string{"localhost"}, log)
 	c.poll = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -126,6 +126,22 @@ func TestCertificateIsFollowed(t *testing.T) {
 	require.ErrorContains(t, c.watcher.Load().ReadCertificate(), "private key does not match")
 	assert.Equal(t, int64(3), serial(c), "what is no pair leaves the last good one")
 	require.NoError(t, c.Valid())
+}
+
+func TestCertificateForAnotherName(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
+	project(t, directory, "v1", certPEM, keyPEM)
+	c := follow(t, directory, logr.Discard())
+	awaitSerial(t, c, 1, "it is served nevertheless")
+	require.NoError(t, c.Valid())
+	c.names = []string{"localhost", "pod-reloader.tools.svc"}
+	err := c.Valid()
+	require.ErrorContains(t, err, "pod-reloader.tools.svc")
+	assert.ErrorContains(t, err, filepath.Join(directory, "tls.crt"))
+	assert.ErrorContains(t, err, "valid for localhost", "the user sees which names it has")
+	assert.ErrorContains(t, err, "--certificate-dns-names", "and where the expected name comes from")
 }
 
 func TestCertificateValid(t *testing.T) {

@@ -34,7 +34,8 @@ func (f *certificateFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.webhookConfiguration, "webhook-configuration", "",
 		"`name` of the MutatingWebhookConfiguration whose caBundle is set with self-managed certificates (default: --installation-name)")
 	set.StringSliceVar(&f.names, "certificate-dns-names", nil,
-		"`names` in the self-managed certificate (default: those of a Service with the name of --installation-name)")
+		"`names` in the self-managed certificate, and those that a certificate in files must be for "+
+			"(default: those of a Service with the name of --installation-name)")
 	set.DurationVar(&f.lifetime, "certificate-lifetime", 90*24*time.Hour, "lifetime of the self-managed certificate; it is renewed when a third is left")
 	set.DurationVar(&f.caLifetime, "certificate-ca-lifetime", 5*365*24*time.Hour, "lifetime of the self-managed CA; it is renewed when a third is left")
 }
@@ -56,7 +57,10 @@ func (f *certificateFlags) complete(p *problems, installation, namespace string)
 	}
 	if len(c.DNSNames) == 0 {
 		service := installation + "." + namespace + ".svc"
-		c.DNSNames = []string{service, service + ".cluster.local"}
+		c.DNSNames = []string{service}
+		if c.Mode == CertificateSelfManaged {
+			c.DNSNames = append(c.DNSNames, service+".cluster.local")
+		}
 	}
 	for _, name := range f.names {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {

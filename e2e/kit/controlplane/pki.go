@@ -62,10 +62,13 @@ func (a *authority) client(id Identity) (keyPair, error) {
 // server signs a serving certificate for the names, which may be addresses. Loopback is always
 // among them.
 func (a *authority) server(names ...string) (keyPair, error) {
+	return a.serverOf(append([]string{"localhost", "127.0.0.1"}, names...)...)
+}
+
+// serverOf signs a serving certificate for the names alone, which may be addresses.
+func (a *authority) serverOf(names ...string) (keyPair, error) {
 	template := newTemplate(pkix.Name{CommonName: "localhost"})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames = []string{"localhost"}
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)

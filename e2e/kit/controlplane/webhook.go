@@ -36,3 +36,12 @@ func (cp *ControlPlane) ServingCert(dir string, names ...string) error {
 	}
 	return pair.write(dir, "tls")
 }
+
+// ForeignCert is [ControlPlane.ServingCert] for names of elsewhere alone: no client on loopback accepts it.
+func (cp *ControlPlane) ForeignCert(dir string, names ...string) error {
+	pair, err := cp.authority.serverOf(names...)
+	if err != nil {
+		return err
+	}
+	return pair.write(dir, "tls")
+}

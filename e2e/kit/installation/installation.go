@@ -118,6 +118,11 @@ func (i *Installation) RenewCertificate() error {
 	return errors.New("the manifests have no Service for the webhook")
 }
 
+// MisnameCertificate puts a serving certificate for another name in the place of the present one.
+func (i *Installation) MisnameCertificate() error {
+	return i.cp.ForeignCert(i.certificates, "elsewhere.example.com")
+}
+
 // startReplicas starts the first replicas and awaits that the webhook is in effect.
 func (i *Installation) startReplicas(ctx context.Context) error {
 	count := i.options.Replicas

@@ -2,8 +2,12 @@ package edge_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,16 +26,70 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// TestLosses takes a right, then the webhook, and then the API server, away from one installation.
+// TestLosses takes a right, then the certificate, the webhook, and then the API server, away from one installation.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
 		KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms"},
 	})
 	if t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) { // else it may be missing still
+		t.Run("Certificate", func(t *testing.T) { certificateForAnotherName(t, in) })
 		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
 		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })
 	}
+}
+
+// The mounted certificate is replaced by one for another name, which the API server does not accept: writes pass, the loop
+// stamps directly, and each replica says what is wrong. With the right certificate all is as before.
+func certificateForAnotherName(t *testing.T, in *installation.Installation) {
+	t.Helper()
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	require.NoError(t, in.MisnameCertificate())
+	for _, replica := range in.Replicas() {
+		s.Await("the readiness of "+replica.Name(), func() error {
+			text, err := readiness(s, replica)
+			if err == nil && !strings.Contains(text, "[-] certificate: the API server calls the webhook as "+serviceName) {
+				err = errors.New(text)
+			}
+			return err
+		})
+		log, err := replica.Log()
+		require.NoError(t, err)
+		assert.Contains(t, log, "valid for elsewhere.example.com, not "+serviceName)
+	}
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "the loop stamps directly")
+
+	require.NoError(t, in.RenewCertificate())
+	require.NoError(t, in.Balancer().AwaitReady(s.Patiently(), len(in.Replicas())))
+	created := 0
+	s.Await("the webhook", func() error {
+		created++
+		after := s.Deployment("after-"+strconv.Itoa(created), fixture.Uses{ConfigMaps: []string{"app"}})
+		if fixture.TemplateAnnotations(s.Get(after))[fixture.ConfigHash] == "" {
+			return errors.New("no stamp")
+		}
+		return nil
+	})
+	s.Settled()
+	s.AssertChanges(w, 1, "one change is one restart")
+}
+
+// readiness returns what a replica says about it.
+func readiness(s *fixture.Fixture, replica *installation.Replica) (string, error) {
+	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, replica.HealthURL+"/readyz", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
 }
 
 // Changes before, during and after restarts of the API server, graceful and killed: none is missed and none is followed
