@@ -24,8 +24,8 @@ type SAP struct {
 
 var _ Dialect = SAP{}
 
-// Parse reads the lists. A name that cannot exist is a Problem, as is a list on the pod template or under a
-// misspelt key when the workload does not have the right one.
+// Parse reads the lists. A name that cannot exist is a Problem, as is a list under a misspelt key, a list on the pod template
+// where the workload has none, and a label that looks like one that excludes the workload.
 func (s SAP) Parse(src Source) (Intent, []Problem) {
 	l := lists{source: src}
 	l.intent.ConfigMaps = l.read(reference.ConfigMap, s.Keys.ConfigMaps)
@@ -34,11 +34,14 @@ func (s SAP) Parse(src Source) (Intent, []Problem) {
 	} else {
 		l.intent.Secrets = l.read(reference.Secret, s.Keys.Secrets)
 	}
+	l.misspelled(s.Keys.Referents)
 	if value, ok := src.Workload[s.Keys.Referents]; ok {
 		l.readReferents(s, value)
 	} else {
 		l.misplaced(s.Keys.Referents)
 	}
+	l.exclusion(s.Keys.IgnoredLabel)
+	l.exclusion(s.Keys.DisabledLabel)
 	if s.Workloads != nil {
 		l.find(s.Workloads)
 	}
@@ -54,9 +57,10 @@ type lists struct {
 
 // read takes one list in, and returns its items for Intent.ConfigMaps or Intent.Secrets.
 func (l *lists) read(kind reference.Kind, key string) []string {
+	l.misspelled(key)
 	value, there := l.source.Workload[key]
 	if !there {
-		l.elsewhere(key)
+		l.misplaced(key)
 		return nil
 	}
 	list := readList(value, names(), func() map[string]bool { return required(l.source.References, kind) })
@@ -97,13 +101,13 @@ func (l *lists) misplaced(key string) {
 	}
 }
 
-// elsewhere looks for a list that its author put where nothing reads it.
-func (l *lists) elsewhere(key string) {
-	l.misplaced(key)
+// misspelled looks for a list under a key that nothing reads, be it beside the right one.
+func (l *lists) misspelled(key string) {
 	prefix, name, _ := strings.Cut(key, "/")
 	var found []string
 	for other := range l.source.Workload {
-		if misspelt, ours := strings.CutPrefix(other, prefix+"/"); ours && folded(misspelt) == folded(name) {
+		misspelt, ours := strings.CutPrefix(other, prefix+"/")
+		if ours && other != key && folded(misspelt) == folded(name) {
 			found = append(found, other)
 		}
 	}
@@ -111,6 +115,18 @@ func (l *lists) elsewhere(key string) {
 	for _, other := range found {
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
 			"annotation %q has no effect: use %q", other, key)})
+	}
+}
+
+// exclusion looks for what was meant to exclude the workload and does not.
+func (l *lists) exclusion(label string) {
+	if value, there := l.source.Labels[label]; there && value != "true" && value != "false" {
+		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
+			"label %q has the value %s, which does not exclude the workload: use \"true\" or \"false\"", label, reference.Quote(value))})
+	}
+	if _, there := l.source.Workload[label]; there {
+		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
+			"annotation %q has no effect: it is a label", label)})
 	}
 }
 

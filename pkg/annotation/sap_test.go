@@ -25,6 +25,7 @@ func TestSAP(t *testing.T) {
 		reason     string
 		workload   map[string]string
 		template   map[string]string
+		labels     map[string]string
 		tracked    []reference.Ref
 		configMaps []string
 		secrets    []string
@@ -125,6 +126,39 @@ func TestSAP(t *testing.T) {
 				{Message: `annotation "pod-reloader.cs.sap.com/secret" has no effect: use "pod-reloader.cs.sap.com/secrets"`},
 			},
 		},
+		"misspelled beside the right one": {
+			reason: "What the second list names is not tracked, and its author must know.",
+			workload: map[string]string{
+				configMapsKey: "a", annotation.DefaultPrefix + "configMaps": "b", annotation.DefaultPrefix + "referent": "certificates.cert-manager.io/c",
+			},
+			tracked: []reference.Ref{configMap("a")}, configMaps: []string{"a"},
+			problems: []annotation.Problem{
+				{Message: `annotation "pod-reloader.cs.sap.com/configMaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/referent" has no effect: use "pod-reloader.cs.sap.com/referents"`},
+			},
+		},
+		"exclusion by other values": {
+			reason:   "Only \"true\" excludes; a workload that was meant to be left alone is not reloaded silently.",
+			workload: map[string]string{configMapsKey: "a"},
+			labels:   map[string]string{annotation.DefaultPrefix + "ignored": "True", annotation.DefaultPrefix + "disabled": ""},
+			tracked:  []reference.Ref{configMap("a")}, configMaps: []string{"a"},
+			problems: []annotation.Problem{
+				{Message: `label "pod-reloader.cs.sap.com/ignored" has the value "True", which does not exclude the workload: use "true" or "false"`},
+				{Message: `label "pod-reloader.cs.sap.com/disabled" has the value "", which does not exclude the workload: use "true" or "false"`},
+			},
+		},
+		"exclusion by an annotation": {
+			reason:   "The labels are no annotations.",
+			workload: map[string]string{configMapsKey: "a", annotation.DefaultPrefix + "ignored": "true"},
+			tracked:  []reference.Ref{configMap("a")}, configMaps: []string{"a"},
+			problems: []annotation.Problem{{Message: `annotation "pod-reloader.cs.sap.com/ignored" has no effect: it is a label`}},
+		},
+		"no exclusion": {
+			reason:   "Both values have a meaning.",
+			workload: map[string]string{configMapsKey: "a"},
+			labels:   map[string]string{annotation.DefaultPrefix + "ignored": "false", annotation.DefaultPrefix + "disabled": "true"},
+			tracked:  []reference.Ref{configMap("a")}, configMaps: []string{"a"},
+		},
 		"singular": {
 			reason:   "The likely slip is reported, the other list works.",
 			workload: map[string]string{annotation.DefaultPrefix + "configmap": "a", secretsKey: "b"},
@@ -138,7 +172,7 @@ func TestSAP(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			intent, problems := dialect.Parse(annotation.Source{Workload: tc.workload, Template: tc.template})
+			intent, problems := dialect.Parse(annotation.Source{Workload: tc.workload, Template: tc.template, Labels: tc.labels})
 			assert.Equal(t, tc.tracked, intent.Refs(), tc.reason)
 			assert.Equal(t, tc.configMaps, intent.ConfigMaps, tc.reason)
 			assert.Equal(t, tc.secrets, intent.Secrets, tc.reason)
