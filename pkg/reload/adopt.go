@@ -9,14 +9,15 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // adopt writes the Record: what is there now is what the pods have.
-func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found policy.Assessment) outcome {
-	hash := s.view.Managed[stamp.Hash]
-	in, outdated, err := a.gather.asCreated(ctx, s, in, found.Verdict.Adopt)
+func (a *actions) adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) outcome {
+	hash := s.View.Managed[stamp.Hash]
+	in, outdated, err := a.gather.AsCreated(ctx, s, in, found.Verdict.Adopt)
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
@@ -24,8 +25,8 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	if err != nil {
 		return failed{s, failure{reason: "AdoptionFailed", err: err}}
 	}
-	text, fits := rec.Text(s.view.RecordBudget())
-	a.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
+	text, fits := rec.Text(s.View.RecordBudget())
+	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
 		return a.purge(ctx, s) // the hash alone is compared, at the price of reads
 	}
@@ -34,20 +35,20 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 	if err != nil {
 		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
 	}
-	a.state.Births.Forget(s.key)
+	a.state.Births.Forget(s.Key)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
-		s.stored = true
+		s.Stored = true
 		// The webhook may see another state for a moment, but not for long.
-		passing := !a.backoff.Persists(s.key)
+		passing := !a.backoff.Persists(s.Key)
 		return failed{s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state or has another digest key")}}
 	}
-	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
-	a.state.Takeovers.Done(s.key, found.Verdict.Foreign)
-	a.metrics.adopted(s.object.Kind)
+	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
+	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign)
+	a.metrics.adopted(s.Object.Kind)
 	a.problems.reportLostKey(s, found.Verdict)
-	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.key, "refs", len(found.Verdict.Adopt))
+	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	if outdated {
 		return waiting(queue.After(time.Second, queue.Config)) // or earlier, by the event of this write
 	}
@@ -55,8 +56,8 @@ func (a *actions) adopt(ctx context.Context, s subject, in policy.Input, found p
 }
 
 // purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
-func (a *actions) purge(ctx context.Context, s subject) outcome {
-	if _, stored := s.view.Managed[stamp.Dummy]; !stored {
+func (a *actions) purge(ctx context.Context, s gather.Subject) outcome {
+	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
 		return inOrder{s}
 	}
 	if !a.writer.mayWrite(s, inflight.Background) {

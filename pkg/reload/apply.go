@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -25,7 +26,7 @@ import (
 // shared is what all actions work with.
 type shared struct {
 	annotations annotation.Keys
-	gather      gatherer
+	gather      gather.Gatherer
 	writer      writer
 	backoff     state.Backoff
 	state       *state.State
@@ -48,12 +49,12 @@ type actions struct {
 }
 
 // reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
-func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
+func (a *actions) reload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) outcome {
 	a.pacing.due(s)
 	switch {
-	case s.object.Kind.CreateOnly:
+	case s.Object.Kind.CreateOnly:
 		return a.jobs.recreate(ctx, s)
-	case s.view.Intent.Restart:
+	case s.View.Intent.Restart:
 		return a.restart(ctx, s, in)
 	case a.webhook:
 		return a.request(ctx, s, in, verdict)
@@ -63,7 +64,7 @@ func (a *actions) reload(ctx context.Context, s subject, in policy.Input, verdic
 }
 
 // request asks the webhook for the reload, and stamps by itself where none answers.
-func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
+func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) outcome {
 	if runsAtOnce(s, verdict) {
 		var ended outcome
 		if verdict, ended = a.confirm(ctx, s, in); ended != nil {
@@ -78,31 +79,31 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 		return ended
 	}
 	request := poke.Request{
-		GroupVersionKind: s.object.Kind.GroupVersionKind,
-		Namespace:        s.key.Namespace,
-		Name:             s.key.Name,
+		GroupVersionKind: s.Object.Kind.GroupVersionKind,
+		Namespace:        s.Key.Namespace,
+		Name:             s.Key.Name,
 		Digest:           proof,
-		Generation:       s.object.Generation(),
-		UID:              types.UID(s.object.UID()),
+		Generation:       s.Object.Generation(),
+		UID:              types.UID(s.Object.UID()),
 		Keys:             a.annotations,
 		Further:          a.pauses.pausing(s),
 	}
-	if a.backoff.Insists(s.key) {
+	if a.backoff.Insists(s.Key) {
 		request.Digest = digest.Live // also where a Job was made with a content that is known
 	}
 	if request.Further != nil {
-		s.pausedFor = s.view.Intent.PausePeriod
+		s.PausedFor = s.View.Intent.PausePeriod
 	}
 	result, err := a.send(ctx, s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
-		if s.ran.Job != "" && request.Digest == digest.Live {
-			s.owesRun = outdated(s.ran, result.LastReload)
+		if s.Ran.Job != "" && request.Digest == digest.Live {
+			s.OwesRun = outdated(s.Ran, result.LastReload)
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:
-		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.key)
-		s.stored = true
+		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.Key)
+		s.Stored = true
 		return a.stamp(ctx, s, verdict)
 	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
@@ -113,8 +114,8 @@ func (a *actions) request(ctx context.Context, s subject, in policy.Input, verdi
 
 // confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
 // back a Job or a restart that was made because a watch is behind: the pods start with what is stored.
-func (a *actions) confirm(ctx context.Context, s subject, in policy.Input) (policy.Verdict, outcome) {
-	states, err := a.gather.store.Live(ctx, s.key.Namespace, in.Refs)
+func (a *actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, outcome) {
+	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, in.Refs)
 	if err != nil {
 		return policy.Verdict{}, failed{s, unreadable(err)}
 	}
@@ -128,13 +129,13 @@ func (a *actions) confirm(ctx context.Context, s subject, in policy.Input) (poli
 }
 
 // send sends a request, and judges the answer by what is known of the workload.
-func (a *actions) send(ctx context.Context, s subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
+func (a *actions) send(ctx context.Context, s gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
 	err = a.writer.write(ctx, s, func(ctx context.Context) (err error) {
 		result, err = poke.Do(ctx, a.writer.client, request, fieldOwner)
 		return err
 	})
 	a.metrics.poked(result.Outcome)
-	if result.Outcome == poke.Reloaded && s.reportedBefore(request, result.LastReload) {
+	if result.Outcome == poke.Reloaded && reportedBefore(s, request, result.LastReload) {
 		result.Outcome = poke.Purged
 	}
 	if last, made := a.unwritten(ctx, s, in, request, result.Outcome); made {
@@ -146,22 +147,22 @@ func (a *actions) send(ctx context.Context, s subject, in policy.Input, request 
 // unwritten returns the reload that a request has made although the answer does not say so: where the annotations have no room for
 // last-reload, only the template shows it. It costs a read.
 func (a *actions) unwritten(
-	ctx context.Context, s subject, in policy.Input, request poke.Request, answer poke.Outcome,
+	ctx context.Context, s gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
 ) (last record.LastReload, made bool) {
 	if answer != poke.Stale && answer != poke.Purged {
 		return last, false
 	}
-	due, err := played(s.view, a.gather.webhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := played(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	if err != nil || due.Unwritten == "" {
 		return last, false
 	}
-	o, err := a.gather.stored(ctx, s)
-	if err != nil || o.UID() != s.object.UID() {
+	o, err := a.gather.Stored(ctx, s)
+	if err != nil || o.UID() != s.Object.UID() {
 		return last, false
 	}
-	stored, _ := a.gather.opts.Reader.Read(o)
+	stored, _ := a.gather.Reader.Read(o)
 	hash := stored.Managed[stamp.Hash]
-	made = hash != s.view.Managed[stamp.Hash] || stored.Managed[stamp.Restart] != s.view.Managed[stamp.Restart]
+	made = hash != s.View.Managed[stamp.Hash] || stored.Managed[stamp.Restart] != s.View.Managed[stamp.Restart]
 	if !made || hash != due.Managed[stamp.Hash] && request.Digest != digest.Live {
 		return last, false
 	}
@@ -172,24 +173,24 @@ func (a *actions) unwritten(
 
 // reportedBefore reports whether the answer to a request for the live state has the last-reload annotation of before. Only without a
 // generation it can pass for a new one.
-func (s subject) reportedBefore(r poke.Request, answer record.LastReload) bool {
+func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) bool {
 	if r.Generation != 0 || r.Digest != digest.Live {
 		return false
 	}
-	last, err := record.ParseLastReload(s.view.Managed[stamp.LastReload])
+	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	return err == nil && last.Time.Equal(answer.Time) && last.Hash == answer.Hash
 }
 
 // proof returns the digest to ask with. A run before the stamp is one with the content that the webhook then verifies.
-func (a *actions) proof(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) (string, error) {
+func (a *actions) proof(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
 	newest, ok := in.Ring.Newest()
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !runsAtOnce(s, verdict) && (a.backoff.Insists(s.key) || a.pacing.restless(s)) {
+	if !runsAtOnce(s, verdict) && (a.backoff.Insists(s.Key) || a.pacing.restless(s)) {
 		return digest.Live, nil
 	}
-	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
+	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return "", err
 	}
 	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Refs))
@@ -208,18 +209,18 @@ func unread(in policy.Input) []reference.Ref {
 
 // unmoved explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
-func (a *actions) unmoved(s subject, in policy.Input, outcome poke.Outcome, err error) failure {
+func (a *actions) unmoved(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
 	passing := failure{reason: "ReloadFailed", soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {
 		return passing
 	}
-	due, err := played(s.view, a.gather.webhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := played(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	switch {
 	case err != nil:
 		return failure{reason: "ReloadFailed", err: err}
-	case due.Stamped && a.backoff.Persists(s.key):
-		return failure{reason: reasonLost, err: lost(s.object.Kind)}
+	case due.Stamped && a.backoff.Persists(s.Key):
+		return failure{reason: reasonLost, err: lost(s.Object.Kind)}
 	default:
 		return passing
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -121,10 +122,10 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			t.Parallel()
 			view := stampedView(t, ringOf(t, "a"))
 			view.TemplateBudget = tc.budget
-			s := subject{key: workload.Key{Name: "web"}, view: view}
+			s := gather.Subject{Key: workload.Key{Name: "web"}, View: view}
 			l := newLoop(cluster{}, Options{})
 			for range tc.failed {
-				l.backoff.When(s.key, state.Soon)
+				l.backoff.When(s.Key, state.Soon)
 			}
 			got := l.actions.unmoved(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: ringOf(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
@@ -139,13 +140,13 @@ func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
 	before := record.LastReload{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Hash: "abc", Cause: record.CauseConfigChange}
 	again, other := before, before
 	again.Time, other.Hash = again.Time.Add(time.Second), "def"
-	s := subject{view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
+	s := gather.Subject{View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
 	live := poke.Request{Digest: digest.Live}
-	assert.True(t, s.reportedBefore(live, before), "nothing was reloaded")
-	assert.False(t, s.reportedBefore(live, again))
-	assert.False(t, s.reportedBefore(live, other))
-	assert.False(t, s.reportedBefore(poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation differs")
-	assert.False(t, s.reportedBefore(poke.Request{Digest: "abc"}, before))
+	assert.True(t, reportedBefore(s, live, before), "nothing was reloaded")
+	assert.False(t, reportedBefore(s, live, again))
+	assert.False(t, reportedBefore(s, live, other))
+	assert.False(t, reportedBefore(s, poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation differs")
+	assert.False(t, reportedBefore(s, poke.Request{Digest: "abc"}, before))
 }
 
 // fakeKeys is a keyring that Refresh gives a new ring.
@@ -183,9 +184,9 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{Dependencies: Dependencies{Keys: tc.keys}}, Options{})
-			s := subject{key: workload.Key{Name: "web"}}
+			s := gather.Subject{Key: workload.Key{Name: "web"}}
 			if tc.adopted {
-				l.state.Takeovers.Done(s.key, foreign)
+				l.state.Takeovers.Done(s.Key, foreign)
 			}
 			got, may := l.mayAdoptForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, may)
@@ -200,8 +201,8 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
-	s := subject{key: workload.Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
-	l.state.Reports.See(s.key, last.String(), now)
+	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
+	l.state.Reports.See(s.Key, last.String(), now)
 	wait, gate := l.pacing.gates.Wait(l.pacing.input(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")
 	assert.Equal(t, "refractory", gate)

@@ -29,7 +29,7 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 			j := newJobScene(t, nil, nil)
 			l := j.leader(t)
 			cached, _ := jobWatch{j}.Get("shop", "import")
-			s := l.gather.subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, cached, state.Arrivals{})
+			s := l.gather.Subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, cached, state.Arrivals{})
 			tc.meanwhile(j)
 			result := l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing)
 			assert.ElementsMatch(t, tc.want, j.writes())

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -39,10 +40,10 @@ func BenchmarkReload(b *testing.B) {
 	b.Run("loop", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: view}
+			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: view}
 			l.reconcile(b.Context(), s).close(b.Context(), l.closing)
-			l.tracking.Forget(s.key)
-			l.writer.slots.Leave(s.key)
+			l.tracking.Forget(s.Key)
+			l.writer.slots.Leave(s.Key)
 		}
 	})
 	b.Run("webhook", func(b *testing.B) {

@@ -69,7 +69,7 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
 			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
 			l := j.leader(t)
-			l.gather.past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+			l.gather.Past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
 				require.NotNil(t, tc.past, "the old version does not matter")
 				assert.Equal(t, []any{"shop", j.app, "1"}, []any{namespace, ref, version})
 				return tc.past(j), tc.err
@@ -122,32 +122,6 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 				j.live[j.app] = states[tc.want]
 				assert.Equal(t, policy.Nothing, j.due(t).Action, "it is the content that was recorded")
 			}
-		})
-	}
-}
-
-// A deletion leaves no version to compare: what the API server had at the creation says whether the object was there.
-func TestDeletionBehindACreationIsNotAdopted(t *testing.T) {
-	t.Parallel()
-	j := newJobScene(t, nil, nil)
-	old, later, absent := j.at("old", "4"), j.at("old", "6"), digest.State{Absent: true}
-	for name, tc := range map[string]struct {
-		past    digest.State
-		err     error
-		want    digest.State
-		changed bool
-	}{
-		"it was there":                         {past: old, want: old, changed: true},
-		"it was not":                           {past: absent, want: absent},
-		"the old version is not kept":          {err: errors.New("expired"), want: absent},
-		"another storage with other revisions": {past: later, want: absent},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gatherer{past: func(context.Context, string, reference.Ref, string) (digest.State, error) { return tc.past, tc.err }}
-			got, changed := g.stateAt(t.Context(), subject{key: workload.Key{Namespace: "shop", Name: "import"}}, j.app, absent, "5")
-			assert.Equal(t, tc.want, got)
-			assert.Equal(t, tc.changed, changed)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -18,10 +19,10 @@ func TestContestIsReportedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out := &sent{}
 	l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
-	s := subject{key: workload.Key{Name: "web"}, view: stamp.View{Managed: stamp.Managed{}}}
+	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{}}}
 	for range 6 {
 		l.contested(t.Context(), s)
-		l.state.Contests.Wrote(s.key, "", now)
+		l.state.Contests.Wrote(s.Key, "", now)
 		inOrder{s}.close(t.Context(), l.closing)
 	}
 	require.Len(t, out.messages, 1)
@@ -36,10 +37,10 @@ func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 	for name, managed := range map[string]stamp.Managed{
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
 	} {
-		s := subject{key: workload.Key{Name: name}, view: stamp.View{Managed: managed}}
+		s := gather.Subject{Key: workload.Key{Name: name}, View: stamp.View{Managed: managed}}
 		wait, _ := l.pacing.gates.Wait(l.pacing.input(s))
 		assert.Zero(t, wait, name)
-		l.state.Writes.Stamped(s.key, 3, now.Add(-time.Second))
+		l.state.Writes.Stamped(s.Key, 3, now.Add(-time.Second))
 		wait, _ = l.pacing.gates.Wait(l.pacing.input(s))
 		assert.Equal(t, 4*time.Second, wait, name)
 	}
@@ -48,10 +49,10 @@ func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	t.Parallel()
 	l := newLoop(cluster{}, Options{})
-	s := subject{key: workload.Key{Name: "cart"}}
-	l.state.Changes.Attempt(s.key)
-	l.state.Changes.Acted(s.key)
-	l.state.Takeovers.Done(s.key, "")
+	s := gather.Subject{Key: workload.Key{Name: "cart"}}
+	l.state.Changes.Attempt(s.Key)
+	l.state.Changes.Acted(s.Key)
+	l.state.Takeovers.Done(s.Key, "")
 	inOrder{s}.close(t.Context(), l.closing)
 	assert.Equal(t, &state.State{}, l.state, "a cluster has many workloads that ask for nothing")
 }

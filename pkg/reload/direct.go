@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -23,30 +24,30 @@ import (
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
 // sees. Tests in the patch pin the annotations from which it was computed. The gates have looked at the cache, which may lack a
 // reload whose answer was lost, or one of another leader.
-func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) outcome {
-	o, err := a.gather.stored(ctx, s)
+func (a *actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) outcome {
+	o, err := a.gather.Stored(ctx, s)
 	if absence.Certain(err) {
 		return inOrder{s}
 	}
 	if err != nil {
 		return failed{s, failedWrite("ReloadFailed", err)}
 	}
-	if o.UID() != s.object.UID() {
+	if o.UID() != s.Object.UID() {
 		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")}}
 	}
-	view, _ := a.gather.opts.Reader.Read(o)
+	view, _ := a.gather.Reader.Read(o)
 	if wait := a.pacing.postponeLive(s, view); wait > 0 {
 		return waiting(queue.After(wait, queue.Config))
 	}
-	states, err := a.gather.store.Live(ctx, s.key.Namespace, view.Intent.Refs())
+	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, view.Intent.Refs())
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	result, err := played(view, a.gather.webhookInput(s, a.gather.keys.Ring(), states))
+	result, err := played(view, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
 	if err != nil {
 		return failed{s, failure{reason: "ReloadFailed", err: err, soon: true}}
 	}
-	ops := a.gather.opts.Reader.Operations(o, result.Managed)
+	ops := a.gather.Reader.Operations(o, result.Managed)
 	if len(ops) == 0 {
 		return inOrder{s}
 	}
@@ -54,8 +55,8 @@ func (a *actions) stamp(ctx context.Context, s subject, verdict policy.Verdict) 
 		return ended
 	}
 	pausing := a.pauses.pausingDirectly(s, o, result)
-	ops, s.pausedFor = append(ops, pausing.operations...), pausing.period
-	body, err := json.Marshal(append(a.gather.opts.Reader.Guard(o), ops...))
+	ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
+	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))
 	if err != nil {
 		return failed{s, failure{reason: "ReloadFailed", err: err}}
 	}
@@ -74,11 +75,11 @@ type directStamp struct {
 }
 
 // stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (a *actions) stamped(s subject, verdict policy.Verdict, d directStamp) outcome {
-	a.state.Contests.Wrote(s.key, d.before[stamp.Record], a.now())
-	a.metrics.wroteDirectly(s.object.Kind)
+func (a *actions) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) outcome {
+	a.state.Contests.Wrote(s.Key, d.before[stamp.Record], a.now())
+	a.metrics.wroteDirectly(s.Object.Kind)
 	if !d.decided.Stamped {
-		a.state.Writes.Wrote(s.key, d.answer.Generation, a.now())
+		a.state.Writes.Wrote(s.Key, d.answer.Generation, a.now())
 		return inOrder{s}
 	}
 	stored := d.answer.Annotations[a.annotations.LastReload]

@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -48,7 +49,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{live: nothing{err: tc.err}}, Options{})
-			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, object: workload.Summary{Kind: workload.Builtin()[0]}}
+			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: workload.Summary{Kind: workload.Builtin()[0]}}
 			result := l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.closing)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
@@ -127,8 +128,8 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			view := stampedView(t, ring)
-			web := webOf(t).with(reloadAt(now.Add(-time.Hour), "before"))
-			c, out := &stored{webhook: tc.webhook, uid: cmp.Or(tc.uid, types.UID(web.object.UID())), annotations: map[string]string{
+			web := with(webOf(t), reloadAt(now.Add(-time.Hour), "before"))
+			c, out := &stored{webhook: tc.webhook, uid: cmp.Or(tc.uid, types.UID(web.Object.UID())), annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
 				annotation.DefaultPrefix + "config-record": view.Managed[stamp.Record],
 			}}, &sent{}
@@ -167,8 +168,8 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 			hash := "present"
 			last := reloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
 			newest, _ := ring.Newest()
-			web := webOf(t).with(reloadAt(now.Add(-time.Hour), "before"))
-			c := &stored{webhook: func(s string) string { return s }, uid: types.UID(web.object.UID()), hash: hash, annotations: map[string]string{
+			web := with(webOf(t), reloadAt(now.Add(-time.Hour), "before"))
+			c := &stored{webhook: func(s string) string { return s }, uid: types.UID(web.Object.UID()), hash: hash, annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": last,
 				annotation.DefaultPrefix + "config-record": "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=0123456789abcdef",
 			}}
@@ -179,7 +180,7 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.closing)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")
-			assert.Equal(t, tc.wait, l.state.Deferrals.Wait(web.key, now.Add(time.Second), now), "no event ends the wait")
+			assert.Equal(t, tc.wait, l.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")
 		})
 	}
 }

@@ -19,7 +19,7 @@
 //
 // The loop itself:
 //
-//   - loop wires the parts; reconcile looks at one workload. gatherer reads what decisions depend on; pacing holds back what is due.
+//   - loop wires the parts; reconcile looks at one workload. gather reads what decisions depend on; pacing holds back what is due.
 //   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight. Beside the
 //     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go). A Job is
 //     created again instead (recreate.go); what a leader has begun of that, the next one ends (recreation.go, resume.go).

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -26,12 +27,15 @@ import (
 // loop reconciles workloads. Its parts are safe for concurrent use.
 type loop struct {
 	kinds    tracking.Kinds
+	jobs     Jobs
+	store    Store
+	keys     Keys
 	state    *state.State
 	backoff  state.Backoff
 	leads    *queue.Leadership
 	queue    *queue.Queue
 	tracking *tracking.Tracking
-	gather   gatherer
+	gather   gather.Gatherer
 	pacing   pacing
 	writer   writer
 	events   *report.Reporter
@@ -60,7 +64,10 @@ func newLoop(with cluster, opts Options) *loop {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	l := &loop{kinds: opts.Kinds, now: opts.Now, state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{}}
+	l := &loop{
+		kinds: opts.Kinds, jobs: opts.Jobs, store: with.Store, keys: with.Keys, now: opts.Now,
+		state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{},
+	}
 	l.queue = queue.New(l.leads, l.now)
 	l.tracking = tracking.New(tracking.Options{
 		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Leaves: opts.Jobs.leaves, Settle: opts.Settle,
@@ -68,8 +75,9 @@ func newLoop(with cluster, opts Options) *loop {
 		Cache: with.cache, Live: with.live, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
 	})
-	l.gather = gatherer{
-		opts: opts, store: with.Store, keys: with.Keys, live: with.live, past: with.Past, births: &l.state.Births, now: l.now,
+	l.gather = gather.Gatherer{
+		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, Live: with.live, Past: with.Past, Births: &l.state.Births, Now: l.now,
+		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
 	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
 	l.writer = newWriter(with.client, l.queue, l.backoff)
@@ -86,7 +94,7 @@ func newLoop(with cluster, opts Options) *loop {
 	}
 	l.actions = &actions{
 		shared: shared, webhook: opts.Webhook, pacing: l.pacing, problems: l.problems,
-		pauses:   &pauseActions{shared},
+		pauses:   &pauseActions{shared, opts.PausedAt},
 		cronJobs: &cronJobActions{shared, opts.Refractory},
 		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, pacing: l.pacing, queue: l.queue, log: with.log},
 	}
@@ -148,8 +156,8 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 
 // watch registers the sources of the queue.
 func (l *loop) watch(c controller.TypedController[workload.Key]) error {
-	l.gather.store.OnEvent(l.tracking.ConfigChanged)
-	l.gather.keys.OnChange(l.tracking.QueueAll)
+	l.store.OnEvent(l.tracking.ConfigChanged)
+	l.keys.OnChange(l.tracking.QueueAll)
 	for _, source := range l.tracking.Sources(l.kinds) {
 		if err := c.Watch(source); err != nil {
 			return err

@@ -7,23 +7,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
 // Record: then nothing is reported, and the Change stays due.
-func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdict policy.Verdict) outcome {
+func (a *actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) outcome {
 	a.pacing.due(s)
-	if err := a.gather.read(ctx, s, in, unread(in)); err != nil {
+	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return failed{s, unreadable(err)}
 	}
-	hash, key := s.view.Managed[stamp.Hash], a.annotations.ConfigRecord
+	hash, key := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {
 		return failed{s, failure{reason: "ReloadFailed", err: err}}
 	}
-	text, fits := rec.Text(s.view.RecordBudget())
+	text, fits := rec.Text(s.View.RecordBudget())
 	if !fits {
 		return failed{s, failure{reason: reasonNoRoom, err: errors.New(noRoom(false))}}
 	}
@@ -33,13 +34,13 @@ func (a *actions) notify(ctx context.Context, s subject, in policy.Input, verdic
 	}
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
-		s.stored = true
+		s.Stored = true
 		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}}
 	}
-	a.state.Writes.Wrote(s.key, answer.Generation, a.now())
-	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
-	a.events.Notified(s.reported(), verdict.Changes, text)
-	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.key, "changes", policy.Describe(verdict.Changes, 8))
+	a.state.Writes.Wrote(s.Key, answer.Generation, a.now())
+	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
+	a.events.Notified(s.Reported(), verdict.Changes, text)
+	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.Key, "changes", policy.Describe(verdict.Changes, 8))
 	return inOrder{s}
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // notifying is a loop with --webhook-url, and a workload for which a reload would be due.
-func notifying(t *testing.T, api *argoAPI, hash string) (*loop, subject, policy.Input, *sent, *offered) {
+func notifying(t *testing.T, api *argoAPI, hash string) (*loop, gather.Subject, policy.Input, *sent, *offered) {
 	t.Helper()
 	out, alerts := &sent{}, &offered{}
 	l, s, in := dueRollout(t, cluster{client: api, events: out, Dependencies: Dependencies{Alerts: alerts}}, hash)
-	l.gather.opts.NotifyOnly = true
+	l.gather.NotifyOnly = true
 	return l, s, in, out, alerts
 }
 
@@ -75,12 +76,12 @@ func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 		}
 		api := &argoAPI{}
 		l, s, in, _, alerts := notifying(t, api, "abc")
-		s.object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
-		for ref, trigger := range s.view.Intent.Tracked {
+		s.Object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
+		for ref, trigger := range s.View.Intent.Tracked {
 			trigger.AtOnce = true
-			s.view.Intent.Tracked[ref] = trigger
+			s.View.Intent.Tracked[ref] = trigger
 		}
-		s.view.Intent.PausePeriod = time.Minute
+		s.View.Intent.PausePeriod = time.Minute
 		l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.closing)
 		assert.Len(t, alerts.alerts, 1, kind.Kind)
 		require.Len(t, api.patches, 1, kind.Kind)

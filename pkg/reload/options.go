@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
@@ -69,18 +70,15 @@ func (j Jobs) leaves(s workload.Summary, pending bool) bool {
 
 // Store gives the state of config objects; configstate.Store is one.
 type Store interface {
+	gather.Store
 	OnEvent(func(configstate.Event))
-	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
-	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
-	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	WaitForSync(ctx context.Context) error
 	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 }
 
 // Keys gives the digest keys; keyring.Keyring is one.
 type Keys interface {
-	Ring() digest.Ring
-	Refresh(ctx context.Context) error
+	gather.Keys
 	// OnChange registers a function that is called after each change of the ring.
 	OnChange(changed func())
 }

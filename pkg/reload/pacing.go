@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -19,66 +20,66 @@ type pacing struct {
 }
 
 // due records that a reload is due, or may be.
-func (p pacing) due(s subject) {
-	since := s.events.First
+func (p pacing) due(s gather.Subject) {
+	since := s.Events.First
 	if since.IsZero() {
 		since = p.now()
 	}
-	p.state.Due.Due(s.key, since)
+	p.state.Due.Due(s.Key, since)
 }
 
 // postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
 // later it is made, the more changes are taken for what the pods have started with.
-func (p pacing) postpone(ctx context.Context, s subject, a policy.Assessment) time.Duration {
+func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessment) time.Duration {
 	if !a.MayReload {
 		return 0
 	}
-	if !s.events.First.IsZero() {
-		p.state.Due.Due(s.key, s.events.First)
+	if !s.Events.First.IsZero() {
+		p.state.Due.Due(s.Key, s.Events.First)
 	}
 	wait, gate := p.gates.Wait(p.input(s))
 	if wait > 0 {
 		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
 	}
 	if gate == state.GateSettle {
-		p.state.Changes.Settles(s.key, p.now().Add(wait))
+		p.state.Changes.Settles(s.Key, p.now().Add(wait))
 	}
 	return wait
 }
 
 // restless reports whether the configuration of a workload has not been quiet.
-func (p pacing) restless(s subject) bool {
-	return p.gates.Restless(state.GateInput{Now: p.now(), LastEvent: s.events.Last})
+func (p pacing) restless(s gather.Subject) bool {
+	return p.gates.Restless(state.GateInput{Now: p.now(), LastEvent: s.Events.Last})
 }
 
 // postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
 // looked at another one: the cache is behind, so that no event ends the wait.
-func (p pacing) postponeLive(s subject, live stamp.View) time.Duration {
+func (p pacing) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 	now := p.now()
 	last, ok := live.Managed.LastReload(now)
-	if !ok || live.Managed[stamp.LastReload] == s.view.Managed[stamp.LastReload] {
+	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
 		return 0
 	}
 	wait := p.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
 	if wait > 0 {
-		p.state.Deferrals.Defer(s.key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
+		p.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
 	}
 	return wait
 }
 
 // input returns what the gates look at.
-func (p pacing) input(s subject) state.GateInput {
+func (p pacing) input(s gather.Subject) state.GateInput {
 	now := p.now()
-	in := state.GateInput{Now: now, Unacted: s.events.Unacted, LastEvent: s.events.Last}
-	if last, ok := s.view.Managed.LastReload(now); ok {
+	in := state.GateInput{Now: now, Unacted: s.Events.Unacted, LastEvent: s.Events.Last}
+	if last, ok := s.View.Managed.LastReload(now); ok {
 		in.LastReload = last.Time
 		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
-		if seen := p.state.Reports.Seen(s.key); !seen.IsZero() && seen.Before(last.Time) {
+		if seen := p.state.Reports.Seen(s.Key); !seen.IsZero() && seen.Before(last.Time) {
 			in.LastReload = seen
 		}
 	}
 	// Another writer may have removed or reverted the annotation.
-	if at := p.state.Writes.StampedAt(s.key); at.After(in.LastReload) {
+	if at := p.state.Writes.StampedAt(s.Key); at.After(in.LastReload) {
 		in.LastReload = at
 	}
 	return in

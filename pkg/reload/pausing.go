@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -27,27 +28,32 @@ type pausable interface {
 }
 
 // pauseActions pause Deployments that are reloaded, and end the pauses.
-type pauseActions struct{ shared }
+type pauseActions struct {
+	shared
 
-// pauseState returns what is known of the pause of a workload.
-func (g gatherer) pauseState(s subject, version pausable) pause.State {
-	if !s.object.Kind.Pausable() || g.opts.PausedAt == "" {
+	// annotation has the begin of a pause of ours; empty if there are none.
+	annotation string
+}
+
+// known returns what is known of the pause of a workload.
+func (p *pauseActions) known(s gather.Subject, version pausable) pause.State {
+	if !s.Object.Kind.Pausable() || p.annotation == "" {
 		return pause.State{}
 	}
-	since, ours := version.Annotations()[g.opts.PausedAt]
-	return pause.State{Period: s.view.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
+	since, ours := version.Annotations()[p.annotation]
+	return pause.State{Period: s.View.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
 }
 
 // endPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
 // end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,
 // or that asks for nothing any more, ends as well.
-func (p *pauseActions) endPause(ctx context.Context, s subject) (wait time.Duration, ended outcome) {
-	state := p.gather.pauseState(s, s.object)
+func (p *pauseActions) endPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended outcome) {
+	state := p.known(s, s.Object)
 	action, wait := state.Decide(p.now())
 	if action == pause.Leave {
 		return wait, nil
 	}
-	if p.state.Writes.Behind(s.key, s.object.Generation(), p.now()) {
+	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
 		return 0, waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
 	}
 	if !p.writer.mayWrite(s, inflight.Urgent) {
@@ -56,15 +62,15 @@ func (p *pauseActions) endPause(ctx context.Context, s subject) (wait time.Durat
 	if err := p.resume(ctx, s, action); err != nil {
 		return 0, failed{s, failedWrite(reasonResumeFailed, err)}
 	}
-	p.backoff.Forget(s.key)
-	p.events.Warn(s.reported(), reasonResumeFailed, "")
+	p.backoff.Forget(s.Key)
+	p.events.Warn(s.Reported(), reasonResumeFailed, "")
 	return 0, waiting{}
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
-func (p *pauseActions) resume(ctx context.Context, s subject, action pause.Action) error {
+func (p *pauseActions) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
 	change := map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{p.gather.opts.PausedAt: nil},
+		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.annotation: nil},
 	}}
 	if action == pause.Resume {
 		change["spec"] = map[string]any{"paused": nil}
@@ -77,22 +83,22 @@ func (p *pauseActions) resume(ctx context.Context, s subject, action pause.Actio
 	if err != nil {
 		return err
 	}
-	p.state.Writes.Wrote(s.key, answer.Generation, p.now())
+	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
 	if action == pause.Resume {
-		log.FromContext(ctx).Info("Resumed", "workload", s.key, "pausedAt", s.object.Annotations()[p.gather.opts.PausedAt])
-		p.events.EmitResumed(s.reported(), s.object.Annotations()[p.gather.opts.PausedAt])
+		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.annotation])
+		p.events.EmitResumed(s.Reported(), s.Object.Annotations()[p.annotation])
 	}
 	return nil
 }
 
 // pausing returns the change that a reload makes to pause the workload as well, or nil if it does not.
-func (p *pauseActions) pausing(s subject) map[string]any {
-	if !p.gather.pauseState(s, s.object).Begins() {
+func (p *pauseActions) pausing(s gather.Subject) map[string]any {
+	if !p.known(s, s.Object).Begins() {
 		return nil
 	}
 	return map[string]any{
 		"metadata": map[string]any{
-			"resourceVersion": s.object.ResourceVersion(), "annotations": map[string]any{p.gather.opts.PausedAt: p.pausedAt()},
+			"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.annotation: p.pausedAt()},
 		},
 		"spec": map[string]any{"paused": true},
 	}
@@ -105,14 +111,14 @@ type pausing struct {
 }
 
 // pausingDirectly returns the pause that a direct stamp of the stored version begins, if it does.
-func (p *pauseActions) pausingDirectly(s subject, version pausable, result stamp.Result) pausing {
-	state := p.gather.pauseState(s, version)
+func (p *pauseActions) pausingDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
+	state := p.known(s, version)
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	annotation := strings.NewReplacer("~", "~0", "/", "~1").Replace(p.gather.opts.PausedAt)
+	pointer := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.annotation)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
-		jsonpatch.NewOperation("add", "/metadata/annotations/"+annotation, p.pausedAt()),
+		jsonpatch.NewOperation("add", pointer, p.pausedAt()),
 		jsonpatch.NewOperation("add", "/spec/paused", true),
 	}}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -26,18 +27,18 @@ import (
 const pausedAt = "deployment.reloader.stakater.com/paused-at"
 
 // pausedDeployment is one that asks for a pause, in a state.
-func pausedDeployment(t *testing.T, period time.Duration, paused bool, since string) subject {
+func pausedDeployment(t *testing.T, period time.Duration, paused bool, since string) gather.Subject {
 	t.Helper()
 	annotations := map[string]any{}
 	if since != "" {
 		annotations[pausedAt] = since
 	}
 	s := webOf(t)
-	s.object = summaryOf(workload.Builtin()[1], map[string]any{
+	s.Object = summaryOf(workload.Builtin()[1], map[string]any{
 		"metadata": map[string]any{"uid": "u1", "resourceVersion": "5", "annotations": annotations},
 		"spec":     map[string]any{"paused": paused},
 	})
-	s.view.Intent.PausePeriod = period
+	s.View.Intent.PausePeriod = period
 	return s
 }
 
@@ -129,20 +130,20 @@ func TestReloadPauses(t *testing.T) {
 		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{pausedAt: "2026-01-02T03:04:05Z"}},
 		"spec":     map[string]any{"paused": true},
 	}, l.actions.pauses.pausing(s))
-	operations := l.actions.pauses.pausingDirectly(s, s.object, stamp.Result{Stamped: true}).operations
-	assert.Empty(t, l.actions.pauses.pausingDirectly(s, s.object, stamp.Result{}), "nothing is reloaded")
+	operations := l.actions.pauses.pausingDirectly(s, s.Object, stamp.Result{Stamped: true}).operations
+	assert.Empty(t, l.actions.pauses.pausingDirectly(s, s.Object, stamp.Result{}), "nothing is reloaded")
 	require.Len(t, operations, 2)
 	assert.Equal(t, "/metadata/annotations/deployment.reloader.stakater.com~1paused-at", operations[0].Path)
 	assert.Equal(t, "2026-01-02T03:04:05Z", operations[0].Value)
 	assert.Equal(t, "/spec/paused", operations[1].Path)
 
-	for name, other := range map[string]subject{
+	for name, other := range map[string]gather.Subject{
 		"a user has paused it":    pausedDeployment(t, time.Minute, true, ""),
 		"a period has begun":      pausedDeployment(t, time.Minute, true, "2026-01-02T03:04:00Z"),
 		"no period was asked for": pausedDeployment(t, 0, false, ""),
 	} {
 		assert.Nil(t, l.actions.pauses.pausing(other), name)
-		assert.Empty(t, l.actions.pauses.pausingDirectly(other, other.object, stamp.Result{Stamped: true}), name)
+		assert.Empty(t, l.actions.pauses.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
 	}
 }
 
@@ -159,7 +160,7 @@ func TestDirectStampPausesAndSaysSo(t *testing.T) {
 		Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
 	}}, Options{Reader: sapReader(t), PausedAt: pausedAt, Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
-	s := pausedDeployment(t, time.Minute, false, "").with(reloadAt(now.Add(-time.Hour), "before"))
+	s := with(pausedDeployment(t, time.Minute, false, ""), reloadAt(now.Add(-time.Hour), "before"))
 	l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.closing)
 	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.notes())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -41,13 +42,13 @@ type problems struct {
 }
 
 // report reports what the user got wrong, and which tracked objects do not exist.
-func (p problems) report(ctx context.Context, s subject, in policy.Input) {
+func (p problems) report(ctx context.Context, s gather.Subject, in policy.Input) {
 	var wrong []string
-	for _, problem := range s.problems {
+	for _, problem := range s.Problems {
 		wrong = append(wrong, problem.Message)
 	}
-	p.events.Warn(s.reported(), reasonProblems, strings.Join(wrong, "; "))
-	p.events.Warn(s.reported(), reasonReferentHeld, p.held(in))
+	p.events.Warn(s.Reported(), reasonProblems, strings.Join(wrong, "; "))
+	p.events.Warn(s.Reported(), reasonReferentHeld, p.held(in))
 	var absent []reference.Ref
 	for _, ref := range in.Refs {
 		// A SecretProviderClass has no content as long as no pod has mounted it.
@@ -55,10 +56,10 @@ func (p problems) report(ctx context.Context, s subject, in policy.Input) {
 			absent = append(absent, ref)
 		}
 	}
-	if p.state.Warnings.News(s.key, reasonMissing, missing(absent), p.now()) {
+	if p.state.Warnings.News(s.Key, reasonMissing, missing(absent), p.now()) {
 		absent = p.absent(ctx, s, absent)
 	}
-	p.events.Warn(s.reported(), reasonMissing, missing(absent), absent...)
+	p.events.Warn(s.Reported(), reasonMissing, missing(absent), absent...)
 }
 
 // held is the text about custom resources whose state cannot be trusted; empty if there are none.
@@ -91,10 +92,10 @@ func missing(refs []reference.Ref) string {
 }
 
 // reportHold reports why a reload that is due is not made.
-func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verdict) {
+func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict policy.Verdict) {
 	p.metrics.verdict(verdict)
 	if verdict.Action != policy.Hold {
-		p.events.Warn(s.reported(), reasonHeld, "")
+		p.events.Warn(s.Reported(), reasonHeld, "")
 		return
 	}
 	text := "reload held: " + verdict.Reason
@@ -102,18 +103,18 @@ func (p problems) reportHold(ctx context.Context, s subject, verdict policy.Verd
 	for _, c := range verdict.Changes {
 		gone = append(gone, c.Ref)
 	}
-	if p.state.Warnings.News(s.key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
+	if p.state.Warnings.News(s.Key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
 		return
 	}
-	p.events.Warn(s.reported(), reasonHeld, text, gone...)
+	p.events.Warn(s.Reported(), reasonHeld, text, gone...)
 }
 
 // absent returns those of some Refs that do not exist according to the API server itself. A workload may come to the caches
 // earlier than an object that was created before it: that one is not missing. When it comes, the workload is looked at again.
-func (p problems) absent(ctx context.Context, s subject, refs []reference.Ref) []reference.Ref {
-	states, err := p.store.Live(ctx, s.key.Namespace, refs)
+func (p problems) absent(ctx context.Context, s gather.Subject, refs []reference.Ref) []reference.Ref {
+	states, err := p.store.Live(ctx, s.Key.Namespace, refs)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Cannot check the missing objects again", "workload", s.key, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("Cannot check the missing objects again", "workload", s.Key, "error", err.Error())
 	}
 	return slices.DeleteFunc(refs, func(ref reference.Ref) bool {
 		state, known := states[ref]
@@ -122,17 +123,17 @@ func (p problems) absent(ctx context.Context, s subject, refs []reference.Ref) [
 }
 
 // reportLostKey reports that what was recorded under a lost key was adopted anew.
-func (p problems) reportLostKey(s subject, verdict policy.Verdict) {
+func (p problems) reportLostKey(s gather.Subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
-		p.events.Warn(s.reported(), reasonAdopted, fmt.Sprintf(
+		p.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
 			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
 	}
 }
 
 // reportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
-func (p problems) reportLostStamp(s subject) {
-	if s.view.Managed[stamp.Hash] == "" && !s.view.Intent.Restart && p.state.Writes.IsStamped(s.key, s.object.Generation()) {
-		p.events.Warn(s.reported(), reasonLost, lost(s.object.Kind).Error())
+func (p problems) reportLostStamp(s gather.Subject) {
+	if s.View.Managed[stamp.Hash] == "" && !s.View.Intent.Restart && p.state.Writes.IsStamped(s.Key, s.Object.Generation()) {
+		p.events.Warn(s.Reported(), reasonLost, lost(s.Object.Kind).Error())
 	}
 }
 

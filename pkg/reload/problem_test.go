@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -55,7 +56,7 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 			t.Parallel()
 			out := &sent{}
 			l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: tc.store}}, Options{})
-			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
+			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: viewOf(t)}
 			for range 2 {
 				l.problems.report(t.Context(), s, policy.Input{
 					Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: {Absent: true}},
@@ -74,10 +75,10 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	t.Parallel()
 	out := &sent{}
 	l := newLoop(cluster{events: out}, Options{})
-	at := func(generation int64) subject {
+	at := func(generation int64) gather.Subject {
 		kind := workload.Builtin()[1]
 		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
-		return subject{key: workload.Key{Namespace: "shop", Name: "web"}, object: summaryOf(kind, raw), view: viewOf(t)}
+		return gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: summaryOf(kind, raw), View: viewOf(t)}
 	}
 	for n, generation := range []int64{2, 3} {
 		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), l.closing)

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -21,7 +22,7 @@ import (
 func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
 	defer l.writer.slots.Leave(key)
 	l.queue.Taken(key)
-	if l.gather.store.WaitForSync(ctx) != nil {
+	if l.store.WaitForSync(ctx) != nil {
 		return queue.After(time.Second, queue.Workload), nil // the context has ended
 	}
 	ended, limit := l.attend(ctx, key)
@@ -39,7 +40,7 @@ func (l *loop) attend(ctx context.Context, key workload.Key) (ended outcome, lim
 		l.tracking.Forget(key)
 		return waiting{}, 0
 	}
-	if !l.tracking.InScope(ctx, s.key, s.object.Labels()) {
+	if !l.tracking.InScope(ctx, s.Key, s.Object.Labels()) {
 		return inOrder{s}, 0
 	}
 	limit, ended = l.actions.pauses.endPause(ctx, s)
@@ -58,55 +59,55 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 }
 
 // handle compares a workload in scope with its configuration and does what is due.
-func (l *loop) handle(ctx context.Context, s subject) outcome {
-	if s.view.Ignored {
+func (l *loop) handle(ctx context.Context, s gather.Subject) outcome {
+	if s.View.Ignored {
 		return inOrder{s}
 	}
-	if s.view.Excluded || !s.view.Intent.Asked {
+	if s.View.Excluded || !s.View.Intent.Asked {
 		l.problems.report(ctx, s, policy.Input{})
 		return l.actions.purge(ctx, s)
 	}
-	if l.gather.keys.Ring().Empty() {
+	if l.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
 		// workload would not help.
 		return waiting{}
 	}
-	if err := s.view.Unresolved; err != nil {
+	if err := s.View.Unresolved; err != nil {
 		return failed{s, unreadable(err)}
 	}
-	if l.state.Writes.Behind(s.key, s.object.Generation(), l.now()) {
+	if l.state.Writes.Behind(s.Key, s.Object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
 		return waiting(queue.After(time.Second, queue.Workload))
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
-	l.events.EmitReloads(s.reported())
+	l.events.EmitReloads(s.Reported())
 	l.problems.reportLostStamp(s)
-	if l.gather.opts.Jobs.leaves(s.object, l.state.Changes.Pending(s.key)) {
+	if l.jobs.leaves(s.Object, l.state.Changes.Pending(s.Key)) {
 		return inOrder{s}
 	}
 	return l.reconcile(ctx, s)
 }
 
-func (l *loop) subject(ctx context.Context, key workload.Key) (subject, bool) {
+func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, bool) {
 	o, ok := l.tracking.Get(ctx, key)
 	if !ok {
-		return subject{}, false
+		return gather.Subject{}, false
 	}
-	return l.gather.subject(key, o, l.state.Changes.Attempt(key)), true
+	return l.gather.Subject(key, o, l.state.Changes.Attempt(key)), true
 }
 
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
-func (l *loop) reconcile(ctx context.Context, s subject) outcome {
-	in := l.gather.input(s)
-	l.state.Takeovers.Returned(s.key, in.Ring)
+func (l *loop) reconcile(ctx context.Context, s gather.Subject) outcome {
+	in := l.gather.Input(s)
+	l.state.Takeovers.Returned(s.Key, in.Ring)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in)
-	l.events.Warn(s.reported(), reasonNewer, newerRecord(in.Known))
+	l.events.Warn(s.Reported(), reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
-		l.events.Warn(s.reported(), reasonHeld, "")
+		l.events.Warn(s.Reported(), reasonHeld, "")
 		return l.upToDate(ctx, s)
 	}
-	if wait := l.state.Deferrals.Wait(s.key, s.events.Last, l.now()); wait > 0 {
+	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
 		return waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.contested(ctx, s); wait > 0 {
@@ -122,7 +123,7 @@ func (l *loop) reconcile(ctx context.Context, s subject) outcome {
 		return waiting{} // queued again when it has a slot
 	}
 	if len(a.Reads) > 0 {
-		if err := l.gather.read(ctx, s, in, a.Reads); err != nil {
+		if err := l.gather.Read(ctx, s, in, a.Reads); err != nil {
 			return failed{s, unreadable(err)}
 		}
 		a = policy.Assess(in)
@@ -139,11 +140,11 @@ func rank(a policy.Assessment) inflight.Class {
 }
 
 // apply does what the Verdict calls for.
-func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.Assessment) outcome {
+func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) outcome {
 	verdict := a.Verdict
 	l.problems.reportHold(ctx, s, verdict)
 	switch {
-	case verdict.Action == policy.Reload && l.gather.opts.NotifyOnly:
+	case verdict.Action == policy.Reload && l.gather.NotifyOnly:
 		return l.actions.notify(ctx, s, in, verdict)
 	case verdict.Action == policy.Reload:
 		return l.actions.reload(ctx, s, in, verdict)
@@ -160,7 +161,7 @@ func (l *loop) apply(ctx context.Context, s subject, in policy.Input, a policy.A
 }
 
 // upToDate does what is left where nothing is due.
-func (l *loop) upToDate(ctx context.Context, s subject) outcome {
+func (l *loop) upToDate(ctx context.Context, s gather.Subject) outcome {
 	if ended := l.actions.cronJobs.runOwed(ctx, s); ended != nil {
 		return ended
 	}
@@ -169,25 +170,25 @@ func (l *loop) upToDate(ctx context.Context, s subject) outcome {
 
 // mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
 // be taken over once. If not, it returns what is in the way.
-func (l *loop) mayAdoptForeign(ctx context.Context, s subject, id digest.KeyID) (failure, bool) {
-	if err := l.gather.keys.Refresh(ctx); err != nil {
+func (l *loop) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
+	if err := l.keys.Refresh(ctx); err != nil {
 		return failedWrite("ForeignDigestKey", err), false
 	}
-	if _, ok := l.gather.keys.Ring().Key(id); ok {
+	if _, ok := l.keys.Ring().Key(id); ok {
 		return failure{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
 	}
-	if !l.state.Takeovers.May(s.key, id) {
+	if !l.state.Takeovers.May(s.Key, id) {
 		return foreignKey(id), false
 	}
 	return failure{}, true
 }
 
 // contested returns how long to wait because another writer undoes what the loop writes, and reports it.
-func (l *loop) contested(ctx context.Context, s subject) time.Duration {
-	wait := l.state.Contests.Wait(s.key, s.view.Managed[stamp.Record], l.now())
+func (l *loop) contested(ctx context.Context, s gather.Subject) time.Duration {
+	wait := l.state.Contests.Wait(s.Key, s.View.Managed[stamp.Record], l.now())
 	if wait > 0 {
-		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.key, "after", wait)
-		l.events.Warn(s.reported(), reasonContested, contestedText)
+		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.Key, "after", wait)
+		l.events.Warn(s.Reported(), reasonContested, contestedText)
 	}
 	return wait
 }

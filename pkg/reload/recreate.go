@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -40,8 +41,8 @@ type jobActions struct {
 
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
-func (j *jobActions) recreate(ctx context.Context, s subject) outcome {
-	o, err := j.gather.stored(ctx, s)
+func (j *jobActions) recreate(ctx context.Context, s gather.Subject) outcome {
+	o, err := j.gather.Stored(ctx, s)
 	switch {
 	case absence.Certain(err):
 		return inOrder{s}
@@ -50,10 +51,10 @@ func (j *jobActions) recreate(ctx context.Context, s subject) outcome {
 	}
 	cached, job := s, jobrun.Job{Object: o}
 	s = j.live(s, o)
-	if wait := j.pacing.postponeLive(cached, s.view); wait > 0 {
+	if wait := j.pacing.postponeLive(cached, s.View); wait > 0 {
 		return waiting(queue.After(wait, queue.Config))
 	}
-	action := job.Decide(j.jobs.RerunFinished || j.state.Changes.Pending(s.key))
+	action := job.Decide(j.jobs.RerunFinished || j.state.Changes.Pending(s.Key))
 	if action == jobrun.Skip {
 		return inOrder{s}
 	}
@@ -72,15 +73,15 @@ func (j *jobActions) recreate(ctx context.Context, s subject) outcome {
 	if err := j.replace(ctx, s, next.manifest); err != nil {
 		return failed{s, failedRecreation(err)}
 	}
-	if ended := j.completeRecreation(ctx, s.key); ended != nil {
+	if ended := j.completeRecreation(ctx, s.Key); ended != nil {
 		return ended
 	}
 	return waiting{}
 }
 
 // live returns the subject as a live read shows it.
-func (j *jobActions) live(s subject, o workload.Object) subject {
-	return j.gather.subject(s.key, o.Summary(), s.events)
+func (j *jobActions) live(s gather.Subject, o workload.Object) gather.Subject {
+	return j.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 
 // replacement is a Job that is to be created, and what it starts with.
@@ -92,36 +93,36 @@ type replacement struct {
 }
 
 // replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
-func (j *jobActions) replacement(ctx context.Context, s subject, old jobrun.Job) (*replacement, error) {
+func (j *jobActions) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
 	job := old.Replacement(j.annotations)
-	req, _ := j.gather.opts.Reader.NewRequest(nil, workload.Object{Kind: s.object.Kind, Raw: job.Object})
+	req, _ := j.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
 		return nil, req.New.Unresolved
 	}
 	plan := stamp.Choose(req)
-	states, err := j.gather.store.Live(ctx, s.key.Namespace, plan.Reads)
+	states, err := j.gather.Store.Live(ctx, s.Key.Namespace, plan.Reads)
 	if err != nil {
 		return nil, err
 	}
-	managed := plan.Apply(req, j.gather.webhookInput(s, j.gather.keys.Ring(), states)).Managed
+	managed := plan.Apply(req, j.gather.WebhookInput(s, j.gather.Keys.Ring(), states)).Managed
 	if err := jobrun.Stamp(job, j.annotations, managed); err != nil {
 		return nil, err
 	}
-	in := j.gather.input(s)
+	in := j.gather.Input(s)
 	in.Current = states
 	return &replacement{jobrun.Manifest{Job: job, UID: old.UID()}, managed, in}, nil
 }
 
 // explain adds why the Job is created again.
-func (r *replacement) explain(s subject, verdict policy.Verdict, now time.Time) {
-	last := policy.Explain(verdict.Changes, now, s.view.Managed[stamp.LastReload])
-	last.Hash, last.Generation = r.managed[stamp.Hash], s.object.Generation()
+func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time.Time) {
+	last := policy.Explain(verdict.Changes, now, s.View.Managed[stamp.LastReload])
+	last.Hash, last.Generation = r.managed[stamp.Hash], s.Object.Generation()
 	r.manifest.Reload = last
 }
 
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
-func (j *jobActions) replace(ctx context.Context, s subject, m jobrun.Manifest) error {
+func (j *jobActions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
 	err := j.writer.write(ctx, s, func(ctx context.Context) error {
 		return j.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
 	})
@@ -135,7 +136,7 @@ func (j *jobActions) replace(ctx context.Context, s subject, m jobrun.Manifest) 
 	}
 	err = j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, secret, fieldOwner) })
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
-		j.state.Recreations.Add(s.key, secret.GetName())
+		j.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
@@ -146,7 +147,7 @@ func (j *jobActions) replace(ctx context.Context, s subject, m jobrun.Manifest) 
 		return nil
 	}
 	if answered(err) && j.dropManifest(ctx, s, secret) == nil {
-		j.state.Recreations.Done(s.key, secret.GetName())
+		j.state.Recreations.Done(s.Key, secret.GetName())
 	}
 	return fmt.Errorf("delete the job: %w", err)
 }
@@ -158,30 +159,30 @@ func answered(err error) bool {
 }
 
 // deleteJob deletes a Job with its pods, as it was read.
-func (j *jobActions) deleteJob(ctx context.Context, s subject) error {
-	job := s.object.Kind.NewObject()
-	job.SetNamespace(s.key.Namespace)
-	job.SetName(s.key.Name)
-	uid, version := types.UID(s.object.UID()), s.object.ResourceVersion()
+func (j *jobActions) deleteJob(ctx context.Context, s gather.Subject) error {
+	job := s.Object.Kind.NewObject()
+	job.SetNamespace(s.Key.Namespace)
+	job.SetName(s.Key.Name)
+	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
 	return j.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid, ResourceVersion: &version})
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (j *jobActions) adoptSuspended(ctx context.Context, s subject, in policy.Input) outcome {
-	rec, err := policy.Fresh(in, s.view.Managed[stamp.Hash], true)
+func (j *jobActions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) outcome {
+	rec, err := policy.Fresh(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: "AdoptionFailed", err: err}}
 	}
-	text, fits := rec.Text(s.view.RecordBudget())
-	j.events.Warn(s.reported(), reasonNoRoom, noRoom(fits))
+	text, fits := rec.Text(s.View.RecordBudget())
+	j.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
 		return inOrder{s}
 	}
 	if _, err := j.writer.patchAnnotations(ctx, s, map[string]any{j.annotations.ConfigRecord: text}); err != nil {
 		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
 	}
-	j.metrics.adopted(s.object.Kind)
+	j.metrics.adopted(s.Object.Kind)
 	return inOrder{s}
 }
 
@@ -195,8 +196,8 @@ func failedRecreation(err error) failure {
 }
 
 // ofJob is a failed write of an annotation, which needs the rights to create Jobs again where the workload is one.
-func ofJob(s subject, f failure) failure {
-	if s.object.Kind.CreateOnly && f.refused {
+func ofJob(s gather.Subject, f failure) failure {
+	if s.Object.Kind.CreateOnly && f.refused {
 		return refusedRecreation(f)
 	}
 	return f

@@ -166,7 +166,7 @@ func TestRecreationWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	behind, _ := jobWatch{j}.Get("shop", "import")
 	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind(), Raw: j.stored().Object})
 	j.annotate(annotation.DefaultPrefix+"last-reload", reloadAt(j.now.Add(-time.Second), view.Managed[stamp.Hash]).String())
-	s := l.gather.subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, behind, state.Arrivals{})
+	s := l.gather.Subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, behind, state.Arrivals{})
 	result := l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing)
 	assert.Equal(t, 4*time.Second, result.RequeueAfter)
 	assert.Empty(t, j.writes())

@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -38,7 +39,7 @@ func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) o
 		if name == "" {
 			return nil
 		}
-		s := subject{key: key, object: workload.Summary{Kind: jobKind()}, events: j.state.Changes.Attempt(key)}
+		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: j.state.Changes.Attempt(key)}
 		if !j.writer.mayWrite(s, inflight.Urgent) {
 			return waiting{} // queued again when it has a slot
 		}
@@ -49,22 +50,22 @@ func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) o
 }
 
 // completeOne is completeRecreation for one Secret.
-func (j *jobActions) completeOne(ctx context.Context, s subject, name string) outcome {
+func (j *jobActions) completeOne(ctx context.Context, s gather.Subject, name string) outcome {
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
-	err := j.gather.live.Get(ctx, types.NamespacedName{Namespace: j.jobs.Store.Namespace, Name: name}, secret)
+	err := j.gather.Live.Get(ctx, types.NamespacedName{Namespace: j.jobs.Store.Namespace, Name: name}, secret)
 	switch {
 	case absence.Certain(err):
-		j.state.Recreations.Done(s.key, name)
+		j.state.Recreations.Done(s.Key, name)
 		return nil
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	}
 	m, err := j.jobs.Store.Decode(secret)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.key, "secret", name)
-		j.state.Recreations.Done(s.key, name)
+		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.Key, "secret", name)
+		j.state.Recreations.Done(s.Key, name)
 		return nil
 	}
 	return j.completeManifest(ctx, s, recreation{secret, m})
@@ -77,11 +78,11 @@ type recreation struct {
 }
 
 // completeManifest creates the Job, unless there is one of its name.
-func (j *jobActions) completeManifest(ctx context.Context, s subject, r recreation) outcome {
+func (j *jobActions) completeManifest(ctx context.Context, s gather.Subject, r recreation) outcome {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
-	s = j.live(s, workload.Object{Kind: s.object.Kind, Raw: old.Object})
-	o, err := j.gather.stored(ctx, s)
+	s = j.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
+	o, err := j.gather.Stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
 	case absence.Certain(err):
@@ -100,19 +101,19 @@ func (j *jobActions) completeManifest(ctx context.Context, s subject, r recreati
 	if ended := j.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
-	j.events.Warn(s.reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
+	j.events.Warn(s.Reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
 		"configuration: the old one is not created again")
 	return nil
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
-func (j *jobActions) createJob(ctx context.Context, s subject, r recreation) outcome {
+func (j *jobActions) createJob(ctx context.Context, s gather.Subject, r recreation) outcome {
 	job := r.manifest.Job.DeepCopy()
 	err := j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, job, fieldOwner) })
 	switch {
 	case err == nil:
-		log.FromContext(ctx).Info("Created a Job again", "workload", s.key, "replaces", r.manifest.UID)
-		return j.recreated(ctx, j.live(s, workload.Object{Kind: s.object.Kind, Raw: job.Object}), r)
+		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
+		return j.recreated(ctx, j.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), absence.Certain(err):
 		return j.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
@@ -125,13 +126,13 @@ func (j *jobActions) createJob(ctx context.Context, s subject, r recreation) out
 
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
-func (j *jobActions) recreated(ctx context.Context, s subject, r recreation) outcome {
-	last, err := record.ParseLastReload(s.view.Managed[stamp.LastReload])
+func (j *jobActions) recreated(ctx context.Context, s gather.Subject, r recreation) outcome {
+	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
-		last.Hash = s.view.Managed[stamp.Hash]
+		last.Hash = s.View.Managed[stamp.Hash]
 		last.Time = j.now().UTC().Truncate(time.Millisecond)
-		if created := s.object.Created(); last.Time.Before(created) {
+		if created := s.Object.Created(); last.Time.Before(created) {
 			last.Time = created // by another clock; a reload from before the creation is no reload of this Job
 		}
 		if err := j.explainRecreation(ctx, s, last); err != nil {
@@ -141,7 +142,7 @@ func (j *jobActions) recreated(ctx context.Context, s subject, r recreation) out
 	if ended := j.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
-	return reloaded{s, verdictOf(last), last, s.object.Generation()}
+	return reloaded{s, verdictOf(last), last, s.Object.Generation()}
 }
 
 // verdictOf is the Verdict that a reload was made for.
@@ -158,9 +159,9 @@ func verdictOf(last record.LastReload) policy.Verdict {
 }
 
 // explainRecreation writes last-reload on the new Job.
-func (j *jobActions) explainRecreation(ctx context.Context, s subject, last record.LastReload) error {
+func (j *jobActions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.object.UID(), "annotations": map[string]any{j.annotations.LastReload: last.String()},
+		"uid": s.Object.UID(), "annotations": map[string]any{j.annotations.LastReload: last.String()},
 	}})
 	if err != nil {
 		return err
@@ -173,16 +174,16 @@ func (j *jobActions) explainRecreation(ctx context.Context, s subject, last reco
 }
 
 // endRecreation deletes a Secret with its manifest.
-func (j *jobActions) endRecreation(ctx context.Context, s subject, r recreation) outcome {
+func (j *jobActions) endRecreation(ctx context.Context, s gather.Subject, r recreation) outcome {
 	if err := j.dropManifest(ctx, s, r.secret); err != nil {
 		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
-	j.state.Recreations.Done(s.key, r.secret.GetName())
+	j.state.Recreations.Done(s.Key, r.secret.GetName())
 	return nil
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
-func (j *jobActions) dropManifest(ctx context.Context, s subject, secret *unstructured.Unstructured) error {
+func (j *jobActions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
 	err := j.writer.write(ctx, s, func(ctx context.Context) error {
 		return j.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})

@@ -11,13 +11,14 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
 // configuration, which is read live. Where the webhook sees another one it restores what was recorded; the reload stays due and is
 // repeated, in the distance of reloads, since the pods may have started too early.
-func (a *actions) restart(ctx context.Context, s subject, in policy.Input) outcome {
+func (a *actions) restart(ctx context.Context, s gather.Subject, in policy.Input) outcome {
 	verdict, ended := a.confirm(ctx, s, in)
 	if ended != nil {
 		return ended
@@ -31,29 +32,29 @@ func (a *actions) restart(ctx context.Context, s subject, in policy.Input) outco
 		return failed{s, failedWrite("ReloadFailed", err)}
 	}
 	if answer.Annotations[a.annotations.LastReload] != last.String() {
-		a.state.Writes.Stamped(s.key, answer.Generation, a.now())
+		a.state.Writes.Stamped(s.Key, answer.Generation, a.now())
 		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
 			"the webhook did not accept the config-record of the restart: it sees another state")}}
 	}
-	a.state.Contests.Wrote(s.key, s.view.Managed[stamp.Record], a.now())
-	s.restarted = true
+	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
+	s.Restarted = true
 	return reloaded{s, verdict, last, answer.Generation}
 }
 
 // restarting returns the merge patch of a restart, and how it explains the reload.
-func (a *actions) restarting(s subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
-	hash, now := s.view.Managed[stamp.Hash], a.now().UTC()
-	last := policy.Explain(verdict.Changes, now, s.view.Managed[stamp.LastReload])
-	last.Hash, last.Generation = hash, s.object.Generation()
+func (a *actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
+	hash, now := s.View.Managed[stamp.Hash], a.now().UTC()
+	last := policy.Explain(verdict.Changes, now, s.View.Managed[stamp.LastReload])
+	last.Hash, last.Generation = hash, s.Object.Generation()
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {
 		return nil, last, err
 	}
-	text, fits := rec.Text(s.view.WorkloadBudget - len(last.String()))
+	text, fits := rec.Text(s.View.WorkloadBudget - len(last.String()))
 	if !fits {
 		// Without the Record the restart would be repeated; the explanation gives way to it.
 		last = last.Shortest()
-		text, fits = rec.Text(s.view.WorkloadBudget - len(last.String()))
+		text, fits = rec.Text(s.View.WorkloadBudget - len(last.String()))
 	}
 	if !fits {
 		return nil, last, errors.New(noRoom(false))
@@ -62,7 +63,7 @@ func (a *actions) restarting(s subject, in policy.Input, verdict policy.Verdict)
 	at := now.Truncate(time.Second).Add(time.Second)
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
-			"resourceVersion": s.object.ResourceVersion(),
+			"resourceVersion": s.Object.ResourceVersion(),
 			"annotations":     map[string]any{a.annotations.ConfigRecord: text, a.annotations.LastReload: last.String()},
 		},
 		"spec": map[string]any{"restartAt": at.Format(time.RFC3339)},

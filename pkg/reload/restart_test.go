@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -54,7 +55,7 @@ func (a *argoAPI) Patch(_ context.Context, answer client.Object, patch client.Pa
 }
 
 // dueRollout is a loop with a Rollout whose pods have started without configmap/app, which is there now.
-func dueRollout(t *testing.T, with cluster, hash string) (*loop, subject, policy.Input) {
+func dueRollout(t *testing.T, with cluster, hash string) (*loop, gather.Subject, policy.Input) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
@@ -66,15 +67,15 @@ func dueRollout(t *testing.T, with cluster, hash string) (*loop, subject, policy
 	s := webOf(t)
 	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
 	require.NoError(t, err)
-	s.object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
-	s.view.Intent.Restart = true
+	s.Object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
+	s.View.Intent.Restart = true
 	newest, _ := ring.Newest()
-	s.view.Managed = stamp.Managed{stamp.Record: "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=-"}
+	s.View.Managed = stamp.Managed{stamp.Record: "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=-"}
 	if hash != "-" {
-		s.view.Managed[stamp.Hash] = hash
+		s.View.Managed[stamp.Hash] = hash
 	}
-	in := l.gather.input(s)
-	require.NoError(t, l.gather.read(t.Context(), s, in, policy.Assess(in).Reads))
+	in := l.gather.Input(s)
+	require.NoError(t, l.gather.Read(t.Context(), s, in, policy.Assess(in).Reads))
 	return l, s, in
 }
 
@@ -124,7 +125,7 @@ func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 			c := &argoAPI{}
 			l, s, in := dueRollout(t, cluster{client: c, events: &sent{}}, "abc")
 			in.Current[app] = state("seen", "1")
-			store := l.gather.store.(*blind)
+			store := l.gather.Store.(*blind)
 			store.states, store.err = map[reference.Ref]digest.State{app: tc.live}, tc.err
 			result := l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
 			require.Len(t, c.patches, tc.restarts)
@@ -155,12 +156,12 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			c, out := &argoAPI{}, &sent{}
 			l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 			verdict := policy.Assess(in).Verdict
-			s.view.WorkloadBudget = 1 << 17
+			s.View.WorkloadBudget = 1 << 17
 			body, last, err := l.actions.restarting(s, in, verdict)
 			require.NoError(t, err)
 			var p argoPatch
 			require.NoError(t, json.Unmarshal(body, &p))
-			s.view.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
+			s.View.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
 			l.actions.reload(t.Context(), s, in, verdict).close(t.Context(), l.closing)
 			if tc.note == "" {
 				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")
@@ -205,11 +206,11 @@ func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 		assert.NotContains(t, p.Metadata.Annotations, annotation.DefaultPrefix+"config-hash", "no reload is requested")
 		in.Known = policy.KnownOf("", p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"])
 		assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "the pods are known to start with what is there")
-		s.view.Managed[stamp.LastReload] = p.Metadata.Annotations[annotation.DefaultPrefix+"last-reload"]
-		last, ok := s.view.Managed.LastReload(l.now())
+		s.View.Managed[stamp.LastReload] = p.Metadata.Annotations[annotation.DefaultPrefix+"last-reload"]
+		last, ok := s.View.Managed.LastReload(l.now())
 		require.True(t, ok, "the refractory time counts from it")
 		assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
-		s.object = summaryOf(s.object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "8", "generation": int64(4)}})
+		s.Object = summaryOf(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "8", "generation": int64(4)}})
 		l.problems.reportLostStamp(s)
 		assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes(), "no stamp is missed")
 	}

@@ -44,7 +44,7 @@ func (j *jobActions) listRecreations(ctx context.Context) ([]workload.Key, error
 	secrets.SetAPIVersion("v1")
 	secrets.SetKind("SecretList")
 	label, value := j.jobs.Store.Label()
-	err := j.gather.live.List(watchhealth.Unwatched(ctx), secrets, client.InNamespace(j.jobs.Store.Namespace), client.MatchingLabels{label: value})
+	err := j.gather.Live.List(watchhealth.Unwatched(ctx), secrets, client.InNamespace(j.jobs.Store.Namespace), client.MatchingLabels{label: value})
 	if err != nil {
 		return nil, err
 	}

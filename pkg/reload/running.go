@@ -22,6 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -44,11 +45,11 @@ type cronJobActions struct {
 }
 
 // runsAtOnce reports whether a reload runs a CronJob besides stamping the template of its next run.
-func runsAtOnce(s subject, verdict policy.Verdict) bool {
-	if !s.object.Kind.Schedules() {
+func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
+	if !s.Object.Kind.Schedules() {
 		return false
 	}
-	tracked := s.view.Intent.Tracked
+	tracked := s.View.Intent.Tracked
 	return slices.ContainsFunc(verdict.Changes, func(c policy.Change) bool {
 		if c.Ref != policy.Any {
 			return tracked[c.Ref].AtOnce
@@ -64,14 +65,14 @@ func runsAtOnce(s subject, verdict policy.Verdict) bool {
 
 // runWith is runAtOnce with the states that a direct stamp is made from.
 func (c *cronJobActions) runWith(
-	ctx context.Context, s *subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
+	ctx context.Context, s *gather.Subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
 ) outcome {
-	states, ring := s.view.Managed.Known().Keep(states, c.gather.keys.Ring())
+	states, ring := s.View.Managed.Known().Keep(states, c.gather.Keys.Ring())
 	newest, ok := ring.Newest()
 	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
 		return nil
 	}
-	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.view.Intent.Refs()))
+	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.View.Intent.Refs()))
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
@@ -80,36 +81,36 @@ func (c *cronJobActions) runWith(
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
 // The digest is that of the content that the stamp is for.
-func (c *cronJobActions) runAtOnce(ctx context.Context, s *subject, verdict policy.Verdict, hash string) outcome {
+func (c *cronJobActions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, hash string) outcome {
 	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
-	o, err := c.gather.stored(ctx, *s)
+	o, err := c.gather.Stored(ctx, *s)
 	switch {
 	case absence.Certain(err):
 		return inOrder{*s}
 	case err != nil:
 		return failed{*s, failedWrite(reasonRunFailed, err)}
-	case o.UID() != s.object.UID():
+	case o.UID() != s.Object.UID():
 		return waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
 	}
-	cron, due := cronrun.CronJob{Object: o}, state.Run{After: s.view.Managed[stamp.LastReload], Hash: hash}
+	cron, due := cronrun.CronJob{Object: o}, state.Run{After: s.View.Managed[stamp.LastReload], Hash: hash}
 	due.Job = cron.JobName(due.After, hash)
-	if wait := c.state.Runs.Wait(s.key, due.Job, c.now(), c.distance); wait > 0 {
-		made, ok := c.state.Runs.Made(s.key, due.After)
+	if wait := c.state.Runs.Wait(s.Key, due.Job, c.now(), c.distance); wait > 0 {
+		made, ok := c.state.Runs.Made(s.Key, due.After)
 		if !ok {
 			return waiting(queue.After(wait, queue.Retry))
 		}
-		s.ran, s.owesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
+		s.Ran, s.OwesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
 	switch err := c.makeJob(ctx, s, cron, due); {
 	case err == nil:
-		c.events.Warn(s.reported(), reasonRunRefused, "")
+		c.events.Warn(s.Reported(), reasonRunRefused, "")
 		return nil
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		c.events.Warn(s.reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		c.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
 		return nil
 	case errors.Is(err, errActive):
 		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true}}
@@ -125,17 +126,17 @@ func outdated(ran state.Run, last record.LastReload) bool {
 }
 
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another.
-func (c *cronJobActions) runOwed(ctx context.Context, s subject) outcome {
-	if !c.state.Runs.Owed(s.key) {
+func (c *cronJobActions) runOwed(ctx context.Context, s gather.Subject) outcome {
+	if !c.state.Runs.Owed(s.Key) {
 		return nil
 	}
 	if !c.writer.mayWrite(s, inflight.Background) {
 		return waiting{} // queued again when it has a slot
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
-	ended := c.runAtOnce(ctx, &s, unnamed, s.view.Managed[stamp.Hash])
+	ended := c.runAtOnce(ctx, &s, unnamed, s.View.Managed[stamp.Hash])
 	if ended == nil {
-		c.state.Runs.Waive(s.key)
+		c.state.Runs.Waive(s.Key)
 	}
 	return ended
 }
@@ -144,7 +145,7 @@ func (c *cronJobActions) runOwed(ctx context.Context, s subject) outcome {
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (c *cronJobActions) makeJob(ctx context.Context, s *subject, cron cronrun.CronJob, due state.Run) error {
+func (c *cronJobActions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
 	active, err := c.activeJobs(ctx, s, cron)
 	if err != nil {
 		return err
@@ -168,33 +169,33 @@ func (c *cronJobActions) makeJob(ctx context.Context, s *subject, cron cronrun.C
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
-	s.ran = due
-	c.state.Runs.Ran(s.key, due, c.now())
-	log.FromContext(ctx).Info("Made a Job", "workload", s.key, "job", due.Job, "existed", err != nil)
+	s.Ran = due
+	c.state.Runs.Ran(s.Key, due, c.now())
+	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", err != nil)
 	return nil
 }
 
 // activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
-func (c *cronJobActions) activeJobs(ctx context.Context, s *subject, cron cronrun.CronJob) ([]string, error) {
+func (c *cronJobActions) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
 	if !cron.Exclusive() {
 		return nil, nil
 	}
 	jobs := &unstructured.UnstructuredList{}
 	jobs.SetAPIVersion("batch/v1")
 	jobs.SetKind("JobList")
-	if err := c.gather.live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.key.Namespace)); err != nil {
+	if err := c.gather.Live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.Key.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
 	return cron.Active(jobs.Items), nil
 }
 
 // deleteJobs deletes some Jobs with their pods.
-func (c *cronJobActions) deleteJobs(ctx context.Context, s *subject, names []string) error {
+func (c *cronJobActions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
 	for _, name := range names {
 		job := &unstructured.Unstructured{}
 		job.SetAPIVersion("batch/v1")
 		job.SetKind("Job")
-		job.SetNamespace(s.key.Namespace)
+		job.SetNamespace(s.Key.Namespace)
 		job.SetName(name)
 		err := c.writer.write(ctx, *s, func(ctx context.Context) error {
 			return c.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -72,15 +73,15 @@ func (b *batch) Patch(context.Context, client.Object, client.Patch, ...client.Pa
 }
 
 // dueCronJob is one with a changed ConfigMap.
-func dueCronJob(atOnce bool) (subject, policy.Verdict) {
+func dueCronJob(atOnce bool) (gather.Subject, policy.Verdict) {
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	s := subject{key: workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
+	s := gather.Subject{Key: workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
 	for _, kind := range workload.Builtin() {
 		if kind.Schedules() {
-			s.object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})
+			s.Object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})
 		}
 	}
-	s.view.Intent.Tracked = map[reference.Ref]annotation.Trigger{app: {AtOnce: atOnce}}
+	s.View.Intent.Tracked = map[reference.Ref]annotation.Trigger{app: {AtOnce: atOnce}}
 	return s, policy.Verdict{Changes: []policy.Change{{Ref: app, Type: policy.Modified}}}
 }
 
@@ -93,7 +94,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 		s, verdict := dueCronJob(true)
 		ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
 		assert.Nil(t, ended, "the stamp follows")
-		assert.NotEmpty(t, s.ran)
+		assert.NotEmpty(t, s.Ran)
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
 
@@ -147,7 +148,7 @@ func TestRunIsNotMade(t *testing.T) {
 				assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter, "tried again")
 			}
 			assert.Empty(t, b.jobs)
-			assert.Empty(t, s.ran)
+			assert.Empty(t, s.Ran)
 			if tc.note != "" {
 				assert.Equal(t, []string{tc.note}, out.notes())
 			}
@@ -199,8 +200,8 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 				Store: lagging{live: states[tc.live], err: tc.err}, Keys: &fakeKeys{ring: ring},
 			}}, Options{Webhook: true, Reader: sapReader(t)})
 			s, verdict := dueCronJob(true)
-			s.view.Intent.Asked = true
-			in := policy.Input{Namespace: "shop", Intent: s.view.Intent, Refs: []reference.Ref{app}, Current: maps.Clone(states["recorded"]), Ring: ring}
+			s.View.Intent.Asked = true
+			in := policy.Input{Namespace: "shop", Intent: s.View.Intent, Refs: []reference.Ref{app}, Current: maps.Clone(states["recorded"]), Ring: ring}
 			rec, err := policy.Fresh(in, "", false)
 			require.NoError(t, err)
 			text, _ := rec.Text(record.MaxSize)
@@ -213,7 +214,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 				newest, _ := ring.Newest()
 				hash, err := digest.Hash(newest.ID, digest.Subset(states[tc.runs], in.Refs))
 				require.NoError(t, err)
-				want[cronrun.CronJob{Object: workload.Object{Kind: s.object.Kind, Raw: map[string]any{
+				want[cronrun.CronJob{Object: workload.Object{Kind: s.Object.Kind, Raw: map[string]any{
 					"metadata": map[string]any{"uid": "u1", "name": "backup"},
 				}}}.JobName("", hash)] = 1
 			}
@@ -244,11 +245,11 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	} {
 		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
-		s.view.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
+		s.View.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
 		ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, attempt.hash)
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
-		assert.Equal(t, attempt.owes, s.owesRun, attempt.reason)
-		assert.Equal(t, attempt.goesOn, s.ran.Job != "", "the Event names the Job: "+attempt.reason)
+		assert.Equal(t, attempt.owes, s.OwesRun, attempt.reason)
+		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
 		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
 	}
 }
@@ -278,11 +279,11 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	s, verdict := dueCronJob(true)
 	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "1")
 	require.Nil(t, ended)
-	s.owesRun = true
+	s.OwesRun = true
 	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), l.closing).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)
-	s.view.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
+	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	assert.Equal(t, 5*time.Second, l.upToDate(t.Context(), s).close(t.Context(), l.closing).RequeueAfter, "the runs keep their distance")
 	assert.Len(t, b.jobs, 1)
 	now = now.Add(5 * time.Second)
@@ -299,6 +300,6 @@ func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {
 		assert.Equal(t, atOnce, runsAtOnce(s, policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}))
 	}
 	s, verdict := dueCronJob(true)
-	s.object = webOf(t).object
+	s.Object = webOf(t).Object
 	assert.False(t, runsAtOnce(s, verdict), "only CronJobs run")
 }

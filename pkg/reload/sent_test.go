@@ -7,6 +7,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -31,14 +32,14 @@ type offered struct{ alerts []alert.Reload }
 func (o *offered) Offer(r alert.Reload) { o.alerts = append(o.alerts, r) }
 
 // webOf is a workload with an identity.
-func webOf(t *testing.T) subject {
+func webOf(t *testing.T) gather.Subject {
 	t.Helper()
-	return subject{
-		key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
-		object: summaryOf(workload.Builtin()[1], map[string]any{
+	return gather.Subject{
+		Key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
+		Object: summaryOf(workload.Builtin()[1], map[string]any{
 			"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"},
 		}),
-		view: viewOf(t),
+		View: viewOf(t),
 	}
 }
 
@@ -50,7 +51,7 @@ func reloadAt(at time.Time, hash string) record.LastReload {
 }
 
 // with returns a workload whose last-reload annotation is this one.
-func (s subject) with(last record.LastReload) subject {
-	s.view.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
+func with(s gather.Subject, last record.LastReload) gather.Subject {
+	s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -70,8 +71,8 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			l := newLoop(cluster{
 				client: w, events: &sent{}, Dependencies: Dependencies{Store: &tc.store, Keys: &fakeKeys{ring: ring}},
 			}, Options{Webhook: true})
-			s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
-			s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
+			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: viewOf(t)}
+			s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 			result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 			assert.Equal(t, 1, tc.store.reads)
 			assert.Equal(t, tc.writes, w.writes)

@@ -46,9 +46,9 @@ func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 	ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before := reloadAt(now.Add(-time.Hour), "before")
-	web := webOf(t).with(before)
+	web := with(webOf(t), before)
 	c, out := &unhandled{stored: stored{
-		uid: types.UID(web.object.UID()), webhook: func(written string) string { return written }, annotations: map[string]string{
+		uid: types.UID(web.Object.UID()), webhook: func(written string) string { return written }, annotations: map[string]string{
 			annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
 			annotation.DefaultPrefix + "config-record": stampedView(t, ring).Managed[stamp.Record],
 		},

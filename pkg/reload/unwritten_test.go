@@ -68,10 +68,10 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			web, out := webOf(t), &sent{}
-			web.view.WorkloadBudget = tc.room
-			web.view.Managed[stamp.Hash] = "present"
-			web.view.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
-			c := &full{unreadable: tc.unreadable, stored: stored{hash: tc.hash, uid: types.UID(web.object.UID()), annotations: map[string]string{
+			web.View.WorkloadBudget = tc.room
+			web.View.Managed[stamp.Hash] = "present"
+			web.View.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
+			c := &full{unreadable: tc.unreadable, stored: stored{hash: tc.hash, uid: types.UID(web.Object.UID()), annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app",
 			}}}
 			if tc.uid != "" {
@@ -82,7 +82,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }, Webhook: true, Refractory: 5 * time.Second})
 			l.leads.Begin(now.Add(-time.Minute))
 			in := policy.Input{
-				Namespace: "shop", Intent: web.view.Intent, Refs: web.view.Intent.Refs(), Known: web.view.Managed.Known(), Current: states, Ring: ring,
+				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
 			}
 			result := l.actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
 			assert.Equal(t, tc.reads, c.reads)
@@ -104,12 +104,12 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	ring, app, out := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &sent{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	web := webOf(t)
-	web.view.Managed[stamp.Hash] = "present"
+	web.View.Managed[stamp.Hash] = "present"
 	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
 	l := newLoop(cluster{events: out, Dependencies: Dependencies{Keys: &fakeKeys{ring: ring}}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
 	l.actions.stamped(web, policy.Verdict{}, directStamp{
-		before: web.view.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
+		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
 	}).close(t.Context(), l.closing)
 	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.notes())
 }

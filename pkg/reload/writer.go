@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -42,20 +43,20 @@ func newWriter(c client.Client, q *queue.Queue, b state.Backoff) writer {
 }
 
 // mayWrite reports whether the workload has a slot for its writes. If not, it is queued again when it has one.
-func (w writer) mayWrite(s subject, class inflight.Class) bool {
-	if w.backoff.Failing(s.key) {
+func (w writer) mayWrite(s gather.Subject, class inflight.Class) bool {
+	if w.backoff.Failing(s.Key) {
 		class = inflight.Retry
 	}
-	return w.slots.Enter(s.key.Namespace, s.key, class)
+	return w.slots.Enter(s.Key.Namespace, s.Key, class)
 }
 
 // write sends a write of a workload that has a slot, and gives it up after a while.
-func (w writer) write(ctx context.Context, s subject, send func(context.Context) error) error {
+func (w writer) write(ctx context.Context, s gather.Subject, send func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	start := time.Now()
 	err := send(limited)
-	w.slots.Observe(s.key.Namespace, time.Since(start))
+	w.slots.Observe(s.Key.Namespace, time.Since(start))
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
@@ -66,18 +67,18 @@ func (w writer) write(ctx context.Context, s subject, send func(context.Context)
 const fieldOwner = client.FieldOwner("pod-reloader")
 
 // patch sends a patch of a workload that has a slot for its writes, and returns the metadata of the answer.
-func (w writer) patch(ctx context.Context, s subject, patch client.Patch) (*metav1.PartialObjectMetadata, error) {
+func (w writer) patch(ctx context.Context, s gather.Subject, patch client.Patch) (*metav1.PartialObjectMetadata, error) {
 	answer := &metav1.PartialObjectMetadata{}
-	answer.SetGroupVersionKind(s.object.Kind.GroupVersionKind)
-	answer.SetNamespace(s.key.Namespace)
-	answer.SetName(s.key.Name)
+	answer.SetGroupVersionKind(s.Object.Kind.GroupVersionKind)
+	answer.SetNamespace(s.Key.Namespace)
+	answer.SetName(s.Key.Name)
 	return answer, w.write(ctx, s, func(ctx context.Context) error { return w.client.Patch(ctx, answer, patch, fieldOwner) })
 }
 
 // patchAnnotations changes annotations of a workload as the loop has read it; null removes one.
-func (w writer) patchAnnotations(ctx context.Context, s subject, annotations map[string]any) (*metav1.PartialObjectMetadata, error) {
+func (w writer) patchAnnotations(ctx context.Context, s gather.Subject, annotations map[string]any) (*metav1.PartialObjectMetadata, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.object.ResourceVersion(), "annotations": annotations,
+		"resourceVersion": s.Object.ResourceVersion(), "annotations": annotations,
 	}})
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -37,7 +38,7 @@ func (h *hanging) Patch(ctx context.Context, obj client.Object, patch client.Pat
 }
 
 // dueLoop is a loop with a workload whose reload is due.
-func dueLoop(t *testing.T, with cluster, opts Options) (*loop, subject) {
+func dueLoop(t *testing.T, with cluster, opts Options) (*loop, gather.Subject) {
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := ringOf(t, "a")
@@ -49,9 +50,9 @@ func dueLoop(t *testing.T, with cluster, opts Options) (*loop, subject) {
 		with.events = &sent{}
 	}
 	l := newLoop(with, opts)
-	s := subject{key: workload.Key{Namespace: "shop", Name: "web"}, view: viewOf(t)}
-	s.view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
-	s.object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
+	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: viewOf(t)}
+	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
+	s.Object = summaryOf(workload.Kind{}, map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop"}})
 	return l, s
 }
 
@@ -69,9 +70,9 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		notes := out.notes()
 		require.Len(t, notes, 1, "it is reported")
 		assert.Contains(t, notes[0], "admission webhook")
-		l.writer.slots.Leave(s.key)
-		assert.False(t, l.writer.mayWrite(subject{key: workload.Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
-			l.writer.mayWrite(subject{key: workload.Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
+		l.writer.slots.Leave(s.Key)
+		assert.False(t, l.writer.mayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
+			l.writer.mayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
 	})
 }
 
@@ -81,18 +82,18 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	l, s := dueLoop(t, cluster{client: c}, Options{})
 	q := open(t, l)
 	l.leads.Begin(time.Now())
-	other := subject{key: workload.Key{Namespace: "shop", Name: "other"}}
+	other := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}
 	require.True(t, l.writer.mayWrite(other, inflight.Urgent))
 	result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)
 	_, due := l.state.Due.Oldest()
 	assert.Equal(t, 1, due, "it shows as due while it waits")
-	l.writer.slots.Leave(s.key)
-	l.writer.slots.Leave(other.key)
+	l.writer.slots.Leave(s.Key)
+	l.writer.slots.Leave(other.Key)
 	require.Equal(t, 1, q.Len(), "it is queued when it has a slot")
 	key, _ := q.Get()
-	assert.Equal(t, s.key, key)
+	assert.Equal(t, s.Key, key)
 	assert.Equal(t, 1, l.writer.slots.InFlight(), "which is reserved for it")
 }
 
@@ -101,15 +102,15 @@ func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	l, s := dueLoop(t, cluster{}, Options{})
 	var order []workload.Key
 	l.writer.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
-	blocks, first := subject{key: workload.Key{Namespace: "shop", Name: "blocks"}}, subject{key: workload.Key{Namespace: "shop", Name: "first"}}
+	blocks, first := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "blocks"}}, gather.Subject{Key: workload.Key{Namespace: "shop", Name: "first"}}
 	require.True(t, l.writer.mayWrite(blocks, inflight.Urgent))
-	l.backoff.When(s.key, state.Rarely)
+	l.backoff.When(s.Key, state.Rarely)
 	require.False(t, l.writer.mayWrite(s, inflight.Urgent))
 	require.False(t, l.writer.mayWrite(first, inflight.Background))
-	l.writer.slots.Leave(s.key)
-	l.writer.slots.Leave(first.key)
-	l.writer.slots.Leave(blocks.key)
-	assert.Equal(t, []workload.Key{first.key}, order)
+	l.writer.slots.Leave(s.Key)
+	l.writer.slots.Leave(first.Key)
+	l.writer.slots.Leave(blocks.Key)
+	assert.Equal(t, []workload.Key{first.Key}, order)
 }
 
 func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
@@ -139,7 +140,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &hanging{}
 				l, s := dueLoop(t, cluster{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
-				s.events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
+				s.Events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
 				l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 				require.Equal(t, 1, c.writes)
 				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
@@ -152,10 +153,10 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, cluster{client: &hanging{}}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()
-	l.state.Changes.Changed(s.key, now)
-	s.events = l.state.Changes.Attempt(s.key)
+	l.state.Changes.Changed(s.Key, now)
+	s.Events = l.state.Changes.Attempt(s.Key)
 	result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
-	assert.True(t, l.state.Changes.Changed(s.key, now.Add(time.Second)), "a further event needs no look before that")
+	assert.True(t, l.state.Changes.Changed(s.Key, now.Add(time.Second)), "a further event needs no look before that")
 }

@@ -1,4 +1,4 @@
-package reload
+package gather
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// asCreated returns the input with the states that config objects had when the workload was created, where nothing is recorded of them.
+// AsCreated returns the input with the states that config objects had when the workload was created, where nothing is recorded of them.
 // They are read live: a watch that is behind shows an older state than the one that the pods started with. outdated means that some have
 // changed since the creation. What cannot be read any more is adopted as it is now.
-func (g gatherer) asCreated(
-	ctx context.Context, s subject, in policy.Input, refs []reference.Ref,
+func (g Gatherer) AsCreated(
+	ctx context.Context, s Subject, in policy.Input, refs []reference.Ref,
 ) (created policy.Input, outdated bool, err error) {
-	version := g.births.Version(s.key)
-	if version == "" || s.view.Managed[stamp.Record] != "" || in.Known.Hash != "" {
+	version := g.Births.Version(s.Key)
+	if version == "" || s.View.Managed[stamp.Record] != "" || in.Known.Hash != "" {
 		return in, false, nil
 	}
-	states, err := g.store.Live(ctx, s.key.Namespace, refs)
+	states, err := g.Store.Live(ctx, s.Key.Namespace, refs)
 	if err != nil {
 		return in, false, err
 	}
@@ -37,14 +37,14 @@ func (g gatherer) asCreated(
 
 // stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
 // the live state. An absent object has no version that could tell whether it was deleted before.
-func (g gatherer) stateAt(ctx context.Context, s subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
+func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
 	versioned := ref.Kind == reference.ConfigMap || ref.Kind == reference.Secret
-	if g.past == nil || !versioned || !live.Absent && !later(live.ResourceVersion, version) {
+	if g.Past == nil || !versioned || !live.Absent && !later(live.ResourceVersion, version) {
 		return live, false
 	}
-	past, err := g.past(ctx, s.key.Namespace, ref, version)
+	past, err := g.Past(ctx, s.Key.Namespace, ref, version)
 	if err != nil || later(past.ResourceVersion, version) {
-		log.FromContext(ctx).V(1).Info("Adopting the present version of an object", "workload", s.key, "object", ref.String(), "reason", err)
+		log.FromContext(ctx).V(1).Info("Adopting the present version of an object", "workload", s.Key, "object", ref.String(), "reason", err)
 		return live, false
 	}
 	return past, !past.Absent || !live.Absent

@@ -1,0 +1,132 @@
+package gather
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Subject is one workload under reconciliation.
+type Subject struct {
+	Key      workload.Key
+	Object   workload.Summary
+	View     stamp.View
+	Problems []annotation.Problem
+	// Events are the arrivals of the config events that the reconciliation takes into account.
+	Events state.Arrivals
+	// Stored is set if the API server has stored a write of this reconciliation that does not end it.
+	Stored bool
+	// PausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
+	PausedFor time.Duration
+	// Ran is the Job that was made for this reload; empty if none.
+	Ran state.Run
+	// OwesRun says that the Job may have started with an older content than the one that is stamped.
+	OwesRun bool
+	// Restarted says that the pods restart without a new template.
+	Restarted bool
+}
+
+// Reported returns the workload as Events are about it.
+func (s Subject) Reported() report.Subject {
+	return report.Subject{
+		Key: s.Key, Object: s.Object, Managed: s.View.Managed, PausedFor: s.PausedFor, Ran: s.Ran.Job, Restarted: s.Restarted,
+	}
+}
+
+// Store gives the state of config objects; configstate.Store is one.
+type Store interface {
+	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
+	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+}
+
+// Keys gives the digest keys; keyring.Keyring is one.
+type Keys interface {
+	Ring() digest.Ring
+	Refresh(ctx context.Context) error
+}
+
+// Gatherer reads what decisions depend on. It is safe for concurrent use.
+type Gatherer struct {
+	// Reader reads the annotations of workloads.
+	Reader stamp.Reader
+	Store  Store
+	Keys   Keys
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Past returns the state that a ConfigMap or a Secret had at a resourceVersion; nil where old versions cannot be read.
+	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
+	// Births has the versions at which workloads were created.
+	Births *state.Births
+	// ReloadMissingRequired, Revision and NotifyOnly are the settings of the same name that the webhook decides by.
+	ReloadMissingRequired, Revision, NotifyOnly bool
+
+	Now func() time.Time
+}
+
+// Subject reads the annotations of a workload.
+func (g Gatherer) Subject(key workload.Key, o workload.Summary, events state.Arrivals) Subject {
+	view, problems := g.Reader.ReadSummary(o)
+	if o.Kind.CreateOnly {
+		view.Intent = view.Intent.AtOnce()
+	}
+	return Subject{Key: key, Object: o, View: view, Problems: problems, Events: events}
+}
+
+// Input returns what is known without a read.
+func (g Gatherer) Input(s Subject) policy.Input {
+	refs := s.View.Intent.Refs()
+	known := s.View.Managed.Known()
+	current, ring := known.Keep(g.Store.Observe(s.Key.Namespace, refs), g.Keys.Ring())
+	return policy.Input{
+		Namespace:             s.Key.Namespace,
+		Intent:                s.View.Intent,
+		Refs:                  refs,
+		Required:              s.View.Required,
+		Known:                 known,
+		Current:               current,
+		Ring:                  ring,
+		ReloadMissingRequired: g.ReloadMissingRequired,
+	}
+}
+
+// Read adds the contents of some config objects to the current state.
+func (g Gatherer) Read(ctx context.Context, s Subject, in policy.Input, refs []reference.Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	states, err := g.Store.Current(ctx, s.Key.Namespace, refs)
+	if err != nil {
+		return err
+	}
+	states, _ = in.Known.Keep(states, in.Ring)
+	maps.Copy(in.Current, states)
+	return nil
+}
+
+// Stored reads a workload as a whole, live.
+func (g Gatherer) Stored(ctx context.Context, s Subject) (workload.Object, error) {
+	u := s.Object.Kind.NewObject()
+	err := g.Live.Get(ctx, types.NamespacedName{Namespace: s.Key.Namespace, Name: s.Key.Name}, u)
+	return workload.Object{Kind: s.Object.Kind, Raw: u.Object}, err
+}
+
+// WebhookInput is what the webhook would have read.
+func (g Gatherer) WebhookInput(s Subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Live {
+	return stamp.Live{
+		States: states, Ring: ring, Namespace: s.Key.Namespace, Now: g.Now(),
+		Revision: g.Revision, NotifyOnly: g.NotifyOnly, ReloadMissingRequired: g.ReloadMissingRequired,
+	}
+}
