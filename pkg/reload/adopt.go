@@ -3,10 +3,12 @@ package reload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -14,8 +16,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// adopt writes the Record: what is there now is what the pods have.
-func (a *actions) adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) outcome {
+// Adopt writes the Record: what is there now is what the pods have.
+func (a *actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
+	if found.Verdict.Foreign != "" {
+		if f, ok := a.mayAdoptForeign(ctx, s, found.Verdict.Foreign); !ok {
+			return failed{s, f}
+		}
+	}
 	hash := s.View.Managed[stamp.Hash]
 	in, outdated, err := a.gather.AsCreated(ctx, s, in, found.Verdict.Adopt)
 	if err != nil {
@@ -28,7 +35,7 @@ func (a *actions) adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	text, fits := rec.Text(s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
-		return a.purge(ctx, s) // the hash alone is compared, at the price of reads
+		return a.Purge(ctx, s) // the hash alone is compared, at the price of reads
 	}
 	key := a.annotations.ConfigRecord
 	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
@@ -47,26 +54,57 @@ func (a *actions) adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign)
 	a.metrics.adopted(s.Object.Kind)
-	a.problems.reportLostKey(s, found.Verdict)
+	a.reportLostKey(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	if outdated {
-		return waiting(queue.After(time.Second, queue.Config)) // or earlier, by the event of this write
+		return Waiting(queue.After(time.Second, queue.Config)) // or earlier, by the event of this write
 	}
-	return inOrder{s}
+	return InOrder{s}
 }
 
-// purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
-func (a *actions) purge(ctx context.Context, s gather.Subject) outcome {
-	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
-		return inOrder{s}
+// mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
+// be taken over once. If not, it returns what is in the way.
+func (a *actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
+	if err := a.gather.Keys.Refresh(ctx); err != nil {
+		return failedWrite("ForeignDigestKey", err), false
 	}
-	if !a.writer.mayWrite(s, inflight.Background) {
-		return waiting{}
+	if _, ok := a.gather.Keys.Ring().Key(id); ok {
+		return failure{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
+	}
+	if !a.state.Takeovers.May(s.Key, id) {
+		return foreignKey(id), false
+	}
+	return failure{}, true
+}
+
+// reportLostKey reports that what was recorded under a lost key was adopted anew.
+func (a *actions) reportLostKey(s gather.Subject, verdict policy.Verdict) {
+	if verdict.Foreign != "" {
+		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
+			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
+	}
+}
+
+// Purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
+func (a *actions) Purge(ctx context.Context, s gather.Subject) Outcome {
+	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
+		return InOrder{s}
+	}
+	if !a.MayWrite(s, inflight.Background) {
+		return Waiting{}
 	}
 	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
 		return failed{s, failedWrite("PurgeFailed", err)}
 	}
-	return inOrder{s}
+	return InOrder{s}
+}
+
+// UpToDate does what is left where nothing is due.
+func (a *actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
+	if ended := a.runOwed(ctx, s); ended != nil {
+		return ended
+	}
+	return a.Purge(ctx, s)
 }
 
 // noRoom is the text of the Event about a Record that does not fit; empty if it does.
@@ -76,12 +114,4 @@ func noRoom(fits bool) string {
 	}
 	return "the annotations are too large to record the config objects: a change still restarts pods that were stamped before, " +
 		"but its cause cannot be named; list fewer objects, or shorten other annotations"
-}
-
-// newerRecord is the text of the Event about a Record that cannot be read; empty if it can.
-func newerRecord(known policy.Known) string {
-	if !known.Newer {
-		return ""
-	}
-	return "a newer version of pod-reloader has written the config-record: changes restart nothing; upgrade this one"
 }

@@ -188,7 +188,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 			if tc.adopted {
 				l.state.Takeovers.Done(s.Key, foreign)
 			}
-			got, may := l.mayAdoptForeign(t.Context(), s, foreign)
+			got, may := l.actions.mayAdoptForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, may)
 			assert.Equal(t, tc.soon, got.soon)
 			assert.Equal(t, tc.soon, got.quiet, "the user has nothing to do about what passes")

@@ -31,7 +31,7 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 			cached, _ := jobWatch{j}.Get("shop", "import")
 			s := l.gather.Subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, cached, state.Arrivals{})
 			tc.meanwhile(j)
-			result := l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing)
+			result := l.actions.recreate(t.Context(), s).close(t.Context(), l.actions)
 			assert.ElementsMatch(t, tc.want, j.writes())
 			assert.Equal(t, tc.again, result.RequeueAfter > 0)
 			assert.Len(t, j.notes(), min(1, len(tc.want)), "without a reload there is nothing to report")

@@ -41,9 +41,9 @@ func BenchmarkReload(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: view}
-			l.reconcile(b.Context(), s).close(b.Context(), l.closing)
+			l.reconcile(b.Context(), s).close(b.Context(), l.actions)
 			l.tracking.Forget(s.Key)
-			l.writer.slots.Leave(s.Key)
+			l.actions.slots.Leave(s.Key)
 		}
 	})
 	b.Run("webhook", func(b *testing.B) {

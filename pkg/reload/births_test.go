@@ -69,12 +69,11 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
 			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
 			l := j.leader(t)
-			l.gather.Past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+			l.actions.gather.Past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
 				require.NotNil(t, tc.past, "the old version does not matter")
 				assert.Equal(t, []any{"shop", j.app, "1"}, []any{namespace, ref, version})
 				return tc.past(j), tc.err
 			}
-			l.actions.gather = l.gather
 			j.report(workload.Summary{Kind: jobKind()}, summaryOf(jobKind(), job.Object))
 			job.SetResourceVersion("3") // the Job controller has written the status
 			j.live = map[reference.Ref]digest.State{j.app: tc.live(j)}

@@ -11,43 +11,36 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
-// closing ends the reconciliation of a workload: it records and reports the outcome, and decides when to look again.
-type closing struct {
-	events  *report.Reporter
-	state   *state.State
-	backoff state.Backoff
-	queue   *queue.Queue
-	metrics *metrics
-	now     func() time.Time
+// Close records and reports the outcome of a reconciliation, and returns when to look at the workload again.
+func (a *actions) Close(ctx context.Context, ended Outcome) reconcile.Result {
+	return ended.close(ctx, a)
 }
 
-// outcome is how the reconciliation of a workload ends. Who finds it returns it; loop.Reconcile alone closes it. nil means that the
+// Outcome is how the reconciliation of a workload ends. Who finds it returns it, and Close alone closes it. nil means that the
 // reconciliation goes on.
-type outcome interface {
-	// close records and reports the outcome, and returns when to look at the workload again.
-	close(ctx context.Context, c closing) reconcile.Result
+type Outcome interface {
+	close(ctx context.Context, a *actions) reconcile.Result
 }
 
-// waiting is the outcome of a workload that something holds up. The zero value waits for what queues the workload: an event, or a
+// Waiting is the outcome of a workload that something holds up. The zero value waits for what queues the workload: an event, or a
 // slot for its writes.
-type waiting reconcile.Result
+type Waiting reconcile.Result
 
-func (w waiting) close(context.Context, closing) reconcile.Result { return reconcile.Result(w) }
+func (w Waiting) close(context.Context, *actions) reconcile.Result { return reconcile.Result(w) }
 
-// inOrder is the outcome where nothing is left to do.
-type inOrder struct{ subject gather.Subject }
+// InOrder is the outcome where nothing is left to do.
+type InOrder struct{ Subject gather.Subject }
 
-func (o inOrder) close(_ context.Context, c closing) reconcile.Result {
-	s := o.subject
-	c.state.Changes.Settled(s.Key)
-	c.state.Due.Forget(s.Key)
-	c.state.Deferrals.Forget(s.Key)
-	c.state.Warnings.Recovered(s.Key, reasonProblems, reasonMissing, reasonHeld, reasonNoRoom, reasonNewer, reasonLost, reasonContested)
-	c.backoff.Forget(s.Key)
+func (o InOrder) close(_ context.Context, a *actions) reconcile.Result {
+	s := o.Subject
+	a.state.Changes.Settled(s.Key)
+	a.state.Due.Forget(s.Key)
+	a.state.Deferrals.Forget(s.Key)
+	a.state.Warnings.Recovered(s.Key, a.standing...)
+	a.backoff.Forget(s.Key)
 	return reconcile.Result{}
 }
 
@@ -60,18 +53,18 @@ type reloaded struct {
 	generation int64
 }
 
-func (o reloaded) close(ctx context.Context, c closing) reconcile.Result {
+func (o reloaded) close(ctx context.Context, a *actions) reconcile.Result {
 	s := o.subject
-	c.state.Writes.Stamped(s.Key, o.generation, c.now())
-	c.events.Warn(s.Reported(), reasonLost, "") // it is another stamp: where this one is lost as well, that is news
+	a.state.Writes.Stamped(s.Key, o.generation, a.now())
+	a.events.Warn(s.Reported(), reasonLost, "") // it is another stamp: where this one is lost as well, that is news
 	if !s.Events.First.IsZero() {
-		c.metrics.latency(s.Object.Kind, c.now().Sub(s.Events.First))
+		a.metrics.latency(s.Object.Kind, a.now().Sub(s.Events.First))
 	}
-	c.events.EmitOwn(s.Reported(), o.last)
+	a.events.EmitOwn(s.Reported(), o.last)
 	log.FromContext(ctx).Info("Reloaded", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
-	result := inOrder{s}.close(ctx, c)
+	result := InOrder{s}.close(ctx, a)
 	if s.OwesRun {
-		c.state.Runs.Owe(s.Key)
+		a.state.Runs.Owe(s.Key)
 		return queue.After(time.Second, queue.Retry)
 	}
 	return result
@@ -83,20 +76,20 @@ type failed struct {
 	failure failure
 }
 
-func (o failed) close(ctx context.Context, c closing) reconcile.Result {
+func (o failed) close(ctx context.Context, a *actions) reconcile.Result {
 	s, f := o.subject, o.failure
-	after := c.backoff.When(s.Key, f.pace())
+	after := a.backoff.When(s.Key, f.pace())
 	if f.soon || s.Stored {
-		c.state.Deferrals.Defer(s.Key, state.Deferral{Since: c.now(), Until: c.now().Add(after), Firm: f.soon})
+		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: a.now(), Until: a.now().Add(after), Firm: f.soon})
 	}
 	if !f.soon {
-		c.state.Changes.Acted(s.Key)
+		a.state.Changes.Acted(s.Key)
 	}
-	c.metrics.failed(f.reason)
+	a.metrics.failed(f.reason)
 	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", f.err.Error(), "after", after)
-	news := !f.quiet || c.backoff.Lingers(s.Key)
+	news := !f.quiet || a.backoff.Lingers(s.Key)
 	if news && s.Object.Kept != nil {
-		c.events.Warn(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
+		a.events.Warn(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
-	return c.queue.Retry(s.Key, after)
+	return a.queue.Retry(s.Key, after)
 }

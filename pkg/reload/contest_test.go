@@ -23,7 +23,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 	for range 6 {
 		l.contested(t.Context(), s)
 		l.state.Contests.Wrote(s.Key, "", now)
-		inOrder{s}.close(t.Context(), l.closing)
+		InOrder{s}.close(t.Context(), l.actions)
 	}
 	require.Len(t, out.messages, 1)
 	assert.Contains(t, out.notes()[0], "managedFields")
@@ -53,6 +53,6 @@ func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	l.state.Changes.Attempt(s.Key)
 	l.state.Changes.Acted(s.Key)
 	l.state.Takeovers.Done(s.Key, "")
-	inOrder{s}.close(t.Context(), l.closing)
+	InOrder{s}.close(t.Context(), l.actions)
 	assert.Equal(t, &state.State{}, l.state, "a cluster has many workloads that ask for nothing")
 }

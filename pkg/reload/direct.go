@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,16 +19,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
 // sees. Tests in the patch pin the annotations from which it was computed. The gates have looked at the cache, which may lack a
 // reload whose answer was lost, or one of another leader.
-func (a *actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) outcome {
+func (a *actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) Outcome {
 	o, err := a.gather.Stored(ctx, s)
 	if absence.Certain(err) {
-		return inOrder{s}
+		return InOrder{s}
 	}
 	if err != nil {
 		return failed{s, failedWrite("ReloadFailed", err)}
@@ -36,8 +38,8 @@ func (a *actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")}}
 	}
 	view, _ := a.gather.Reader.Read(o)
-	if wait := a.pacing.postponeLive(s, view); wait > 0 {
-		return waiting(queue.After(wait, queue.Config))
+	if wait := a.postponeLive(s, view); wait > 0 {
+		return Waiting(queue.After(wait, queue.Config))
 	}
 	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, view.Intent.Refs())
 	if err != nil {
@@ -49,12 +51,12 @@ func (a *actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	}
 	ops := a.gather.Reader.Operations(o, result.Managed)
 	if len(ops) == 0 {
-		return inOrder{s}
+		return InOrder{s}
 	}
-	if ended := a.cronJobs.runWith(ctx, &s, verdict, states, result); ended != nil {
+	if ended := a.runWith(ctx, &s, verdict, states, result); ended != nil {
 		return ended
 	}
-	pausing := a.pauses.pausingDirectly(s, o, result)
+	pausing := a.pausingDirectly(s, o, result)
 	ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
 	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))
 	if err != nil {
@@ -75,12 +77,12 @@ type directStamp struct {
 }
 
 // stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (a *actions) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) outcome {
+func (a *actions) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
 	a.state.Contests.Wrote(s.Key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.Object.Kind)
 	if !d.decided.Stamped {
 		a.state.Writes.Wrote(s.Key, d.answer.Generation, a.now())
-		return inOrder{s}
+		return InOrder{s}
 	}
 	stored := d.answer.Annotations[a.annotations.LastReload]
 	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
@@ -112,4 +114,19 @@ func pokeRequest(stored stamp.View) stamp.Request {
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
 	return stamp.Request{Old: before, New: after}
+}
+
+// postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
+// looked at another one: the cache is behind, so that no event ends the wait.
+func (a *actions) postponeLive(s gather.Subject, live stamp.View) time.Duration {
+	now := a.now()
+	last, ok := live.Managed.LastReload(now)
+	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
+		return 0
+	}
+	wait := a.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
+	if wait > 0 {
+		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
+	}
+	return wait
 }

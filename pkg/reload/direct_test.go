@@ -50,7 +50,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{live: nothing{err: tc.err}}, Options{})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: workload.Summary{Kind: workload.Builtin()[0]}}
-			result := l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.closing)
+			result := l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.actions)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
 	}
@@ -137,7 +137,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
 			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
 			l.leads.Begin(now.Add(-time.Minute))
-			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.closing)
+			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.actions)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
 				assert.Empty(t, out.messages, "there is no reload to report")
@@ -177,7 +177,7 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
 			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 			l.leads.Begin(now.Add(-time.Minute))
-			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.closing)
+			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.actions)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")
 			assert.Equal(t, tc.wait, l.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")

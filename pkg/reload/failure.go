@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
@@ -104,6 +105,9 @@ func unreadable(err error) failure {
 	f.err = fmt.Errorf("the configuration cannot be read, so that nothing restarts: %w", err)
 	return f
 }
+
+// Unreadable is the outcome where config objects could not be read.
+func Unreadable(s gather.Subject, err error) Outcome { return failed{s, unreadable(err)} }
 
 func foreignKey(id digest.KeyID) failure {
 	return failure{reason: "ForeignDigestKey", err: fmt.Errorf(

@@ -108,13 +108,13 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 	key := workload.Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), l.closing).RequeueAfter
+		last = failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), l.actions).RequeueAfter
 	}
 	assert.Equal(t, 30*time.Second, last)
 	l.backoff.Forget(key)
-	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), l.closing).RequeueAfter)
+	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), l.actions).RequeueAfter)
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), l.closing).RequeueAfter
+		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), l.actions).RequeueAfter
 	}
 	assert.Equal(t, 5*time.Minute, last)
 }

@@ -37,10 +37,8 @@ type loop struct {
 	tracking *tracking.Tracking
 	gather   gather.Gatherer
 	pacing   pacing
-	writer   writer
 	events   *report.Reporter
 	problems problems
-	closing  closing
 	actions  *actions
 	now      func() time.Time
 }
@@ -80,23 +78,16 @@ func newLoop(with cluster, opts Options) *loop {
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
 	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
-	l.writer = newWriter(with.client, l.queue, l.backoff)
-	metrics := newMetrics(with.Metrics, l.state.Due.Oldest, l.now)
 	l.events = report.New(report.Options{
 		Out: with.events, Alerts: with.Alerts, Instance: with.instance, Leads: l.leads, State: l.state,
 		Metrics: with.Metrics, CountByNamespace: opts.CountByNamespace, Now: l.now, Log: with.log,
 	})
-	l.problems = problems{l.events, with.Store, l.state, metrics, l.now}
-	l.closing = closing{l.events, l.state, l.backoff, l.queue, metrics, l.now}
-	shared := shared{
-		annotations: opts.Reader.Keys, gather: l.gather, writer: l.writer, backoff: l.backoff, state: l.state,
-		events: l.events, metrics: metrics, now: l.now,
-	}
+	l.problems = problems{l.events, with.Store, l.state, newMetrics(with.Metrics, l.state.Due.Oldest, l.now), l.now}
 	l.actions = &actions{
-		shared: shared, webhook: opts.Webhook, pacing: l.pacing, problems: l.problems,
-		pauses:   &pauseActions{shared, opts.PausedAt},
-		cronJobs: &cronJobActions{shared, opts.Refractory},
-		jobs:     &jobActions{shared: shared, jobs: opts.Jobs, pacing: l.pacing, queue: l.queue, log: with.log},
+		writer: newWriter(with.client, l.queue, l.backoff), annotations: opts.Reader.Keys, gather: l.gather, gates: l.pacing.gates,
+		state: l.state, queue: l.queue, events: l.events, metrics: newActionMetrics(with.Metrics),
+		webhook: opts.Webhook, pausedAt: opts.PausedAt, jobs: opts.Jobs, log: with.log, now: l.now,
+		standing: []string{reasonProblems, reasonMissing, reasonHeld, reasonNewer, reasonContested, reasonNoRoom, reasonLost},
 	}
 	return l
 }
@@ -125,12 +116,12 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if deps.Reread != nil {
 		deps.Reread(l.tracking.Reread)
 	}
-	registerWrites(deps.Metrics, l.writer.slots)
+	registerWrites(deps.Metrics, l.actions.slots)
 	report.WatchOutbox(deps.Metrics, out.Waiting)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
 		Reconciler:              l,
-		MaxConcurrentReconciles: opts.Workers + maxWrites,
+		MaxConcurrentReconciles: opts.Workers + MaxWrites,
 		EnableWarmup:            &warmup,
 		// A dead connection must not hold a worker for as long as TCP would.
 		ReconciliationTimeout: reconcileLimit,
@@ -144,7 +135,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 			return l.events.CatchUp(ctx, api, opts.Scope.Namespaces, l.queueAgain)
 		},
 		l.lead,
-		l.actions.jobs.resumeRecreations,
+		l.actions.ResumeRecreations,
 		l.tracking.Recheck,
 	} {
 		if err := mgr.Add(run); err != nil {

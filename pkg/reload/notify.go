@@ -14,8 +14,7 @@ import (
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
 // Record: then nothing is reported, and the Change stays due.
-func (a *actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) outcome {
-	a.pacing.due(s)
+func (a *actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return failed{s, unreadable(err)}
 	}
@@ -42,5 +41,5 @@ func (a *actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
 	a.events.Notified(s.Reported(), verdict.Changes, text)
 	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.Key, "changes", policy.Describe(verdict.Changes, 8))
-	return inOrder{s}
+	return InOrder{s}
 }

@@ -21,7 +21,7 @@ func notifying(t *testing.T, api *argoAPI, hash string) (*loop, gather.Subject, 
 	t.Helper()
 	out, alerts := &sent{}, &offered{}
 	l, s, in := dueRollout(t, cluster{client: api, events: out, Dependencies: Dependencies{Alerts: alerts}}, hash)
-	l.gather.NotifyOnly = true
+	l.actions.gather.NotifyOnly = true
 	return l, s, in, out, alerts
 }
 
@@ -35,7 +35,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 			l, s, in, out, alerts := notifying(t, api, hash)
 			a := policy.Assess(in)
 			require.Equal(t, policy.Reload, a.Verdict.Action)
-			assert.Zero(t, l.apply(t.Context(), s, in, a).close(t.Context(), l.closing))
+			assert.Zero(t, l.apply(t.Context(), s, in, a).close(t.Context(), l.actions))
 			require.Len(t, api.patches, 1)
 			p := api.patches[0]
 			assert.Equal(t, "7", p.Metadata.ResourceVersion, "of several leaders one writes")
@@ -61,7 +61,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 func TestChangeThatIsNotRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
 	l, s, in, out, alerts := notifying(t, &argoAPI{restores: true}, "abc")
-	result := l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.closing)
+	result := l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.actions)
 	assert.Positive(t, result.RequeueAfter)
 	assert.Empty(t, alerts.alerts)
 	assert.Empty(t, out.notes())
@@ -82,7 +82,7 @@ func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 			s.View.Intent.Tracked[ref] = trigger
 		}
 		s.View.Intent.PausePeriod = time.Minute
-		l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.closing)
+		l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.actions)
 		assert.Len(t, alerts.alerts, 1, kind.Kind)
 		require.Len(t, api.patches, 1, kind.Kind)
 		assert.Empty(t, api.patches[0].Spec, kind.Kind)

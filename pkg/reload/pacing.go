@@ -9,7 +9,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // pacing holds back what is due at the gates, by what is known of the workload.
@@ -43,26 +42,6 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	}
 	if gate == state.GateSettle {
 		p.state.Changes.Settles(s.Key, p.now().Add(wait))
-	}
-	return wait
-}
-
-// restless reports whether the configuration of a workload has not been quiet.
-func (p pacing) restless(s gather.Subject) bool {
-	return p.gates.Restless(state.GateInput{Now: p.now(), LastEvent: s.Events.Last})
-}
-
-// postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
-// looked at another one: the cache is behind, so that no event ends the wait.
-func (p pacing) postponeLive(s gather.Subject, live stamp.View) time.Duration {
-	now := p.now()
-	last, ok := live.Managed.LastReload(now)
-	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
-		return 0
-	}
-	wait := p.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
-	if wait > 0 {
-		p.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
 	}
 	return wait
 }

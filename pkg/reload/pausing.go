@@ -27,50 +27,42 @@ type pausable interface {
 	Paused() bool
 }
 
-// pauseActions pause Deployments that are reloaded, and end the pauses.
-type pauseActions struct {
-	shared
-
-	// annotation has the begin of a pause of ours; empty if there are none.
-	annotation string
-}
-
-// known returns what is known of the pause of a workload.
-func (p *pauseActions) known(s gather.Subject, version pausable) pause.State {
-	if !s.Object.Kind.Pausable() || p.annotation == "" {
+// pauseState returns what is known of the pause of a workload.
+func (a *actions) pauseState(s gather.Subject, version pausable) pause.State {
+	if !s.Object.Kind.Pausable() || a.pausedAt == "" {
 		return pause.State{}
 	}
-	since, ours := version.Annotations()[p.annotation]
+	since, ours := version.Annotations()[a.pausedAt]
 	return pause.State{Period: s.View.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
 }
 
-// endPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
+// EndPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
 // end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,
 // or that asks for nothing any more, ends as well.
-func (p *pauseActions) endPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended outcome) {
-	state := p.known(s, s.Object)
-	action, wait := state.Decide(p.now())
+func (a *actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
+	state := a.pauseState(s, s.Object)
+	action, wait := state.Decide(a.now())
 	if action == pause.Leave {
 		return wait, nil
 	}
-	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
-		return 0, waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
+	if a.state.Writes.Behind(s.Key, s.Object.Generation(), a.now()) {
+		return 0, Waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
 	}
-	if !p.writer.mayWrite(s, inflight.Urgent) {
-		return 0, waiting{} // queued again when it has a slot
+	if !a.MayWrite(s, inflight.Urgent) {
+		return 0, Waiting{} // queued again when it has a slot
 	}
-	if err := p.resume(ctx, s, action); err != nil {
+	if err := a.resume(ctx, s, action); err != nil {
 		return 0, failed{s, failedWrite(reasonResumeFailed, err)}
 	}
-	p.backoff.Forget(s.Key)
-	p.events.Warn(s.Reported(), reasonResumeFailed, "")
-	return 0, waiting{}
+	a.backoff.Forget(s.Key)
+	a.events.Warn(s.Reported(), reasonResumeFailed, "")
+	return 0, Waiting{}
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
-func (p *pauseActions) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
+func (a *actions) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
 	change := map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.annotation: nil},
+		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{a.pausedAt: nil},
 	}}
 	if action == pause.Resume {
 		change["spec"] = map[string]any{"paused": nil}
@@ -79,26 +71,26 @@ func (p *pauseActions) resume(ctx context.Context, s gather.Subject, action paus
 	if err != nil {
 		return err
 	}
-	answer, err := p.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
 	if err != nil {
 		return err
 	}
-	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
+	a.state.Writes.Wrote(s.Key, answer.Generation, a.now())
 	if action == pause.Resume {
-		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.annotation])
-		p.events.EmitResumed(s.Reported(), s.Object.Annotations()[p.annotation])
+		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[a.pausedAt])
+		a.events.EmitResumed(s.Reported(), s.Object.Annotations()[a.pausedAt])
 	}
 	return nil
 }
 
 // pausing returns the change that a reload makes to pause the workload as well, or nil if it does not.
-func (p *pauseActions) pausing(s gather.Subject) map[string]any {
-	if !p.known(s, s.Object).Begins() {
+func (a *actions) pausing(s gather.Subject) map[string]any {
+	if !a.pauseState(s, s.Object).Begins() {
 		return nil
 	}
 	return map[string]any{
 		"metadata": map[string]any{
-			"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.annotation: p.pausedAt()},
+			"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{a.pausedAt: a.pauseBegin()},
 		},
 		"spec": map[string]any{"paused": true},
 	}
@@ -111,16 +103,16 @@ type pausing struct {
 }
 
 // pausingDirectly returns the pause that a direct stamp of the stored version begins, if it does.
-func (p *pauseActions) pausingDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
-	state := p.known(s, version)
+func (a *actions) pausingDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
+	state := a.pauseState(s, version)
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	pointer := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.annotation)
+	pointer := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(a.pausedAt)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
-		jsonpatch.NewOperation("add", pointer, p.pausedAt()),
+		jsonpatch.NewOperation("add", pointer, a.pauseBegin()),
 		jsonpatch.NewOperation("add", "/spec/paused", true),
 	}}
 }
 
-func (p *pauseActions) pausedAt() string { return p.now().UTC().Format(time.RFC3339) }
+func (a *actions) pauseBegin() string { return a.now().UTC().Format(time.RFC3339) }

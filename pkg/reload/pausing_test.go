@@ -83,17 +83,17 @@ func TestPauseIsEndedInTime(t *testing.T) {
 			c, out := &patched{}, &sent{}
 			l := newLoop(cluster{client: c, events: out}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
 			s := pausedDeployment(t, tc.period, tc.paused, tc.since)
-			wait, ended := l.actions.pauses.endPause(t.Context(), s)
+			wait, ended := l.actions.EndPause(t.Context(), s)
 			assert.Equal(t, tc.wait, wait)
 			assert.Equal(t, tc.body != "", ended != nil)
 			if tc.body != "" {
-				assert.Equal(t, waiting{}, ended, "the watch brings it back")
+				assert.Equal(t, Waiting{}, ended, "the watch brings it back")
 				require.Len(t, c.bodies, 1)
 				assert.JSONEq(t, tc.body, c.bodies[0])
-				_, ended = l.actions.pauses.endPause(t.Context(), s)
+				_, ended = l.actions.EndPause(t.Context(), s)
 				assert.Len(t, c.bodies, 1, "the cache has not shown the write yet")
 				require.NotNil(t, ended)
-				assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter)
+				assert.Positive(t, ended.close(t.Context(), l.actions).RequeueAfter)
 			}
 			if tc.note != "" {
 				assert.Equal(t, []string{tc.note}, out.notes())
@@ -107,9 +107,9 @@ func TestFailedEndOfPauseIsRetried(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)}
 	l := newLoop(cluster{client: c, events: &sent{}}, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
-	_, ended := l.actions.pauses.endPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
+	_, ended := l.actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
 	require.IsType(t, failed{}, ended)
-	assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter)
+	assert.Positive(t, ended.close(t.Context(), l.actions).RequeueAfter)
 }
 
 func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
@@ -129,9 +129,9 @@ func TestReloadPauses(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{pausedAt: "2026-01-02T03:04:05Z"}},
 		"spec":     map[string]any{"paused": true},
-	}, l.actions.pauses.pausing(s))
-	operations := l.actions.pauses.pausingDirectly(s, s.Object, stamp.Result{Stamped: true}).operations
-	assert.Empty(t, l.actions.pauses.pausingDirectly(s, s.Object, stamp.Result{}), "nothing is reloaded")
+	}, l.actions.pausing(s))
+	operations := l.actions.pausingDirectly(s, s.Object, stamp.Result{Stamped: true}).operations
+	assert.Empty(t, l.actions.pausingDirectly(s, s.Object, stamp.Result{}), "nothing is reloaded")
 	require.Len(t, operations, 2)
 	assert.Equal(t, "/metadata/annotations/deployment.reloader.stakater.com~1paused-at", operations[0].Path)
 	assert.Equal(t, "2026-01-02T03:04:05Z", operations[0].Value)
@@ -142,8 +142,8 @@ func TestReloadPauses(t *testing.T) {
 		"a period has begun":      pausedDeployment(t, time.Minute, true, "2026-01-02T03:04:00Z"),
 		"no period was asked for": pausedDeployment(t, 0, false, ""),
 	} {
-		assert.Nil(t, l.actions.pauses.pausing(other), name)
-		assert.Empty(t, l.actions.pauses.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
+		assert.Nil(t, l.actions.pausing(other), name)
+		assert.Empty(t, l.actions.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestDirectStampPausesAndSaysSo(t *testing.T) {
 	}}, Options{Reader: sapReader(t), PausedAt: pausedAt, Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
 	s := with(pausedDeployment(t, time.Minute, false, ""), reloadAt(now.Add(-time.Hour), "before"))
-	l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.closing)
+	l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.actions)
 	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.notes())
 }
 

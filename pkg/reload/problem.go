@@ -2,7 +2,6 @@ package reload
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The reasons of the Events about what needs a user; those of failures are defined where they arise, those of wrong annotations in
@@ -25,10 +22,7 @@ const (
 	reasonHeld         = "ReloadHeld"
 	reasonMissing      = "ConfigMissing"
 	reasonReferentHeld = "ReferentHeld"
-	reasonAdopted      = "RecordAdopted"
-	reasonNoRoom       = "RecordTooLarge"
 	reasonNewer        = "RecordOfNewerVersion"
-	reasonLost         = "StampLost"
 	reasonProblems     = "InvalidAnnotation"
 )
 
@@ -122,24 +116,10 @@ func (p problems) absent(ctx context.Context, s gather.Subject, refs []reference
 	})
 }
 
-// reportLostKey reports that what was recorded under a lost key was adopted anew.
-func (p problems) reportLostKey(s gather.Subject, verdict policy.Verdict) {
-	if verdict.Foreign != "" {
-		p.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
-			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
+// newerRecord is the text of the Event about a Record that cannot be read; empty if it can.
+func newerRecord(known policy.Known) string {
+	if !known.Newer {
+		return ""
 	}
-}
-
-// reportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
-func (p problems) reportLostStamp(s gather.Subject) {
-	if s.View.Managed[stamp.Hash] == "" && !s.View.Intent.Restart && p.state.Writes.IsStamped(s.Key, s.Object.Generation()) {
-		p.events.Warn(s.Reported(), reasonLost, lost(s.Object.Kind).Error())
-	}
-}
-
-// lost explains how a stamp can be made and not be there.
-func lost(kind workload.Kind) error {
-	return fmt.Errorf("the pods are not restarted: the stamp on the pod template at %[1]s is not stored; "+
-		"the schema of %[2]s drops metadata.annotations there: declare them, "+
-		"or set x-kubernetes-preserve-unknown-fields", strings.Join(kind.Template, "."), kind.Kind)
+	return "a newer version of pod-reloader has written the config-record: changes restart nothing; upgrade this one"
 }

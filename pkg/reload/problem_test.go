@@ -81,13 +81,13 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 		return gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: summaryOf(kind, raw), View: viewOf(t)}
 	}
 	for n, generation := range []int64{2, 3} {
-		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), l.closing)
+		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), l.actions)
 		for range 3 {
-			l.problems.reportLostStamp(at(generation))
-			inOrder{at(generation)}.close(t.Context(), l.closing)
+			l.actions.ReportLostStamp(at(generation))
+			InOrder{at(generation)}.close(t.Context(), l.actions)
 		}
 		assert.Len(t, out.messages, n+1)
 	}
-	l.problems.reportLostStamp(at(4))
+	l.actions.ReportLostStamp(at(4))
 	assert.Len(t, out.messages, 2, "another writer has written since")
 }

@@ -2,13 +2,11 @@ package reload
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -20,30 +18,30 @@ import (
 // Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
-	defer l.writer.slots.Leave(key)
+	defer l.actions.Leave(key)
 	l.queue.Taken(key)
 	if l.store.WaitForSync(ctx) != nil {
 		return queue.After(time.Second, queue.Workload), nil // the context has ended
 	}
 	ended, limit := l.attend(ctx, key)
-	return notLater(ended.close(ctx, l.closing), limit), nil
+	return notLater(l.actions.Close(ctx, ended), limit), nil
 }
 
 // attend ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look again at the
 // latest; 0 sets no limit.
-func (l *loop) attend(ctx context.Context, key workload.Key) (ended outcome, limit time.Duration) {
-	if ended := l.actions.jobs.completeRecreation(ctx, key); ended != nil {
+func (l *loop) attend(ctx context.Context, key workload.Key) (ended Outcome, limit time.Duration) {
+	if ended := l.actions.CompleteRecreation(ctx, key); ended != nil {
 		return ended, 0
 	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
 		l.tracking.Forget(key)
-		return waiting{}, 0
+		return Waiting{}, 0
 	}
 	if !l.tracking.InScope(ctx, s.Key, s.Object.Labels()) {
-		return inOrder{s}, 0
+		return InOrder{s}, 0
 	}
-	limit, ended = l.actions.pauses.endPause(ctx, s)
+	limit, ended = l.actions.EndPause(ctx, s)
 	if ended == nil {
 		ended = l.handle(ctx, s)
 	}
@@ -59,31 +57,31 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 }
 
 // handle compares a workload in scope with its configuration and does what is due.
-func (l *loop) handle(ctx context.Context, s gather.Subject) outcome {
+func (l *loop) handle(ctx context.Context, s gather.Subject) Outcome {
 	if s.View.Ignored {
-		return inOrder{s}
+		return InOrder{s}
 	}
 	if s.View.Excluded || !s.View.Intent.Asked {
 		l.problems.report(ctx, s, policy.Input{})
-		return l.actions.purge(ctx, s)
+		return l.actions.Purge(ctx, s)
 	}
 	if l.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
 		// workload would not help.
-		return waiting{}
+		return Waiting{}
 	}
 	if err := s.View.Unresolved; err != nil {
-		return failed{s, unreadable(err)}
+		return Unreadable(s, err)
 	}
 	if l.state.Writes.Behind(s.Key, s.Object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
-		return waiting(queue.After(time.Second, queue.Workload))
+		return Waiting(queue.After(time.Second, queue.Workload))
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.EmitReloads(s.Reported())
-	l.problems.reportLostStamp(s)
+	l.actions.ReportLostStamp(s)
 	if l.jobs.leaves(s.Object, l.state.Changes.Pending(s.Key)) {
-		return inOrder{s}
+		return InOrder{s}
 	}
 	return l.reconcile(ctx, s)
 }
@@ -97,7 +95,7 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, b
 }
 
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
-func (l *loop) reconcile(ctx context.Context, s gather.Subject) outcome {
+func (l *loop) reconcile(ctx context.Context, s gather.Subject) Outcome {
 	in := l.gather.Input(s)
 	l.state.Takeovers.Returned(s.Key, in.Ring)
 	a := policy.Assess(in)
@@ -105,26 +103,26 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) outcome {
 	l.events.Warn(s.Reported(), reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
 		l.events.Warn(s.Reported(), reasonHeld, "")
-		return l.upToDate(ctx, s)
+		return l.actions.UpToDate(ctx, s)
 	}
 	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
-		return waiting(queue.After(wait, queue.Retry))
+		return Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.contested(ctx, s); wait > 0 {
-		return waiting(queue.After(wait, queue.Retry))
+		return Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
-		return waiting(queue.After(wait, queue.Config))
+		return Waiting(queue.After(wait, queue.Config))
 	}
-	if !l.writer.mayWrite(s, rank(a)) {
+	if !l.actions.MayWrite(s, rank(a)) {
 		if a.MayReload {
 			l.pacing.due(s)
 		}
-		return waiting{} // queued again when it has a slot
+		return Waiting{} // queued again when it has a slot
 	}
 	if len(a.Reads) > 0 {
 		if err := l.gather.Read(ctx, s, in, a.Reads); err != nil {
-			return failed{s, unreadable(err)}
+			return Unreadable(s, err)
 		}
 		a = policy.Assess(in)
 	}
@@ -140,47 +138,18 @@ func rank(a policy.Assessment) inflight.Class {
 }
 
 // apply does what the Verdict calls for.
-func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) outcome {
+func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) Outcome {
 	verdict := a.Verdict
 	l.problems.reportHold(ctx, s, verdict)
 	switch {
-	case verdict.Action == policy.Reload && l.gather.NotifyOnly:
-		return l.actions.notify(ctx, s, in, verdict)
 	case verdict.Action == policy.Reload:
-		return l.actions.reload(ctx, s, in, verdict)
-	case verdict.Foreign != "":
-		if t, ok := l.mayAdoptForeign(ctx, s, verdict.Foreign); !ok {
-			return failed{s, t}
-		}
-		return l.actions.adopt(ctx, s, in, a)
-	case len(verdict.Adopt) > 0:
-		return l.actions.adopt(ctx, s, in, a)
+		l.pacing.due(s)
+		return l.actions.Reload(ctx, s, in, verdict)
+	case verdict.Foreign != "", len(verdict.Adopt) > 0:
+		return l.actions.Adopt(ctx, s, in, a)
 	default:
-		return l.upToDate(ctx, s)
+		return l.actions.UpToDate(ctx, s)
 	}
-}
-
-// upToDate does what is left where nothing is due.
-func (l *loop) upToDate(ctx context.Context, s gather.Subject) outcome {
-	if ended := l.actions.cronJobs.runOwed(ctx, s); ended != nil {
-		return ended
-	}
-	return l.actions.purge(ctx, s)
-}
-
-// mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
-// be taken over once. If not, it returns what is in the way.
-func (l *loop) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
-	if err := l.keys.Refresh(ctx); err != nil {
-		return failedWrite("ForeignDigestKey", err), false
-	}
-	if _, ok := l.keys.Ring().Key(id); ok {
-		return failure{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
-	}
-	if !l.state.Takeovers.May(s.Key, id) {
-		return foreignKey(id), false
-	}
-	return failure{}, true
 }
 
 // contested returns how long to wait because another writer undoes what the loop writes, and reports it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,36 +28,26 @@ const (
 	reasonRecreationDropped = "RecreationDropped"
 )
 
-// jobActions create Jobs again whose reload is due.
-type jobActions struct {
-	shared
-
-	jobs   Jobs
-	pacing pacing
-	queue  *queue.Queue
-	log    logr.Logger
-}
-
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
-func (j *jobActions) recreate(ctx context.Context, s gather.Subject) outcome {
-	o, err := j.gather.Stored(ctx, s)
+func (a *actions) recreate(ctx context.Context, s gather.Subject) Outcome {
+	o, err := a.gather.Stored(ctx, s)
 	switch {
 	case absence.Certain(err):
-		return inOrder{s}
+		return InOrder{s}
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	}
 	cached, job := s, jobrun.Job{Object: o}
-	s = j.live(s, o)
-	if wait := j.pacing.postponeLive(cached, s.View); wait > 0 {
-		return waiting(queue.After(wait, queue.Config))
+	s = a.live(s, o)
+	if wait := a.postponeLive(cached, s.View); wait > 0 {
+		return Waiting(queue.After(wait, queue.Config))
 	}
-	action := job.Decide(j.jobs.RerunFinished || j.state.Changes.Pending(s.Key))
+	action := job.Decide(a.jobs.RerunFinished || a.state.Changes.Pending(s.Key))
 	if action == jobrun.Skip {
-		return inOrder{s}
+		return InOrder{s}
 	}
-	next, err := j.replacement(ctx, s, job)
+	next, err := a.replacement(ctx, s, job)
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
@@ -67,21 +56,21 @@ func (j *jobActions) recreate(ctx context.Context, s gather.Subject) outcome {
 	case verdict.Action != policy.Reload:
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")}}
 	case action == jobrun.Adopt:
-		return j.adoptSuspended(ctx, s, next.input)
+		return a.adoptSuspended(ctx, s, next.input)
 	}
-	next.explain(s, verdict, j.now())
-	if err := j.replace(ctx, s, next.manifest); err != nil {
+	next.explain(s, verdict, a.now())
+	if err := a.replace(ctx, s, next.manifest); err != nil {
 		return failed{s, failedRecreation(err)}
 	}
-	if ended := j.completeRecreation(ctx, s.Key); ended != nil {
+	if ended := a.CompleteRecreation(ctx, s.Key); ended != nil {
 		return ended
 	}
-	return waiting{}
+	return Waiting{}
 }
 
 // live returns the subject as a live read shows it.
-func (j *jobActions) live(s gather.Subject, o workload.Object) gather.Subject {
-	return j.gather.Subject(s.Key, o.Summary(), s.Events)
+func (a *actions) live(s gather.Subject, o workload.Object) gather.Subject {
+	return a.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 
 // replacement is a Job that is to be created, and what it starts with.
@@ -93,22 +82,22 @@ type replacement struct {
 }
 
 // replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
-func (j *jobActions) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
-	job := old.Replacement(j.annotations)
-	req, _ := j.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
+func (a *actions) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
+	job := old.Replacement(a.annotations)
+	req, _ := a.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
 		return nil, req.New.Unresolved
 	}
 	plan := stamp.Choose(req)
-	states, err := j.gather.Store.Live(ctx, s.Key.Namespace, plan.Reads)
+	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, plan.Reads)
 	if err != nil {
 		return nil, err
 	}
-	managed := plan.Apply(req, j.gather.WebhookInput(s, j.gather.Keys.Ring(), states)).Managed
-	if err := jobrun.Stamp(job, j.annotations, managed); err != nil {
+	managed := plan.Apply(req, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states)).Managed
+	if err := jobrun.Stamp(job, a.annotations, managed); err != nil {
 		return nil, err
 	}
-	in := j.gather.Input(s)
+	in := a.gather.Input(s)
 	in.Current = states
 	return &replacement{jobrun.Manifest{Job: job, UID: old.UID()}, managed, in}, nil
 }
@@ -122,32 +111,32 @@ func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time
 
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
-func (j *jobActions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
-	err := j.writer.write(ctx, s, func(ctx context.Context) error {
-		return j.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
+func (a *actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
+	err := a.writer.write(ctx, s, func(ctx context.Context) error {
+		return a.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
 	})
 	// The name is looked for last: there is nothing else against the new Job.
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("dry run of the new job: %w", err)
 	}
-	secret, err := j.jobs.Store.Encode(m)
+	secret, err := a.jobs.Store.Encode(m)
 	if err != nil {
 		return err
 	}
-	err = j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, secret, fieldOwner) })
+	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, secret, fieldOwner) })
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
-		j.state.Recreations.Add(s.Key, secret.GetName())
+		a.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
-	err = j.writer.write(ctx, s, func(ctx context.Context) error { return j.deleteJob(ctx, s) })
+	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.deleteJob(ctx, s) })
 	if err == nil || absence.Certain(err) {
 		// Not found: another leader may have deleted it for the same reason, and stopped.
 		return nil
 	}
-	if answered(err) && j.dropManifest(ctx, s, secret) == nil {
-		j.state.Recreations.Done(s.Key, secret.GetName())
+	if answered(err) && a.dropManifest(ctx, s, secret) == nil {
+		a.state.Recreations.Done(s.Key, secret.GetName())
 	}
 	return fmt.Errorf("delete the job: %w", err)
 }
@@ -159,31 +148,31 @@ func answered(err error) bool {
 }
 
 // deleteJob deletes a Job with its pods, as it was read.
-func (j *jobActions) deleteJob(ctx context.Context, s gather.Subject) error {
+func (a *actions) deleteJob(ctx context.Context, s gather.Subject) error {
 	job := s.Object.Kind.NewObject()
 	job.SetNamespace(s.Key.Namespace)
 	job.SetName(s.Key.Name)
 	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
-	return j.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid, ResourceVersion: &version})
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (j *jobActions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) outcome {
+func (a *actions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	rec, err := policy.Fresh(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: "AdoptionFailed", err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
-	j.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
+	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
-		return inOrder{s}
+		return InOrder{s}
 	}
-	if _, err := j.writer.patchAnnotations(ctx, s, map[string]any{j.annotations.ConfigRecord: text}); err != nil {
+	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
 		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
 	}
-	j.metrics.adopted(s.Object.Kind)
-	return inOrder{s}
+	a.metrics.adopted(s.Object.Kind)
+	return InOrder{s}
 }
 
 // failedRecreation is failedWrite for a Job.

@@ -167,11 +167,11 @@ func TestRecreationWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind(), Raw: j.stored().Object})
 	j.annotate(annotation.DefaultPrefix+"last-reload", reloadAt(j.now.Add(-time.Second), view.Managed[stamp.Hash]).String())
 	s := l.gather.Subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, behind, state.Arrivals{})
-	result := l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing)
+	result := l.actions.recreate(t.Context(), s).close(t.Context(), l.actions)
 	assert.Equal(t, 4*time.Second, result.RequeueAfter)
 	assert.Empty(t, j.writes())
 	j.now = j.now.Add(4 * time.Second)
-	assert.Zero(t, l.actions.jobs.recreate(t.Context(), s).close(t.Context(), l.closing))
+	assert.Zero(t, l.actions.recreate(t.Context(), s).close(t.Context(), l.actions))
 	assert.Equal(t, recreationSteps, j.writes())
 }
 
@@ -201,7 +201,7 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 				j.now = j.now.Add(10 * time.Second)
 
 				l := j.leader(t)
-				keys, err := l.actions.jobs.listRecreations(t.Context())
+				keys, err := l.actions.listRecreations(t.Context())
 				require.NoError(t, err)
 				for range 3 {
 					for _, key := range append(keys, workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) {
@@ -329,7 +329,7 @@ func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	l := j.leader(t)
 	_, followed := l.tracking.Get(t.Context(), workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
 	assert.False(t, followed)
-	require.NoError(t, l.actions.jobs.resumeRecreations(t.Context()))
+	require.NoError(t, l.actions.ResumeRecreations(t.Context()))
 	assert.Empty(t, j.api.calls, "no right is needed")
 }
 

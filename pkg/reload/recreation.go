@@ -32,43 +32,43 @@ func jobKind() workload.Kind {
 	return all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
 }
 
-// completeRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
-func (j *jobActions) completeRecreation(ctx context.Context, key workload.Key) outcome {
+// CompleteRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
+func (a *actions) CompleteRecreation(ctx context.Context, key workload.Key) Outcome {
 	for {
-		name := j.state.Recreations.First(key)
+		name := a.state.Recreations.First(key)
 		if name == "" {
 			return nil
 		}
-		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: j.state.Changes.Attempt(key)}
-		if !j.writer.mayWrite(s, inflight.Urgent) {
-			return waiting{} // queued again when it has a slot
+		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: a.state.Changes.Attempt(key)}
+		if !a.MayWrite(s, inflight.Urgent) {
+			return Waiting{} // queued again when it has a slot
 		}
-		if ended := j.completeOne(ctx, s, name); ended != nil {
+		if ended := a.completeOne(ctx, s, name); ended != nil {
 			return ended
 		}
 	}
 }
 
-// completeOne is completeRecreation for one Secret.
-func (j *jobActions) completeOne(ctx context.Context, s gather.Subject, name string) outcome {
+// completeOne is CompleteRecreation for one Secret.
+func (a *actions) completeOne(ctx context.Context, s gather.Subject, name string) Outcome {
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
-	err := j.gather.Live.Get(ctx, types.NamespacedName{Namespace: j.jobs.Store.Namespace, Name: name}, secret)
+	err := a.gather.Live.Get(ctx, types.NamespacedName{Namespace: a.jobs.Store.Namespace, Name: name}, secret)
 	switch {
 	case absence.Certain(err):
-		j.state.Recreations.Done(s.Key, name)
+		a.state.Recreations.Done(s.Key, name)
 		return nil
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	}
-	m, err := j.jobs.Store.Decode(secret)
+	m, err := a.jobs.Store.Decode(secret)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.Key, "secret", name)
-		j.state.Recreations.Done(s.Key, name)
+		a.state.Recreations.Done(s.Key, name)
 		return nil
 	}
-	return j.completeManifest(ctx, s, recreation{secret, m})
+	return a.completeManifest(ctx, s, recreation{secret, m})
 }
 
 // recreation is a manifest with its Secret.
@@ -78,44 +78,44 @@ type recreation struct {
 }
 
 // completeManifest creates the Job, unless there is one of its name.
-func (j *jobActions) completeManifest(ctx context.Context, s gather.Subject, r recreation) outcome {
+func (a *actions) completeManifest(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
-	s = j.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
-	o, err := j.gather.Stored(ctx, s)
+	s = a.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
+	o, err := a.gather.Stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
 	case absence.Certain(err):
-		return j.createJob(ctx, s, r)
+		return a.createJob(ctx, s, r)
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
-		return failed{j.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
+		return failed{a.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
 	case o.UID() == r.manifest.UID: // it was not deleted
-		return j.endRecreation(ctx, s, r)
-	case job.ReplacementOf(j.annotations) == r.manifest.UID:
-		return j.recreated(ctx, j.live(s, o), r)
+		return a.endRecreation(ctx, s, r)
+	case job.ReplacementOf(a.annotations) == r.manifest.UID:
+		return a.recreated(ctx, a.live(s, o), r)
 	}
-	s = j.live(s, o)
-	if ended := j.endRecreation(ctx, s, r); ended != nil {
+	s = a.live(s, o)
+	if ended := a.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
-	j.events.Warn(s.Reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
+	a.events.Warn(s.Reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
 		"configuration: the old one is not created again")
 	return nil
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
-func (j *jobActions) createJob(ctx context.Context, s gather.Subject, r recreation) outcome {
+func (a *actions) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	job := r.manifest.Job.DeepCopy()
-	err := j.writer.write(ctx, s, func(ctx context.Context) error { return j.writer.client.Create(ctx, job, fieldOwner) })
+	err := a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
-		return j.recreated(ctx, j.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
+		return a.recreated(ctx, a.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), absence.Certain(err):
-		return j.endRecreation(ctx, s, r)
+		return a.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
 	default:
@@ -126,20 +126,20 @@ func (j *jobActions) createJob(ctx context.Context, s gather.Subject, r recreati
 
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
-func (j *jobActions) recreated(ctx context.Context, s gather.Subject, r recreation) outcome {
+func (a *actions) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
 		last.Hash = s.View.Managed[stamp.Hash]
-		last.Time = j.now().UTC().Truncate(time.Millisecond)
+		last.Time = a.now().UTC().Truncate(time.Millisecond)
 		if created := s.Object.Created(); last.Time.Before(created) {
 			last.Time = created // by another clock; a reload from before the creation is no reload of this Job
 		}
-		if err := j.explainRecreation(ctx, s, last); err != nil {
+		if err := a.explainRecreation(ctx, s, last); err != nil {
 			return failed{s, failedRecreation(err)}
 		}
 	}
-	if ended := j.endRecreation(ctx, s, r); ended != nil {
+	if ended := a.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
 	return reloaded{s, verdictOf(last), last, s.Object.Generation()}
@@ -159,14 +159,14 @@ func verdictOf(last record.LastReload) policy.Verdict {
 }
 
 // explainRecreation writes last-reload on the new Job.
-func (j *jobActions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
+func (a *actions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.Object.UID(), "annotations": map[string]any{j.annotations.LastReload: last.String()},
+		"uid": s.Object.UID(), "annotations": map[string]any{a.annotations.LastReload: last.String()},
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = j.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	_, err = a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
 	if absence.Certain(err) {
 		return nil // it was deleted at once
 	}
@@ -174,19 +174,19 @@ func (j *jobActions) explainRecreation(ctx context.Context, s gather.Subject, la
 }
 
 // endRecreation deletes a Secret with its manifest.
-func (j *jobActions) endRecreation(ctx context.Context, s gather.Subject, r recreation) outcome {
-	if err := j.dropManifest(ctx, s, r.secret); err != nil {
+func (a *actions) endRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
+	if err := a.dropManifest(ctx, s, r.secret); err != nil {
 		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
-	j.state.Recreations.Done(s.Key, r.secret.GetName())
+	a.state.Recreations.Done(s.Key, r.secret.GetName())
 	return nil
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
-func (j *jobActions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
+func (a *actions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
-	err := j.writer.write(ctx, s, func(ctx context.Context) error {
-		return j.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})
+	err := a.writer.write(ctx, s, func(ctx context.Context) error {
+		return a.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})
 	})
 	if absence.Certain(err) || apierrors.IsConflict(err) {
 		return nil

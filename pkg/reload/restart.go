@@ -18,7 +18,7 @@ import (
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
 // configuration, which is read live. Where the webhook sees another one it restores what was recorded; the reload stays due and is
 // repeated, in the distance of reloads, since the pods may have started too early.
-func (a *actions) restart(ctx context.Context, s gather.Subject, in policy.Input) outcome {
+func (a *actions) restart(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	verdict, ended := a.confirm(ctx, s, in)
 	if ended != nil {
 		return ended

@@ -85,7 +85,7 @@ func TestRestartIsOneWrite(t *testing.T) {
 	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 	verdict := policy.Assess(in).Verdict
 	require.Equal(t, policy.Reload, verdict.Action)
-	result := l.actions.reload(t.Context(), s, in, verdict).close(t.Context(), l.closing)
+	result := l.actions.Reload(t.Context(), s, in, verdict).close(t.Context(), l.actions)
 	assert.Zero(t, result)
 	require.Len(t, c.patches, 1)
 	p := c.patches[0]
@@ -127,7 +127,7 @@ func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 			in.Current[app] = state("seen", "1")
 			store := l.gather.Store.(*blind)
 			store.states, store.err = map[reference.Ref]digest.State{app: tc.live}, tc.err
-			result := l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
+			result := l.actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.actions)
 			require.Len(t, c.patches, tc.restarts)
 			assert.Equal(t, tc.restarts == 0, result.RequeueAfter > 0, "tried again")
 			if tc.restarts > 0 {
@@ -162,7 +162,7 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			var p argoPatch
 			require.NoError(t, json.Unmarshal(body, &p))
 			s.View.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
-			l.actions.reload(t.Context(), s, in, verdict).close(t.Context(), l.closing)
+			l.actions.Reload(t.Context(), s, in, verdict).close(t.Context(), l.actions)
 			if tc.note == "" {
 				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")
 				return
@@ -186,7 +186,7 @@ func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) 
 	c, out := &argoAPI{restores: true}, &sent{}
 	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
 	a := policy.Assess(in)
-	result := l.actions.reload(t.Context(), s, in, a.Verdict).close(t.Context(), l.closing)
+	result := l.actions.Reload(t.Context(), s, in, a.Verdict).close(t.Context(), l.actions)
 	assert.Positive(t, result.RequeueAfter)
 	assert.Empty(t, out.notes())
 	assert.Equal(t, 5*time.Second, l.pacing.postpone(t.Context(), s, a))
@@ -199,7 +199,7 @@ func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 		c, out := &argoAPI{}, &sent{}
 		l, s, in := dueRollout(t, cluster{client: c, events: out}, "-")
 		l.actions.webhook = webhook
-		l.actions.reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
+		l.actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.actions)
 		require.Len(t, c.patches, 1)
 		p := c.patches[0]
 		assert.Equal(t, map[string]any{"restartAt": "2026-01-02T03:04:06Z"}, p.Spec)
@@ -211,7 +211,7 @@ func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 		require.True(t, ok, "the refractory time counts from it")
 		assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
 		s.Object = summaryOf(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "8", "generation": int64(4)}})
-		l.problems.reportLostStamp(s)
+		l.actions.ReportLostStamp(s)
 		assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes(), "no stamp is missed")
 	}
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// resumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
-func (j *jobActions) resumeRecreations(ctx context.Context) error {
-	if !j.jobs.Follow {
+// ResumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
+func (a *actions) ResumeRecreations(ctx context.Context) error {
+	if !a.jobs.Follow {
 		return nil
 	}
 	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 5 * time.Minute, Jitter: 0.1}
 	failed := ""
 	for {
-		keys, err := j.listRecreations(ctx)
+		keys, err := a.listRecreations(ctx)
 		if err == nil {
-			j.queue.Add(queue.Workload, keys...)
+			a.queue.Add(queue.Workload, keys...)
 			return nil
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {
 			failed = text
-			j.log.Info("Cannot list the Jobs that are to be created again; retrying", "namespace", j.jobs.Store.Namespace, "error", text)
+			a.log.Info("Cannot list the Jobs that are to be created again; retrying", "namespace", a.jobs.Store.Namespace, "error", text)
 		}
 		select {
 		case <-ctx.Done():
@@ -39,24 +39,24 @@ func (j *jobActions) resumeRecreations(ctx context.Context) error {
 }
 
 // listRecreations records the Secrets with manifests, and returns their Jobs.
-func (j *jobActions) listRecreations(ctx context.Context) ([]workload.Key, error) {
+func (a *actions) listRecreations(ctx context.Context) ([]workload.Key, error) {
 	secrets := &unstructured.UnstructuredList{}
 	secrets.SetAPIVersion("v1")
 	secrets.SetKind("SecretList")
-	label, value := j.jobs.Store.Label()
-	err := j.gather.Live.List(watchhealth.Unwatched(ctx), secrets, client.InNamespace(j.jobs.Store.Namespace), client.MatchingLabels{label: value})
+	label, value := a.jobs.Store.Label()
+	err := a.gather.Live.List(watchhealth.Unwatched(ctx), secrets, client.InNamespace(a.jobs.Store.Namespace), client.MatchingLabels{label: value})
 	if err != nil {
 		return nil, err
 	}
 	var keys []workload.Key
 	for _, secret := range secrets.Items {
-		m, err := j.jobs.Store.Decode(&secret)
+		m, err := a.jobs.Store.Decode(&secret)
 		if err != nil {
-			j.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
+			a.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
 			continue
 		}
 		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
-		j.state.Recreations.Add(key, secret.GetName())
+		a.state.Recreations.Add(key, secret.GetName())
 		keys = append(keys, key)
 	}
 	return keys, nil

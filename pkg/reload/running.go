@@ -36,13 +36,8 @@ const (
 	reasonRunFailed  = "RunFailed"
 )
 
-// cronJobActions run CronJobs that are reloaded.
-type cronJobActions struct {
-	shared
-
-	// distance is the shortest time between two runs of one CronJob.
-	distance time.Duration
-}
+// mostActive is how many active Jobs an Event names.
+const mostActive = 8
 
 // runsAtOnce reports whether a reload runs a CronJob besides stamping the template of its next run.
 func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
@@ -64,10 +59,10 @@ func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
 }
 
 // runWith is runAtOnce with the states that a direct stamp is made from.
-func (c *cronJobActions) runWith(
+func (a *actions) runWith(
 	ctx context.Context, s *gather.Subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
-) outcome {
-	states, ring := s.View.Managed.Known().Keep(states, c.gather.Keys.Ring())
+) Outcome {
+	states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
 	newest, ok := ring.Newest()
 	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
 		return nil
@@ -76,41 +71,41 @@ func (c *cronJobActions) runWith(
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
-	return c.runAtOnce(ctx, s, verdict, hash)
+	return a.runAtOnce(ctx, s, verdict, hash)
 }
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
 // The digest is that of the content that the stamp is for.
-func (c *cronJobActions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, hash string) outcome {
+func (a *actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, hash string) Outcome {
 	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
-	o, err := c.gather.Stored(ctx, *s)
+	o, err := a.gather.Stored(ctx, *s)
 	switch {
 	case absence.Certain(err):
-		return inOrder{*s}
+		return InOrder{*s}
 	case err != nil:
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	case o.UID() != s.Object.UID():
-		return waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
+		return Waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
 	}
 	cron, due := cronrun.CronJob{Object: o}, state.Run{After: s.View.Managed[stamp.LastReload], Hash: hash}
 	due.Job = cron.JobName(due.After, hash)
-	if wait := c.state.Runs.Wait(s.Key, due.Job, c.now(), c.distance); wait > 0 {
-		made, ok := c.state.Runs.Made(s.Key, due.After)
+	if wait := a.state.Runs.Wait(s.Key, due.Job, a.now(), a.gates.Refractory); wait > 0 {
+		made, ok := a.state.Runs.Made(s.Key, due.After)
 		if !ok {
-			return waiting(queue.After(wait, queue.Retry))
+			return Waiting(queue.After(wait, queue.Retry))
 		}
 		s.Ran, s.OwesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
-	switch err := c.makeJob(ctx, s, cron, due); {
+	switch err := a.makeJob(ctx, s, cron, due); {
 	case err == nil:
-		c.events.Warn(s.Reported(), reasonRunRefused, "")
+		a.events.Warn(s.Reported(), reasonRunRefused, "")
 		return nil
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		c.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		a.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
 		return nil
 	case errors.Is(err, errActive):
 		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true}}
@@ -126,17 +121,17 @@ func outdated(ran state.Run, last record.LastReload) bool {
 }
 
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another.
-func (c *cronJobActions) runOwed(ctx context.Context, s gather.Subject) outcome {
-	if !c.state.Runs.Owed(s.Key) {
+func (a *actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
+	if !a.state.Runs.Owed(s.Key) {
 		return nil
 	}
-	if !c.writer.mayWrite(s, inflight.Background) {
-		return waiting{} // queued again when it has a slot
+	if !a.MayWrite(s, inflight.Background) {
+		return Waiting{} // queued again when it has a slot
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
-	ended := c.runAtOnce(ctx, &s, unnamed, s.View.Managed[stamp.Hash])
+	ended := a.runAtOnce(ctx, &s, unnamed, s.View.Managed[stamp.Hash])
 	if ended == nil {
-		c.state.Runs.Waive(s.Key)
+		a.state.Runs.Waive(s.Key)
 	}
 	return ended
 }
@@ -145,8 +140,8 @@ func (c *cronJobActions) runOwed(ctx context.Context, s gather.Subject) outcome 
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (c *cronJobActions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
-	active, err := c.activeJobs(ctx, s, cron)
+func (a *actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
+	active, err := a.activeJobs(ctx, s, cron)
 	if err != nil {
 		return err
 	}
@@ -157,48 +152,48 @@ func (c *cronJobActions) makeJob(ctx context.Context, s *gather.Subject, cron cr
 	case cronrun.Skip:
 		return nil
 	case cronrun.Wait:
-		return fmt.Errorf("%w: %s", errActive, strings.Join(active[:min(len(active), mostMissing)], ", "))
+		return fmt.Errorf("%w: %s", errActive, strings.Join(active[:min(len(active), mostActive)], ", "))
 	case cronrun.Replace:
-		if err := c.deleteJobs(ctx, s, active); err != nil {
+		if err := a.deleteJobs(ctx, s, active); err != nil {
 			return err
 		}
 	case cronrun.Run:
 	}
-	job := cron.Job(due.Job, c.annotations.ConfigHash, due.Hash)
-	err = c.writer.write(ctx, *s, func(ctx context.Context) error { return c.writer.client.Create(ctx, job, fieldOwner) })
+	job := cron.Job(due.Job, a.annotations.ConfigHash, due.Hash)
+	err = a.writer.write(ctx, *s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
 	s.Ran = due
-	c.state.Runs.Ran(s.Key, due, c.now())
+	a.state.Runs.Ran(s.Key, due, a.now())
 	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", err != nil)
 	return nil
 }
 
 // activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
-func (c *cronJobActions) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
+func (a *actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
 	if !cron.Exclusive() {
 		return nil, nil
 	}
 	jobs := &unstructured.UnstructuredList{}
 	jobs.SetAPIVersion("batch/v1")
 	jobs.SetKind("JobList")
-	if err := c.gather.Live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.Key.Namespace)); err != nil {
+	if err := a.gather.Live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.Key.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
 	return cron.Active(jobs.Items), nil
 }
 
 // deleteJobs deletes some Jobs with their pods.
-func (c *cronJobActions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
+func (a *actions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
 	for _, name := range names {
 		job := &unstructured.Unstructured{}
 		job.SetAPIVersion("batch/v1")
 		job.SetKind("Job")
 		job.SetNamespace(s.Key.Namespace)
 		job.SetName(name)
-		err := c.writer.write(ctx, *s, func(ctx context.Context) error {
-			return c.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := a.writer.write(ctx, *s, func(ctx context.Context) error {
+			return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete job %s: %w", name, err)

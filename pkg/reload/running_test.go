@@ -92,7 +92,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	for range 2 {
 		l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 		s, verdict := dueCronJob(true)
-		ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
+		ended := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
 		assert.Nil(t, ended, "the stamp follows")
 		assert.NotEmpty(t, s.Ran)
 	}
@@ -100,7 +100,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 	s, verdict := dueCronJob(true)
-	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "another hash")
+	ended := l.actions.runAtOnce(t.Context(), &s, verdict, "another hash")
 	assert.Nil(t, ended)
 	assert.Len(t, b.jobs, 2, "another content is another run")
 }
@@ -141,11 +141,11 @@ func TestRunIsNotMade(t *testing.T) {
 			b.jobs = map[string]int{}
 			l := newLoop(cluster{client: b, live: b, events: out}, Options{})
 			s, verdict := dueCronJob(!tc.sap)
-			ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
+			ended := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
 			assert.Equal(t, tc.stopped, ended != nil)
 			if tc.stopped {
 				require.NotNil(t, ended)
-				assert.Positive(t, ended.close(t.Context(), l.closing).RequeueAfter, "tried again")
+				assert.Positive(t, ended.close(t.Context(), l.actions).RequeueAfter, "tried again")
 			}
 			assert.Empty(t, b.jobs)
 			assert.Empty(t, s.Ran)
@@ -164,7 +164,7 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
 	s, verdict := dueCronJob(true)
-	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "hash")
+	ended := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
 	assert.Nil(t, ended)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
@@ -207,7 +207,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			text, _ := rec.Text(record.MaxSize)
 			in.Known, in.Current = policy.KnownOf("", text), maps.Clone(states["seen"])
 			require.Equal(t, policy.Reload, policy.Assess(in).Verdict.Action)
-			result := l.actions.request(t.Context(), s, in, verdict).close(t.Context(), l.closing)
+			result := l.actions.request(t.Context(), s, in, verdict).close(t.Context(), l.actions)
 			assert.Positive(t, result.RequeueAfter, "the request cannot be sent either")
 			want := map[string]int{}
 			if tc.runs != "" {
@@ -246,7 +246,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
 		s.View.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
-		ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, attempt.hash)
+		ended := l.actions.runAtOnce(t.Context(), &s, verdict, attempt.hash)
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
 		assert.Equal(t, attempt.owes, s.OwesRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
@@ -277,18 +277,18 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
 	s, verdict := dueCronJob(true)
-	ended := l.actions.cronJobs.runAtOnce(t.Context(), &s, verdict, "1")
+	ended := l.actions.runAtOnce(t.Context(), &s, verdict, "1")
 	require.Nil(t, ended)
 	s.OwesRun = true
-	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), l.closing).RequeueAfter, "it is looked at again")
+	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), l.actions).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
-	assert.Equal(t, 5*time.Second, l.upToDate(t.Context(), s).close(t.Context(), l.closing).RequeueAfter, "the runs keep their distance")
+	assert.Equal(t, 5*time.Second, l.actions.UpToDate(t.Context(), s).close(t.Context(), l.actions).RequeueAfter, "the runs keep their distance")
 	assert.Len(t, b.jobs, 1)
 	now = now.Add(5 * time.Second)
 	for range 2 {
-		assert.Zero(t, l.upToDate(t.Context(), s).close(t.Context(), l.closing).RequeueAfter)
+		assert.Zero(t, l.actions.UpToDate(t.Context(), s).close(t.Context(), l.actions).RequeueAfter)
 		assert.Len(t, b.jobs, 2, "once")
 	}
 }

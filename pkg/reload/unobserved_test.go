@@ -73,7 +73,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			}, Options{Webhook: true})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: viewOf(t)}
 			s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
-			result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
+			result := l.reconcile(t.Context(), s).close(t.Context(), l.actions)
 			assert.Equal(t, 1, tc.store.reads)
 			assert.Equal(t, tc.writes, w.writes)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")

@@ -57,7 +57,7 @@ func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 		Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
 	}}, Options{Reader: sapReader(t), Webhook: true, Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
-	result := l.actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), l.closing)
+	result := l.actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), l.actions)
 	assert.Zero(t, result.RequeueAfter)
 	assert.Equal(t, []types.PatchType{types.MergePatchType, types.JSONPatchType}, c.types)
 	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.notes())

@@ -84,7 +84,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 			in := policy.Input{
 				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
 			}
-			result := l.actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), l.closing)
+			result := l.actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), l.actions)
 			assert.Equal(t, tc.reads, c.reads)
 			assert.Equal(t, tc.note == "", result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
@@ -110,6 +110,6 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	l.leads.Begin(now.Add(-time.Minute))
 	l.actions.stamped(web, policy.Verdict{}, directStamp{
 		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
-	}).close(t.Context(), l.closing)
+	}).close(t.Context(), l.actions)
 	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.notes())
 }

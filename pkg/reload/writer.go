@@ -23,9 +23,9 @@ import (
 // writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes.
 const writeLimit = 10 * time.Second
 
-// maxWrites is how many writes may be in flight in total. As many workers are there besides those that opts.Workers asks for,
+// MaxWrites is how many writes may be in flight in total. As many workers are there besides those that opts.Workers asks for,
 // so that a write that hangs holds none of these.
-const maxWrites = 64
+const MaxWrites = 64
 
 // errNoAnswer is a write that was given up. It may have been stored all the same.
 var errNoAnswer = errors.New("no answer within 10s: an admission webhook in this namespace, or the API server, hangs")
@@ -38,17 +38,20 @@ type writer struct {
 }
 
 func newWriter(c client.Client, q *queue.Queue, b state.Backoff) writer {
-	slots := inflight.New(inflight.Options{Total: maxWrites}, func(key workload.Key) { q.Add(queue.Slot, key) })
+	slots := inflight.New(inflight.Options{Total: MaxWrites}, func(key workload.Key) { q.Add(queue.Slot, key) })
 	return writer{client: c, slots: slots, backoff: b}
 }
 
-// mayWrite reports whether the workload has a slot for its writes. If not, it is queued again when it has one.
-func (w writer) mayWrite(s gather.Subject, class inflight.Class) bool {
+// MayWrite reports whether the workload has a slot for its writes. If not, it is queued again when it has one.
+func (w writer) MayWrite(s gather.Subject, class inflight.Class) bool {
 	if w.backoff.Failing(s.Key) {
 		class = inflight.Retry
 	}
 	return w.slots.Enter(s.Key.Namespace, s.Key, class)
 }
+
+// Leave gives back the slot of a workload, if it has one.
+func (w writer) Leave(key workload.Key) { w.slots.Leave(key) }
 
 // write sends a write of a workload that has a slot, and gives it up after a while.
 func (w writer) write(ctx context.Context, s gather.Subject, send func(context.Context) error) error {

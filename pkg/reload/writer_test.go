@@ -63,16 +63,16 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 		out := &sent{}
 		l, s := dueLoop(t, cluster{client: c, events: out}, Options{})
 		start := time.Now()
-		result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
+		result := l.reconcile(t.Context(), s).close(t.Context(), l.actions)
 		assert.Equal(t, writeLimit, time.Since(start))
 		assert.Equal(t, 25*time.Millisecond, result.RequeueAfter, "what is due stays due")
 		assert.Equal(t, queue.Retry, *result.Priority)
 		notes := out.notes()
 		require.Len(t, notes, 1, "it is reported")
 		assert.Contains(t, notes[0], "admission webhook")
-		l.writer.slots.Leave(s.Key)
-		assert.False(t, l.writer.mayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
-			l.writer.mayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
+		l.actions.slots.Leave(s.Key)
+		assert.False(t, l.actions.MayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "a"}}, inflight.Urgent) &&
+			l.actions.MayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "b"}}, inflight.Urgent), "the namespace has one slot")
 	})
 }
 
@@ -83,33 +83,33 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	q := open(t, l)
 	l.leads.Begin(time.Now())
 	other := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}
-	require.True(t, l.writer.mayWrite(other, inflight.Urgent))
-	result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
+	require.True(t, l.actions.MayWrite(other, inflight.Urgent))
+	result := l.reconcile(t.Context(), s).close(t.Context(), l.actions)
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)
 	_, due := l.state.Due.Oldest()
 	assert.Equal(t, 1, due, "it shows as due while it waits")
-	l.writer.slots.Leave(s.Key)
-	l.writer.slots.Leave(other.Key)
+	l.actions.slots.Leave(s.Key)
+	l.actions.slots.Leave(other.Key)
 	require.Equal(t, 1, q.Len(), "it is queued when it has a slot")
 	key, _ := q.Get()
 	assert.Equal(t, s.Key, key)
-	assert.Equal(t, 1, l.writer.slots.InFlight(), "which is reserved for it")
+	assert.Equal(t, 1, l.actions.slots.InFlight(), "which is reserved for it")
 }
 
 func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, cluster{}, Options{})
 	var order []workload.Key
-	l.writer.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
+	l.actions.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
 	blocks, first := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "blocks"}}, gather.Subject{Key: workload.Key{Namespace: "shop", Name: "first"}}
-	require.True(t, l.writer.mayWrite(blocks, inflight.Urgent))
+	require.True(t, l.actions.MayWrite(blocks, inflight.Urgent))
 	l.backoff.When(s.Key, state.Rarely)
-	require.False(t, l.writer.mayWrite(s, inflight.Urgent))
-	require.False(t, l.writer.mayWrite(first, inflight.Background))
-	l.writer.slots.Leave(s.Key)
-	l.writer.slots.Leave(first.Key)
-	l.writer.slots.Leave(blocks.Key)
+	require.False(t, l.actions.MayWrite(s, inflight.Urgent))
+	require.False(t, l.actions.MayWrite(first, inflight.Background))
+	l.actions.slots.Leave(s.Key)
+	l.actions.slots.Leave(first.Key)
+	l.actions.slots.Leave(blocks.Key)
 	assert.Equal(t, []workload.Key{first.Key}, order)
 }
 
@@ -117,12 +117,12 @@ func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, cluster{}, Options{})
 	denied := errors.New("denied")
-	err := l.writer.write(t.Context(), s, func(context.Context) error { return denied })
+	err := l.actions.write(t.Context(), s, func(context.Context) error { return denied })
 	require.ErrorIs(t, err, denied)
 	require.NotErrorIs(t, err, errNoAnswer)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = l.writer.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
+	err = l.actions.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
 	assert.NotErrorIs(t, err, errNoAnswer, "the process ends")
 }
 
@@ -141,7 +141,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 				c := &hanging{}
 				l, s := dueLoop(t, cluster{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
 				s.Events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
-				l.reconcile(t.Context(), s).close(t.Context(), l.closing)
+				l.reconcile(t.Context(), s).close(t.Context(), l.actions)
 				require.Equal(t, 1, c.writes)
 				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
 			})
@@ -155,7 +155,7 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	now := time.Now()
 	l.state.Changes.Changed(s.Key, now)
 	s.Events = l.state.Changes.Attempt(s.Key)
-	result := l.reconcile(t.Context(), s).close(t.Context(), l.closing)
+	result := l.reconcile(t.Context(), s).close(t.Context(), l.actions)
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
 	assert.True(t, l.state.Changes.Changed(s.Key, now.Add(time.Second)), "a further event needs no look before that")

@@ -6,67 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// shared is what all actions work with.
-type shared struct {
-	annotations annotation.Keys
-	gather      gather.Gatherer
-	writer      writer
-	backoff     state.Backoff
-	state       *state.State
-	events      *report.Reporter
-	metrics     *metrics
-	now         func() time.Time
-}
-
-// actions write what the Verdict about a workload calls for, and return how its reconciliation ends.
-type actions struct {
-	shared
-
-	// webhook means that an admission webhook of ours is meant to answer.
-	webhook  bool
-	pacing   pacing
-	problems problems
-	pauses   *pauseActions
-	cronJobs *cronJobActions
-	jobs     *jobActions
-}
-
-// reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
-func (a *actions) reload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) outcome {
-	a.pacing.due(s)
-	switch {
-	case s.Object.Kind.CreateOnly:
-		return a.jobs.recreate(ctx, s)
-	case s.View.Intent.Restart:
-		return a.restart(ctx, s, in)
-	case a.webhook:
-		return a.request(ctx, s, in, verdict)
-	default:
-		return a.stamp(ctx, s, verdict)
-	}
-}
-
 // request asks the webhook for the reload, and stamps by itself where none answers.
-func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) outcome {
+func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if runsAtOnce(s, verdict) {
-		var ended outcome
+		var ended Outcome
 		if verdict, ended = a.confirm(ctx, s, in); ended != nil {
 			return ended
 		}
@@ -75,7 +32,7 @@ func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	if ended := a.cronJobs.runAtOnce(ctx, &s, verdict, proof); ended != nil {
+	if ended := a.runAtOnce(ctx, &s, verdict, proof); ended != nil {
 		return ended
 	}
 	request := poke.Request{
@@ -86,7 +43,7 @@ func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input
 		Generation:       s.Object.Generation(),
 		UID:              types.UID(s.Object.UID()),
 		Keys:             a.annotations,
-		Further:          a.pauses.pausing(s),
+		Further:          a.pausing(s),
 	}
 	if a.backoff.Insists(s.Key) {
 		request.Digest = digest.Live // also where a Job was made with a content that is known
@@ -114,7 +71,7 @@ func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input
 
 // confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
 // back a Job or a restart that was made because a watch is behind: the pods start with what is stored.
-func (a *actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, outcome) {
+func (a *actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
 	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, in.Refs)
 	if err != nil {
 		return policy.Verdict{}, failed{s, unreadable(err)}
@@ -187,7 +144,7 @@ func (a *actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !runsAtOnce(s, verdict) && (a.backoff.Insists(s.Key) || a.pacing.restless(s)) {
+	if !runsAtOnce(s, verdict) && (a.backoff.Insists(s.Key) || a.gates.Restless(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
 		return digest.Live, nil
 	}
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
