@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -154,10 +155,10 @@ func (b *builder) buildManager() (manager.Manager, error) {
 }
 
 // jobs says how Jobs are created again. Only the annotations of Reloader ask for that.
-func (b *builder) jobs() reload.Jobs {
+func (b *builder) jobs() action.Jobs {
 	o := b.options
 	_, served := o.Selection.Kinds.Get(batchv1.SchemeGroupVersion.WithKind("Job"))
-	return reload.Jobs{
+	return action.Jobs{
 		Follow: served && !o.Selection.WithoutStakater, RerunFinished: o.Reload.RerunFinishedJobs,
 		Store: jobrun.Store{Namespace: o.Namespace, Installation: o.Installation, Keys: o.Selection.Keys},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -29,9 +30,9 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 			j := newJobScene(t, nil, nil)
 			l := j.leader(t)
 			cached, _ := jobWatch{j}.Get("shop", "import")
-			s := l.gather.Subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, cached, state.Arrivals{})
+			s := l.gather.Subject(workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"}, cached, state.Arrivals{})
 			tc.meanwhile(j)
-			result := l.actions.recreate(t.Context(), s).close(t.Context(), l.actions)
+			result := l.actions.Close(t.Context(), l.actions.Reload(t.Context(), s, policy.Input{}, policy.Verdict{}))
 			assert.ElementsMatch(t, tc.want, j.writes())
 			assert.Equal(t, tc.again, result.RequeueAfter > 0)
 			assert.Len(t, j.notes(), min(1, len(tc.want)), "without a reload there is nothing to report")
@@ -63,7 +64,7 @@ func TestRecordUnderAForeignKeyIsAdoptedOnce(t *testing.T) {
 	t.Parallel()
 	j := newJobScene(t, nil, nil)
 	foreign := j.stored().GetAnnotations()[annotation.DefaultPrefix+"config-record"]
-	j.ring = ringOf(t, "b")
+	j.ring = reloadtest.Ring(t, "b")
 	j.set("new")
 	l := j.leader(t)
 	require.NotEmpty(t, j.due(t).Foreign)

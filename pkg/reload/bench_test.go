@@ -2,6 +2,7 @@ package reload
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +13,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // A reload of a workload with 200 config objects: what the loop decides before its request, and what the webhook decides about it.
 func BenchmarkReload(b *testing.B) {
-	ring := ringOf(b, "a")
+	ring := reloadtest.Ring(b, "a")
 	newest, _ := ring.Newest()
 	states, names := map[reference.Ref]digest.State{}, []string{}
 	for n := range 200 {
@@ -26,7 +28,7 @@ func BenchmarkReload(b *testing.B) {
 		names = append(names, ref.Name)
 		states[ref] = digest.StateOf(digest.Content{Ref: ref, Namespace: "shop"}, "uid", "1", ring)
 	}
-	view, _ := sapReader(b).Read(workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+	view, _ := reloadtest.Reader(b).Read(workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop", "generation": int64(3),
 			"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": strings.Join(names, ",")},
@@ -35,28 +37,31 @@ func BenchmarkReload(b *testing.B) {
 	}})
 	view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app-000=-"}
 	l := newLoop(cluster{
-		client: &refusing{}, events: &sent{}, Dependencies: Dependencies{Store: &observing{blind{states: states}}, Keys: &fakeKeys{ring: ring}},
+		client: &refusing{}, events: &reloadtest.Outbox{}, Dependencies: Dependencies{Store: &observing{reloadtest.Store{States: states}}, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true})
+	poked := view
+	poked.Managed = maps.Clone(view.Managed)
+	poked.Managed[stamp.Dummy] = digest.Live + "@3"
+	request := stamp.Request{Old: view, New: poked}
 	b.Run("loop", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: view}
-			l.reconcile(b.Context(), s).close(b.Context(), l.actions)
+			l.actions.Close(b.Context(), l.reconcile(b.Context(), s))
 			l.tracking.Forget(s.Key)
-			l.actions.slots.Leave(s.Key)
+			l.actions.Leave(s.Key)
 		}
 	})
 	b.Run("webhook", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			result, err := played(view, stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
-			require.NoError(b, err)
+			result := stamp.Choose(request).Apply(request, stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 			require.True(b, result.Stamped)
 		}
 	})
 }
 
 // observing is a Store whose watch has seen all.
-type observing struct{ blind }
+type observing struct{ reloadtest.Store }
 
-func (o *observing) Observe(string, []reference.Ref) map[reference.Ref]digest.State { return o.states }
+func (o *observing) Observe(string, []reference.Ref) map[reference.Ref]digest.State { return o.States }

@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -68,22 +69,22 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
 			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
 			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
-			l := j.leader(t)
-			l.actions.gather.Past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+			j.past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
 				require.NotNil(t, tc.past, "the old version does not matter")
 				assert.Equal(t, []any{"shop", j.app, "1"}, []any{namespace, ref, version})
 				return tc.past(j), tc.err
 			}
-			j.report(workload.Summary{Kind: jobKind()}, summaryOf(jobKind(), job.Object))
+			l := j.leader(t)
+			j.report(workload.Summary{Kind: jobKind}, reloadtest.Summary(jobKind, job.Object))
 			job.SetResourceVersion("3") // the Job controller has written the status
 			j.live = map[reference.Ref]digest.State{j.app: tc.live(j)}
 			for range 3 {
 				j.reconcile(t, l)
-				j.report(summaryOf(jobKind(), job.Object), summaryOf(jobKind(), j.stored().Object))
+				j.report(reloadtest.Summary(jobKind, job.Object), reloadtest.Summary(jobKind, j.stored().Object))
 			}
 			assert.ElementsMatch(t, tc.want, j.writes())
 			assert.Equal(t, policy.Nothing, j.due(t).Action)
-			assert.Empty(t, l.state.Births.Version(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}), "nothing is kept once there is a Record")
+			assert.Empty(t, l.state.Births.Version(workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"}), "nothing is kept once there is a Record")
 		})
 	}
 }
@@ -110,13 +111,13 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
 			job.SetResourceVersion("5")
 			l := j.leader(t)
-			j.report(workload.Summary{Kind: jobKind()}, summaryOf(jobKind(), job.Object))
+			j.report(workload.Summary{Kind: jobKind}, reloadtest.Summary(jobKind, job.Object))
 			states := map[string]digest.State{"live": j.at("live", "4"), "seen": j.at("seen", "3")}
 			j.live, j.unread = map[reference.Ref]digest.State{j.app: states["live"]}, tc.unread
 			j.seen = map[reference.Ref]digest.State{j.app: states["seen"]}
 			j.reconcile(t, l)
 			assert.Equal(t, tc.writes, j.writes())
-			assert.Equal(t, tc.unread != nil, l.state.Births.Version(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) != "", "kept for the retry")
+			assert.Equal(t, tc.unread != nil, l.state.Births.Version(workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"}) != "", "kept for the retry")
 			if tc.want != "" {
 				j.live[j.app] = states[tc.want]
 				assert.Equal(t, policy.Nothing, j.due(t).Action, "it is the content that was recorded")

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -17,16 +19,16 @@ import (
 func TestContestIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	out := &sent{}
+	out := &reloadtest.Outbox{}
 	l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
 	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{}}}
 	for range 6 {
 		l.contested(t.Context(), s)
 		l.state.Contests.Wrote(s.Key, "", now)
-		InOrder{s}.close(t.Context(), l.actions)
+		l.actions.Close(t.Context(), action.InOrder{Subject: s})
 	}
-	require.Len(t, out.messages, 1)
-	assert.Contains(t, out.notes()[0], "managedFields")
+	require.Len(t, out.Messages, 1)
+	assert.Contains(t, out.Notes()[0], "managedFields")
 }
 
 func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
@@ -53,6 +55,6 @@ func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	l.state.Changes.Attempt(s.Key)
 	l.state.Changes.Acted(s.Key)
 	l.state.Takeovers.Done(s.Key, "")
-	InOrder{s}.close(t.Context(), l.actions)
+	l.actions.Close(t.Context(), action.InOrder{Subject: s})
 	assert.Equal(t, &state.State{}, l.state, "a cluster has many workloads that ask for nothing")
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -187,19 +189,23 @@ func (j *jobAPI) Patch(_ context.Context, object client.Object, patch client.Pat
 // jobScene is an API server with a Job that depends on configmap/app, and what the loop knows of it.
 type jobScene struct {
 	api  *jobAPI
-	out  *sent
+	out  *reloadtest.Outbox
 	now  time.Time
 	ring digest.Ring
 	app  reference.Ref
 	live map[reference.Ref]digest.State
 	// seen is what the watch has seen; nil if that is the live state.
 	seen map[reference.Ref]digest.State
+	// past is Dependencies.Past.
+	past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// unread is the error of reads.
 	unread error
 	opts   Options
 	// report is what the watch of Jobs calls.
 	report func(before, after workload.Summary)
 }
+
+var jobKind = workload.NewKinds(workload.Builtin()...).Find("job")[0]
 
 const jobName = "Job shop/import"
 
@@ -212,15 +218,15 @@ func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
 		annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()},
 	}, Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil }}
 	j := &jobScene{
-		api: &jobAPI{objects: map[string]*unstructured.Unstructured{}}, out: &sent{}, ring: ringOf(t, "a"),
+		api: &jobAPI{objects: map[string]*unstructured.Unstructured{}}, out: &reloadtest.Outbox{}, ring: reloadtest.Ring(t, "a"),
 		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), app: reference.Ref{Kind: reference.ConfigMap, Name: "app"},
 	}
-	j.opts = Options{Reader: reader, Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return j.now }, Jobs: Jobs{
+	j.opts = Options{Reader: reader, Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return j.now }, Jobs: action.Jobs{
 		Follow: true, Store: jobrun.Store{Namespace: "pod-reloader", Installation: "pod-reloader", Keys: keys},
 	}}
 	j.set("old")
 	job := j.job(spec, status)
-	req, _ := reader.NewRequest(nil, workload.Object{Kind: jobKind(), Raw: job.Object})
+	req, _ := reader.NewRequest(nil, workload.Object{Kind: jobKind, Raw: job.Object})
 	managed := stamp.Choose(req).Apply(req, stamp.Live{States: j.live, Ring: j.ring, Namespace: "shop", Now: j.now}).Managed
 	require.NotEmpty(t, managed[stamp.Record])
 	require.NoError(t, jobrun.Stamp(job, keys, managed))
@@ -258,21 +264,21 @@ func (j *jobScene) job(spec, status map[string]any) *unstructured.Unstructured {
 func (j *jobScene) leader(t testing.TB) *loop {
 	t.Helper()
 	l := newLoop(cluster{client: j.api, live: j.api, events: j.out, Dependencies: Dependencies{
-		Store: jobStore{scene: j}, Keys: &fakeKeys{ring: j.ring, fresh: j.ring},
+		Store: jobStore{scene: j}, Keys: &reloadtest.Keys{Present: j.ring, Fresh: j.ring}, Past: j.past,
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			j.report = changed
 			return jobWatch{j}
 		},
 	}}, j.opts)
 	l.leads.Begin(j.now.Add(-time.Minute))
-	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(jobKind())))
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(jobKind)))
 	return l
 }
 
 // reconcile lets a leader look at the Job.
 func (j *jobScene) reconcile(t testing.TB, l *loop) reconcile.Result {
 	t.Helper()
-	result, err := l.Reconcile(t.Context(), workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
+	result, err := l.Reconcile(t.Context(), workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"})
 	require.NoError(t, err)
 	return result
 }
@@ -283,7 +289,7 @@ func (j *jobScene) stored() *unstructured.Unstructured { return j.api.objects[jo
 // due compares what the pods of the stored Job are known to have with the present configuration.
 func (j *jobScene) due(t testing.TB) policy.Verdict {
 	t.Helper()
-	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind(), Raw: j.stored().Object})
+	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind, Raw: j.stored().Object})
 	return policy.Assess(policy.Input{
 		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Current: j.live, Ring: j.ring,
 	}).Verdict
@@ -293,7 +299,7 @@ func (j *jobScene) due(t testing.TB) policy.Verdict {
 func (j *jobScene) notes() []string {
 	var notes []string
 	names := map[string]bool{}
-	for _, m := range j.out.messages {
+	for _, m := range j.out.Messages {
 		if !names[m.Event.Name] {
 			notes = append(notes, m.Event.Reason+": "+m.Event.Note)
 		}
@@ -344,7 +350,7 @@ func (w jobWatch) Run(ctx context.Context) { <-ctx.Done() }
 func (w jobWatch) Get(_, _ string) (workload.Summary, bool) {
 	job := w.scene.stored()
 	if job == nil {
-		return workload.Summary{Kind: jobKind()}, false
+		return workload.Summary{Kind: jobKind}, false
 	}
-	return summaryOf(jobKind(), job.Object), true
+	return reloadtest.Summary(jobKind, job.Object), true
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -29,12 +30,12 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	t.Parallel()
 	kind := workload.Builtin()[0]
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	writes, keys := &refusing{}, &fakeKeys{}
-	with := cluster{client: writes, events: &sent{}, Dependencies: Dependencies{
-		Store: &blind{states: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
+	writes, keys := &refusing{}, &reloadtest.Keys{}
+	with := cluster{client: writes, events: &reloadtest.Outbox{}, Dependencies: Dependencies{
+		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
 	}}
 	with.Workloads = func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
-		web := summaryOf(kind, map[string]any{
+		web := reloadtest.Summary(kind, map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
 			},
@@ -55,7 +56,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	assert.Equal(t, reconcile.Result{}, result, "the change of the keys queues it")
 	require.Zero(t, q.Len())
 
-	keys.ring = ringOf(t, "a")
+	keys.Present = reloadtest.Ring(t, "a")
 	l.tracking.QueueAll()
 	require.Equal(t, 1, q.Len())
 	_, err = l.Reconcile(t.Context(), key)
@@ -66,7 +67,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 // leading returns a loop that leads, with its queue.
 func leading(t *testing.T, with cluster, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
-	opts.Reader = sapReader(t)
+	opts.Reader = reloadtest.Reader(t)
 	l := newLoop(with, opts)
 	q := open(t, l)
 	l.leads.Begin(time.Now())
@@ -80,9 +81,4 @@ func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.K
 	t.Cleanup(q.ShutDown)
 	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), q))
 	return q
-}
-
-// summaryOf keeps all labels and annotations.
-func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
-	return workload.Object{Kind: kind, Raw: raw}.Summary()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
@@ -27,7 +28,7 @@ import (
 // loop reconciles workloads. Its parts are safe for concurrent use.
 type loop struct {
 	kinds    tracking.Kinds
-	jobs     Jobs
+	jobs     action.Jobs
 	store    Store
 	keys     Keys
 	state    *state.State
@@ -39,7 +40,7 @@ type loop struct {
 	pacing   pacing
 	events   *report.Reporter
 	problems problems
-	actions  *actions
+	actions  *action.Actions
 	now      func() time.Time
 }
 
@@ -68,7 +69,7 @@ func newLoop(with cluster, opts Options) *loop {
 	}
 	l.queue = queue.New(l.leads, l.now)
 	l.tracking = tracking.New(tracking.Options{
-		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Leaves: opts.Jobs.leaves, Settle: opts.Settle,
+		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Leaves: opts.Jobs.Leaves, Settle: opts.Settle,
 		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
 		Cache: with.cache, Live: with.live, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
@@ -83,12 +84,11 @@ func newLoop(with cluster, opts Options) *loop {
 		Metrics: with.Metrics, CountByNamespace: opts.CountByNamespace, Now: l.now, Log: with.log,
 	})
 	l.problems = problems{l.events, with.Store, l.state, newMetrics(with.Metrics, l.state.Due.Oldest, l.now), l.now}
-	l.actions = &actions{
-		writer: newWriter(with.client, l.queue, l.backoff), annotations: opts.Reader.Keys, gather: l.gather, gates: l.pacing.gates,
-		state: l.state, queue: l.queue, events: l.events, metrics: newActionMetrics(with.Metrics),
-		webhook: opts.Webhook, pausedAt: opts.PausedAt, jobs: opts.Jobs, log: with.log, now: l.now,
-		standing: []string{reasonProblems, reasonMissing, reasonHeld, reasonNewer, reasonContested, reasonNoRoom, reasonLost},
-	}
+	l.actions = action.New(action.Options{
+		Gather: l.gather, Client: with.client, State: l.state, Backoff: l.backoff, Queue: l.queue, Events: l.events, Metrics: with.Metrics,
+		Gates: l.pacing.gates, Webhook: opts.Webhook, PausedAt: opts.PausedAt, Jobs: opts.Jobs, Log: with.log,
+		Standing: []string{reasonProblems, reasonMissing, reasonHeld, reasonNewer, reasonContested},
+	})
 	return l
 }
 
@@ -116,12 +116,11 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if deps.Reread != nil {
 		deps.Reread(l.tracking.Reread)
 	}
-	registerWrites(deps.Metrics, l.actions.slots)
 	report.WatchOutbox(deps.Metrics, out.Waiting)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
 		Reconciler:              l,
-		MaxConcurrentReconciles: opts.Workers + MaxWrites,
+		MaxConcurrentReconciles: opts.Workers + action.MaxWrites,
 		EnableWarmup:            &warmup,
 		// A dead connection must not hold a worker for as long as TCP would.
 		ReconciliationTimeout: reconcileLimit,

@@ -8,9 +8,9 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
@@ -24,7 +24,7 @@ type Options struct {
 	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are followed as Jobs says.
 	Kinds tracking.Kinds
 	// Jobs says how Jobs are created again.
-	Jobs Jobs
+	Jobs action.Jobs
 	// Reader reads the annotations of workloads.
 	Reader stamp.Reader
 	// Scope has the workloads that are looked after.
@@ -50,22 +50,6 @@ type Options struct {
 	Workers int
 	// CountByNamespace counts reloads by namespace, too: a label whose values have no bound.
 	CountByNamespace bool
-}
-
-// Jobs says how Jobs are created again. The zero value leaves all of them alone.
-type Jobs struct {
-	// Follow watches Jobs.
-	Follow bool
-	// RerunFinished creates also those again that are complete or have failed.
-	RerunFinished bool
-	// Store is where their manifests are between the deletion and the creation.
-	Store jobrun.Store
-}
-
-// leaves reports whether a workload is a Job that is left alone, whatever its annotations ask for. pending says that a change of its
-// configuration came before it finished: how long such a change has to settle does not decide whether the Job runs again.
-func (j Jobs) leaves(s workload.Summary, pending bool) bool {
-	return s.Kind.CreateOnly && (s.Controlled() || s.Finished() && !j.RerunFinished && !pending)
 }
 
 // Store gives the state of config objects; configstate.Store is one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -29,17 +30,17 @@ func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Resul
 
 // attend ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look again at the
 // latest; 0 sets no limit.
-func (l *loop) attend(ctx context.Context, key workload.Key) (ended Outcome, limit time.Duration) {
+func (l *loop) attend(ctx context.Context, key workload.Key) (ended action.Outcome, limit time.Duration) {
 	if ended := l.actions.CompleteRecreation(ctx, key); ended != nil {
 		return ended, 0
 	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
 		l.tracking.Forget(key)
-		return Waiting{}, 0
+		return action.Waiting{}, 0
 	}
 	if !l.tracking.InScope(ctx, s.Key, s.Object.Labels()) {
-		return InOrder{s}, 0
+		return action.InOrder{Subject: s}, 0
 	}
 	limit, ended = l.actions.EndPause(ctx, s)
 	if ended == nil {
@@ -57,9 +58,9 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 }
 
 // handle compares a workload in scope with its configuration and does what is due.
-func (l *loop) handle(ctx context.Context, s gather.Subject) Outcome {
+func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 	if s.View.Ignored {
-		return InOrder{s}
+		return action.InOrder{Subject: s}
 	}
 	if s.View.Excluded || !s.View.Intent.Asked {
 		l.problems.report(ctx, s, policy.Input{})
@@ -68,20 +69,20 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) Outcome {
 	if l.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
 		// workload would not help.
-		return Waiting{}
+		return action.Waiting{}
 	}
 	if err := s.View.Unresolved; err != nil {
-		return Unreadable(s, err)
+		return action.Unreadable(s, err)
 	}
 	if l.state.Writes.Behind(s.Key, s.Object.Generation(), l.now()) {
 		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
-		return Waiting(queue.After(time.Second, queue.Workload))
+		return action.Waiting(queue.After(time.Second, queue.Workload))
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.EmitReloads(s.Reported())
 	l.actions.ReportLostStamp(s)
-	if l.jobs.leaves(s.Object, l.state.Changes.Pending(s.Key)) {
-		return InOrder{s}
+	if l.jobs.Leaves(s.Object, l.state.Changes.Pending(s.Key)) {
+		return action.InOrder{Subject: s}
 	}
 	return l.reconcile(ctx, s)
 }
@@ -95,7 +96,7 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, b
 }
 
 // reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
-func (l *loop) reconcile(ctx context.Context, s gather.Subject) Outcome {
+func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 	in := l.gather.Input(s)
 	l.state.Takeovers.Returned(s.Key, in.Ring)
 	a := policy.Assess(in)
@@ -106,23 +107,23 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) Outcome {
 		return l.actions.UpToDate(ctx, s)
 	}
 	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
-		return Waiting(queue.After(wait, queue.Retry))
+		return action.Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.contested(ctx, s); wait > 0 {
-		return Waiting(queue.After(wait, queue.Retry))
+		return action.Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
-		return Waiting(queue.After(wait, queue.Config))
+		return action.Waiting(queue.After(wait, queue.Config))
 	}
 	if !l.actions.MayWrite(s, rank(a)) {
 		if a.MayReload {
 			l.pacing.due(s)
 		}
-		return Waiting{} // queued again when it has a slot
+		return action.Waiting{} // queued again when it has a slot
 	}
 	if len(a.Reads) > 0 {
 		if err := l.gather.Read(ctx, s, in, a.Reads); err != nil {
-			return Unreadable(s, err)
+			return action.Unreadable(s, err)
 		}
 		a = policy.Assess(in)
 	}
@@ -138,7 +139,7 @@ func rank(a policy.Assessment) inflight.Class {
 }
 
 // apply does what the Verdict calls for.
-func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) Outcome {
+func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) action.Outcome {
 	verdict := a.Verdict
 	l.problems.reportHold(ctx, s, verdict)
 	switch {

@@ -15,6 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -117,7 +119,7 @@ func TestRefusalDeletesNothing(t *testing.T) {
 		},
 		"no right to create Secrets": {recreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
 		"no right to delete Jobs":    {recreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
-		"the deletion is denied":     {recreationSteps[2], apierrors.NewInvalid(jobKind().GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
+		"the deletion is denied":     {recreationSteps[2], apierrors.NewInvalid(jobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,14 +166,14 @@ func TestRecreationWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	j := newJobScene(t, nil, nil)
 	l := j.leader(t)
 	behind, _ := jobWatch{j}.Get("shop", "import")
-	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind(), Raw: j.stored().Object})
-	j.annotate(annotation.DefaultPrefix+"last-reload", reloadAt(j.now.Add(-time.Second), view.Managed[stamp.Hash]).String())
-	s := l.gather.Subject(workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}, behind, state.Arrivals{})
-	result := l.actions.recreate(t.Context(), s).close(t.Context(), l.actions)
+	view, _ := j.opts.Reader.Read(workload.Object{Kind: jobKind, Raw: j.stored().Object})
+	j.annotate(annotation.DefaultPrefix+"last-reload", reloadtest.ReloadAt(j.now.Add(-time.Second), view.Managed[stamp.Hash]).String())
+	s := l.gather.Subject(workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"}, behind, state.Arrivals{})
+	result := l.actions.Close(t.Context(), l.actions.Reload(t.Context(), s, policy.Input{}, policy.Verdict{}))
 	assert.Equal(t, 4*time.Second, result.RequeueAfter)
 	assert.Empty(t, j.writes())
 	j.now = j.now.Add(4 * time.Second)
-	assert.Zero(t, l.actions.recreate(t.Context(), s).close(t.Context(), l.actions))
+	assert.Zero(t, l.actions.Close(t.Context(), l.actions.Reload(t.Context(), s, policy.Input{}, policy.Verdict{})))
 	assert.Equal(t, recreationSteps, j.writes())
 }
 
@@ -201,13 +203,9 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 				j.now = j.now.Add(10 * time.Second)
 
 				l := j.leader(t)
-				keys, err := l.actions.listRecreations(t.Context())
-				require.NoError(t, err)
-				for range 3 {
-					for _, key := range append(keys, workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"}) {
-						_, err := l.Reconcile(t.Context(), key)
-						require.NoError(t, err)
-					}
+				require.NoError(t, l.actions.ResumeRecreations(t.Context()))
+				for range 4 {
+					j.reconcile(t, l)
 				}
 				require.NotNil(t, j.stored(), "the Job is not lost")
 				assert.NotEqual(t, "uid-1", string(j.stored().GetUID()))
@@ -284,7 +282,7 @@ func TestRefusedCreationIsReportedAndRetried(t *testing.T) {
 	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
 	require.Len(t, j.notes(), 1)
 	assert.Equal(t, `RecreationFailed: create the deleted job again from secret pod-reloader/pod-reloader-job-uid-1: jobs.batch "import" is forbidden: exceeded quota`, j.notes()[0])
-	assert.Equal(t, "uid-1", string(j.out.messages[0].Event.Regarding.UID))
+	assert.Equal(t, "uid-1", string(j.out.Messages[0].Event.Regarding.UID))
 	j.api.before = nil
 	j.reconcile(t, l)
 	assert.NotNil(t, j.stored())
@@ -311,12 +309,12 @@ func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
 	t.Parallel()
 	j := newJobScene(t, nil, nil)
 	q := open(t, j.leader(t))
-	running := summaryOf(jobKind(), j.stored().Object)
+	running := reloadtest.Summary(jobKind, j.stored().Object)
 	done := j.stored().DeepCopy()
 	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
-	none := workload.Summary{Kind: jobKind()}
+	none := workload.Summary{Kind: jobKind}
 
-	j.report(none, summaryOf(jobKind(), done.Object))
+	j.report(none, reloadtest.Summary(jobKind, done.Object))
 	assert.Zero(t, q.Len(), "it has finished")
 	j.report(none, running)
 	assert.Equal(t, 1, q.Len())
@@ -325,9 +323,9 @@ func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
 func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	t.Parallel()
 	j := newJobScene(t, nil, nil)
-	j.opts.Jobs = Jobs{}
+	j.opts.Jobs = action.Jobs{}
 	l := j.leader(t)
-	_, followed := l.tracking.Get(t.Context(), workload.Key{Kind: jobKind().ID(), Namespace: "shop", Name: "import"})
+	_, followed := l.tracking.Get(t.Context(), workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"})
 	assert.False(t, followed)
 	require.NoError(t, l.actions.ResumeRecreations(t.Context()))
 	assert.Empty(t, j.api.calls, "no right is needed")
@@ -370,7 +368,7 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 			j := newJobScene(t, nil, nil)
 			j.opts.Settle, j.opts.SettleMax = time.Second, 5*time.Second
 			l := j.leader(t)
-			j.report(workload.Summary{}, summaryOf(jobKind(), j.stored().Object))
+			j.report(workload.Summary{}, reloadtest.Summary(jobKind, j.stored().Object))
 			tc.course(t, j, l)
 			j.now = j.now.Add(time.Minute)
 			j.reconcile(t, l)
@@ -386,7 +384,7 @@ func (j *jobScene) changed(l *loop) {
 
 // finish ends the Job, and reports it to the leader.
 func (j *jobScene) finish(status map[string]any) {
-	before := summaryOf(jobKind(), j.stored().DeepCopy().Object)
+	before := reloadtest.Summary(jobKind, j.stored().DeepCopy().Object)
 	j.stored().Object["status"] = status
-	j.report(before, summaryOf(jobKind(), j.stored().Object))
+	j.report(before, reloadtest.Summary(jobKind, j.stored().Object))
 }

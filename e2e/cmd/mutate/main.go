@@ -24,7 +24,8 @@ import (
 // core are the packages that decide, and those that feed them.
 var core = []string{
 	"pkg/annotation", "pkg/digest", "pkg/policy", "pkg/record", "pkg/reference", "pkg/stamp", "pkg/workload",
-	"pkg/reload", "pkg/reload/index", "pkg/reload/queue", "pkg/reload/report", "pkg/reload/state", "pkg/reload/tracking",
+	"pkg/reload", "pkg/reload/action", "pkg/reload/gather", "pkg/reload/index", "pkg/reload/queue", "pkg/reload/report",
+	"pkg/reload/state", "pkg/reload/tracking",
 	"pkg/configstate", "pkg/keyring", "pkg/listwatch", "pkg/watch",
 }
 

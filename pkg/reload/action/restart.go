@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
 // configuration, which is read live. Where the webhook sees another one it restores what was recorded; the reload stays due and is
 // repeated, in the distance of reloads, since the pods may have started too early.
-func (a *actions) restart(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
+func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	verdict, ended := a.confirm(ctx, s, in)
 	if ended != nil {
 		return ended
@@ -42,7 +42,7 @@ func (a *actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 }
 
 // restarting returns the merge patch of a restart, and how it explains the reload.
-func (a *actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
+func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
 	hash, now := s.View.Managed[stamp.Hash], a.now().UTC()
 	last := policy.Explain(verdict.Changes, now, s.View.Managed[stamp.LastReload])
 	last.Hash, last.Generation = hash, s.Object.Generation()

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -18,6 +18,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -54,38 +57,39 @@ func (a *argoAPI) Patch(_ context.Context, answer client.Object, patch client.Pa
 	return nil
 }
 
-// dueRollout is a loop with a Rollout whose pods have started without configmap/app, which is there now.
-func dueRollout(t *testing.T, with cluster, hash string) (*loop, gather.Subject, policy.Input) {
+// dueRollout returns a Rollout whose pods have started without configmap/app, which is there now.
+func dueRollout(t *testing.T, c client.Client, out report.Sender, hash string) (*Actions, gather.Subject, policy.Input) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := ringOf(t, "a")
+	ring := reloadtest.Ring(t, "a")
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
-	with.Store, with.Keys = &blind{states: map[reference.Ref]digest.State{app: content}}, &fakeKeys{ring: ring}
-	l := newLoop(with, Options{Reader: sapReader(t), Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return now }})
-	l.leads.Begin(now.Add(-time.Minute))
-	s := webOf(t)
+	actions := newActions(Options{Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}, Gather: gather.Gatherer{
+		Reader: reloadtest.Reader(t), Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
+		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}},
+	}}, out)
+	s := reloadtest.Web(t)
 	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
 	require.NoError(t, err)
-	s.Object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
+	s.Object = reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
 	s.View.Intent.Restart = true
 	newest, _ := ring.Newest()
 	s.View.Managed = stamp.Managed{stamp.Record: "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=-"}
 	if hash != "-" {
 		s.View.Managed[stamp.Hash] = hash
 	}
-	in := l.gather.Input(s)
-	require.NoError(t, l.gather.Read(t.Context(), s, in, policy.Assess(in).Reads))
-	return l, s, in
+	in := actions.gather.Input(s)
+	require.NoError(t, actions.gather.Read(t.Context(), s, in, policy.Assess(in).Reads))
+	return actions, s, in
 }
 
 func TestRestartIsOneWrite(t *testing.T) {
 	t.Parallel()
-	c, out := &argoAPI{}, &sent{}
-	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
+	c, out := &argoAPI{}, &reloadtest.Outbox{}
+	actions, s, in := dueRollout(t, c, out, "abc")
 	verdict := policy.Assess(in).Verdict
 	require.Equal(t, policy.Reload, verdict.Action)
-	result := l.actions.Reload(t.Context(), s, in, verdict).close(t.Context(), l.actions)
+	result := actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
 	assert.Zero(t, result)
 	require.Len(t, c.patches, 1)
 	p := c.patches[0]
@@ -98,13 +102,13 @@ func TestRestartIsOneWrite(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "abc", last.Hash)
 	assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
-	assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes())
+	assert.Equal(t, []string{"restarted: configmap/app created"}, out.Notes())
 }
 
 // The pods start with what is stored, whatever the watch has seen: recorded with an older content, they would restart once more.
 func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 	t.Parallel()
-	app, ring := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, ringOf(t, "a")
+	app, ring := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reloadtest.Ring(t, "a")
 	state := func(content, version string) digest.State {
 		object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
 		object.Namespace, object.Name = "shop", "app"
@@ -123,16 +127,16 @@ func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &argoAPI{}
-			l, s, in := dueRollout(t, cluster{client: c, events: &sent{}}, "abc")
+			actions, s, in := dueRollout(t, c, &reloadtest.Outbox{}, "abc")
 			in.Current[app] = state("seen", "1")
-			store := l.gather.Store.(*blind)
-			store.states, store.err = map[reference.Ref]digest.State{app: tc.live}, tc.err
-			result := l.actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.actions)
+			store := actions.gather.Store.(*reloadtest.Store)
+			store.States, store.Err = map[reference.Ref]digest.State{app: tc.live}, tc.err
+			result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 			require.Len(t, c.patches, tc.restarts)
 			assert.Equal(t, tc.restarts == 0, result.RequeueAfter > 0, "tried again")
 			if tc.restarts > 0 {
 				in.Known = policy.KnownOf("abc", c.patches[0].Metadata.Annotations[annotation.DefaultPrefix+"config-record"])
-				in.Current = store.states
+				in.Current = store.States
 				assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "the pods are known to start with what is stored")
 			}
 		})
@@ -153,16 +157,16 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, out := &argoAPI{}, &sent{}
-			l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
+			c, out := &argoAPI{}, &reloadtest.Outbox{}
+			actions, s, in := dueRollout(t, c, out, "abc")
 			verdict := policy.Assess(in).Verdict
 			s.View.WorkloadBudget = 1 << 17
-			body, last, err := l.actions.restarting(s, in, verdict)
+			body, last, err := actions.restarting(s, in, verdict)
 			require.NoError(t, err)
 			var p argoPatch
 			require.NoError(t, json.Unmarshal(body, &p))
 			s.View.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
-			l.actions.Reload(t.Context(), s, in, verdict).close(t.Context(), l.actions)
+			actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
 			if tc.note == "" {
 				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")
 				return
@@ -175,7 +179,7 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 				names = append(names, change.String())
 			}
 			assert.Equal(t, tc.want, names)
-			assert.Equal(t, []string{tc.note}, out.notes())
+			assert.Equal(t, []string{tc.note}, out.Notes())
 		})
 	}
 }
@@ -183,23 +187,22 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 // The webhook sees a newer configuration and restores the Record: the pods may have started with an older one.
 func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) {
 	t.Parallel()
-	c, out := &argoAPI{restores: true}, &sent{}
-	l, s, in := dueRollout(t, cluster{client: c, events: out}, "abc")
-	a := policy.Assess(in)
-	result := l.actions.Reload(t.Context(), s, in, a.Verdict).close(t.Context(), l.actions)
+	c, out := &argoAPI{restores: true}, &reloadtest.Outbox{}
+	actions, s, in := dueRollout(t, c, out, "abc")
+	result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 	assert.Positive(t, result.RequeueAfter)
-	assert.Empty(t, out.notes())
-	assert.Equal(t, 5*time.Second, l.pacing.postpone(t.Context(), s, a))
+	assert.Empty(t, out.Notes())
+	assert.Equal(t, actions.now(), actions.state.Writes.StampedAt(s.Key), "the refractory time begins")
 }
 
 // A template that was never stamped stays as it is, too: the Record belongs to no hash, and so does the explanation.
 func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 	t.Parallel()
 	for _, webhook := range []bool{true, false} {
-		c, out := &argoAPI{}, &sent{}
-		l, s, in := dueRollout(t, cluster{client: c, events: out}, "-")
-		l.actions.webhook = webhook
-		l.actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), l.actions)
+		c, out := &argoAPI{}, &reloadtest.Outbox{}
+		actions, s, in := dueRollout(t, c, out, "-")
+		actions.webhook = webhook
+		actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 		require.Len(t, c.patches, 1)
 		p := c.patches[0]
 		assert.Equal(t, map[string]any{"restartAt": "2026-01-02T03:04:06Z"}, p.Spec)
@@ -207,11 +210,11 @@ func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 		in.Known = policy.KnownOf("", p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"])
 		assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "the pods are known to start with what is there")
 		s.View.Managed[stamp.LastReload] = p.Metadata.Annotations[annotation.DefaultPrefix+"last-reload"]
-		last, ok := s.View.Managed.LastReload(l.now())
+		last, ok := s.View.Managed.LastReload(actions.now())
 		require.True(t, ok, "the refractory time counts from it")
 		assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
-		s.Object = summaryOf(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "8", "generation": int64(4)}})
-		l.actions.ReportLostStamp(s)
-		assert.Equal(t, []string{"restarted: configmap/app created"}, out.notes(), "no stamp is missed")
+		s.Object = reloadtest.Summary(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "8", "generation": int64(4)}})
+		actions.ReportLostStamp(s)
+		assert.Equal(t, []string{"restarted: configmap/app created"}, out.Notes(), "no stamp is missed")
 	}
 }

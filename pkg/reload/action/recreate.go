@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
-func (a *actions) recreate(ctx context.Context, s gather.Subject) Outcome {
+func (a *Actions) recreate(ctx context.Context, s gather.Subject) Outcome {
 	o, err := a.gather.Stored(ctx, s)
 	switch {
 	case absence.Certain(err):
@@ -69,7 +69,7 @@ func (a *actions) recreate(ctx context.Context, s gather.Subject) Outcome {
 }
 
 // live returns the subject as a live read shows it.
-func (a *actions) live(s gather.Subject, o workload.Object) gather.Subject {
+func (a *Actions) live(s gather.Subject, o workload.Object) gather.Subject {
 	return a.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 
@@ -82,7 +82,7 @@ type replacement struct {
 }
 
 // replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
-func (a *actions) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
+func (a *Actions) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
 	job := old.Replacement(a.annotations)
 	req, _ := a.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
@@ -111,7 +111,7 @@ func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time
 
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
-func (a *actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
+func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
 	err := a.writer.write(ctx, s, func(ctx context.Context) error {
 		return a.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
 	})
@@ -148,7 +148,7 @@ func answered(err error) bool {
 }
 
 // deleteJob deletes a Job with its pods, as it was read.
-func (a *actions) deleteJob(ctx context.Context, s gather.Subject) error {
+func (a *Actions) deleteJob(ctx context.Context, s gather.Subject) error {
 	job := s.Object.Kind.NewObject()
 	job.SetNamespace(s.Key.Namespace)
 	job.SetName(s.Key.Name)
@@ -158,7 +158,7 @@ func (a *actions) deleteJob(ctx context.Context, s gather.Subject) error {
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (a *actions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
+func (a *Actions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	rec, err := policy.Fresh(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: "AdoptionFailed", err: err}}

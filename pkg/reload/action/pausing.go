@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type pausable interface {
 }
 
 // pauseState returns what is known of the pause of a workload.
-func (a *actions) pauseState(s gather.Subject, version pausable) pause.State {
+func (a *Actions) pauseState(s gather.Subject, version pausable) pause.State {
 	if !s.Object.Kind.Pausable() || a.pausedAt == "" {
 		return pause.State{}
 	}
@@ -39,7 +39,7 @@ func (a *actions) pauseState(s gather.Subject, version pausable) pause.State {
 // EndPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
 // end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,
 // or that asks for nothing any more, ends as well.
-func (a *actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
+func (a *Actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
 	state := a.pauseState(s, s.Object)
 	action, wait := state.Decide(a.now())
 	if action == pause.Leave {
@@ -60,7 +60,7 @@ func (a *actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Dur
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
-func (a *actions) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
+func (a *Actions) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
 	change := map[string]any{"metadata": map[string]any{
 		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{a.pausedAt: nil},
 	}}
@@ -84,7 +84,7 @@ func (a *actions) resume(ctx context.Context, s gather.Subject, action pause.Act
 }
 
 // pausing returns the change that a reload makes to pause the workload as well, or nil if it does not.
-func (a *actions) pausing(s gather.Subject) map[string]any {
+func (a *Actions) pausing(s gather.Subject) map[string]any {
 	if !a.pauseState(s, s.Object).Begins() {
 		return nil
 	}
@@ -103,7 +103,7 @@ type pausing struct {
 }
 
 // pausingDirectly returns the pause that a direct stamp of the stored version begins, if it does.
-func (a *actions) pausingDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
+func (a *Actions) pausingDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
 	state := a.pauseState(s, version)
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
@@ -115,4 +115,4 @@ func (a *actions) pausingDirectly(s gather.Subject, version pausable, result sta
 	}}
 }
 
-func (a *actions) pauseBegin() string { return a.now().UTC().Format(time.RFC3339) }
+func (a *Actions) pauseBegin() string { return a.now().UTC().Format(time.RFC3339) }

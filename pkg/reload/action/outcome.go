@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -15,26 +15,26 @@ import (
 )
 
 // Close records and reports the outcome of a reconciliation, and returns when to look at the workload again.
-func (a *actions) Close(ctx context.Context, ended Outcome) reconcile.Result {
+func (a *Actions) Close(ctx context.Context, ended Outcome) reconcile.Result {
 	return ended.close(ctx, a)
 }
 
 // Outcome is how the reconciliation of a workload ends. Who finds it returns it, and Close alone closes it. nil means that the
 // reconciliation goes on.
 type Outcome interface {
-	close(ctx context.Context, a *actions) reconcile.Result
+	close(ctx context.Context, a *Actions) reconcile.Result
 }
 
 // Waiting is the outcome of a workload that something holds up. The zero value waits for what queues the workload: an event, or a
 // slot for its writes.
 type Waiting reconcile.Result
 
-func (w Waiting) close(context.Context, *actions) reconcile.Result { return reconcile.Result(w) }
+func (w Waiting) close(context.Context, *Actions) reconcile.Result { return reconcile.Result(w) }
 
 // InOrder is the outcome where nothing is left to do.
 type InOrder struct{ Subject gather.Subject }
 
-func (o InOrder) close(_ context.Context, a *actions) reconcile.Result {
+func (o InOrder) close(_ context.Context, a *Actions) reconcile.Result {
 	s := o.Subject
 	a.state.Changes.Settled(s.Key)
 	a.state.Due.Forget(s.Key)
@@ -53,7 +53,7 @@ type reloaded struct {
 	generation int64
 }
 
-func (o reloaded) close(ctx context.Context, a *actions) reconcile.Result {
+func (o reloaded) close(ctx context.Context, a *Actions) reconcile.Result {
 	s := o.subject
 	a.state.Writes.Stamped(s.Key, o.generation, a.now())
 	a.events.Warn(s.Reported(), reasonLost, "") // it is another stamp: where this one is lost as well, that is news
@@ -76,7 +76,7 @@ type failed struct {
 	failure failure
 }
 
-func (o failed) close(ctx context.Context, a *actions) reconcile.Result {
+func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	s, f := o.subject, o.failure
 	after := a.backoff.When(s.Key, f.pace())
 	if f.soon || s.Stored {

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"testing"
@@ -12,17 +12,19 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// notifying is a loop with --webhook-url, and a workload for which a reload would be due.
-func notifying(t *testing.T, api *argoAPI, hash string) (*loop, gather.Subject, policy.Input, *sent, *offered) {
+// notifying returns Actions with --webhook-url, and a workload for which a reload would be due.
+func notifying(t *testing.T, api *argoAPI, hash string) (*Actions, gather.Subject, policy.Input, *reloadtest.Outbox, *reloadtest.Alerts) {
 	t.Helper()
-	out, alerts := &sent{}, &offered{}
-	l, s, in := dueRollout(t, cluster{client: api, events: out, Dependencies: Dependencies{Alerts: alerts}}, hash)
-	l.actions.gather.NotifyOnly = true
-	return l, s, in, out, alerts
+	out, alerts := &reloadtest.Outbox{}, &reloadtest.Alerts{}
+	actions, s, in := dueRollout(t, api, out, hash)
+	actions.events = report.New(report.Options{Out: out, Alerts: alerts, State: actions.state, Now: actions.now})
+	actions.gather.NotifyOnly = true
+	return actions, s, in, out, alerts
 }
 
 // With a stamp on the template or without, one write makes the Change known, and no part of it restarts a pod.
@@ -32,10 +34,10 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := &argoAPI{}
-			l, s, in, out, alerts := notifying(t, api, hash)
-			a := policy.Assess(in)
-			require.Equal(t, policy.Reload, a.Verdict.Action)
-			assert.Zero(t, l.apply(t.Context(), s, in, a).close(t.Context(), l.actions))
+			actions, s, in, out, alerts := notifying(t, api, hash)
+			verdict := policy.Assess(in).Verdict
+			require.Equal(t, policy.Reload, verdict.Action)
+			assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions))
 			require.Len(t, api.patches, 1)
 			p := api.patches[0]
 			assert.Equal(t, "7", p.Metadata.ResourceVersion, "of several leaders one writes")
@@ -48,11 +50,11 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 			in.Known = policy.KnownOf(hash, p.Metadata.Annotations[key])
 			assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "it is not due any more")
 			assert.Equal(t, []alert.Reload{{
-				Time: l.now(), Kind: "Rollout", Namespace: "shop", Name: "web", Cause: record.CauseConfigChange, NotReloaded: true,
+				Time: actions.now(), Kind: "Rollout", Namespace: "shop", Name: "web", Cause: record.CauseConfigChange, NotReloaded: true,
 				Changes: []alert.Change{{Kind: "configmap", Name: "app", Type: record.Created}},
-			}}, alerts.alerts)
-			assert.Equal(t, []string{"posted to --webhook-url, not reloaded: configmap/app created"}, out.notes())
-			assert.Equal(t, report.ReasonNotified, out.messages[0].Event.Reason)
+			}}, alerts.Offered)
+			assert.Equal(t, []string{"posted to --webhook-url, not reloaded: configmap/app created"}, out.Notes())
+			assert.Equal(t, report.ReasonNotified, out.Messages[0].Event.Reason)
 		})
 	}
 }
@@ -60,11 +62,11 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 // What the webhook has not stored stays due, and is not reported.
 func TestChangeThatIsNotRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
-	l, s, in, out, alerts := notifying(t, &argoAPI{restores: true}, "abc")
-	result := l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.actions)
+	actions, s, in, out, alerts := notifying(t, &argoAPI{restores: true}, "abc")
+	result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 	assert.Positive(t, result.RequeueAfter)
-	assert.Empty(t, alerts.alerts)
-	assert.Empty(t, out.notes())
+	assert.Empty(t, alerts.Offered)
+	assert.Empty(t, out.Notes())
 }
 
 // A CronJob is not run, and an Argo Rollout not restarted.
@@ -75,15 +77,15 @@ func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 			continue
 		}
 		api := &argoAPI{}
-		l, s, in, _, alerts := notifying(t, api, "abc")
-		s.Object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
+		actions, s, in, _, alerts := notifying(t, api, "abc")
+		s.Object = reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
 		for ref, trigger := range s.View.Intent.Tracked {
 			trigger.AtOnce = true
 			s.View.Intent.Tracked[ref] = trigger
 		}
 		s.View.Intent.PausePeriod = time.Minute
-		l.apply(t.Context(), s, in, policy.Assess(in)).close(t.Context(), l.actions)
-		assert.Len(t, alerts.alerts, 1, kind.Kind)
+		actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+		assert.Len(t, alerts.Offered, 1, kind.Kind)
 		require.Len(t, api.patches, 1, kind.Kind)
 		assert.Empty(t, api.patches[0].Spec, kind.Kind)
 	}

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -43,22 +45,19 @@ func (c *unhandled) Patch(ctx context.Context, answer client.Object, patch clien
 
 func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 	t.Parallel()
-	ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	before := reloadAt(now.Add(-time.Hour), "before")
-	web := with(webOf(t), before)
+	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
+	web := reloadtest.Reloaded(reloadtest.Web(t), before)
 	c, out := &unhandled{stored: stored{
 		uid: types.UID(web.Object.UID()), webhook: func(written string) string { return written }, annotations: map[string]string{
 			annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
-			annotation.DefaultPrefix + "config-record": stampedView(t, ring).Managed[stamp.Record],
+			annotation.DefaultPrefix + "config-record": reloadtest.StampedView(t, ring).Managed[stamp.Record],
 		},
-	}}, &sent{}
-	l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
-		Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
-	}}, Options{Reader: sapReader(t), Webhook: true, Now: func() time.Time { return now }})
-	l.leads.Begin(now.Add(-time.Minute))
-	result := l.actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), l.actions)
+	}}, &reloadtest.Outbox{}
+	actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, Webhook: true}, out)
+	result := actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), actions)
 	assert.Zero(t, result.RequeueAfter)
 	assert.Equal(t, []types.PatchType{types.MergePatchType, types.JSONPatchType}, c.types)
-	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.notes())
+	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.Notes())
 }

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
 // Record: then nothing is reported, and the Change stays due.
-func (a *actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return failed{s, unreadable(err)}
 	}

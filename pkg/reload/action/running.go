@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"cmp"
@@ -59,7 +59,7 @@ func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
 }
 
 // runWith is runAtOnce with the states that a direct stamp is made from.
-func (a *actions) runWith(
+func (a *Actions) runWith(
 	ctx context.Context, s *gather.Subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
 ) Outcome {
 	states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
@@ -76,7 +76,7 @@ func (a *actions) runWith(
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
 // The digest is that of the content that the stamp is for.
-func (a *actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, hash string) Outcome {
+func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, hash string) Outcome {
 	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func outdated(ran state.Run, last record.LastReload) bool {
 }
 
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another.
-func (a *actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
+func (a *Actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
 	if !a.state.Runs.Owed(s.Key) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (a *actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (a *actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
+func (a *Actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
 	active, err := a.activeJobs(ctx, s, cron)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (a *actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.C
 }
 
 // activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
-func (a *actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
+func (a *Actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
 	if !cron.Exclusive() {
 		return nil, nil
 	}
@@ -185,7 +185,7 @@ func (a *actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronru
 }
 
 // deleteJobs deletes some Jobs with their pods.
-func (a *actions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
+func (a *Actions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
 	for _, name := range names {
 		job := &unstructured.Unstructured{}
 		job.SetAPIVersion("batch/v1")

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -37,9 +37,10 @@ type writer struct {
 	backoff state.Backoff
 }
 
-func newWriter(c client.Client, q *queue.Queue, b state.Backoff) writer {
-	slots := inflight.New(inflight.Options{Total: MaxWrites}, func(key workload.Key) { q.Add(queue.Slot, key) })
-	return writer{client: c, slots: slots, backoff: b}
+func newWriter(o Options) writer {
+	slots := inflight.New(inflight.Options{Total: MaxWrites}, func(key workload.Key) { o.Queue.Add(queue.Slot, key) })
+	registerWrites(o.Metrics, slots)
+	return writer{client: o.Client, slots: slots, backoff: o.Backoff}
 }
 
 // MayWrite reports whether the workload has a slot for its writes. If not, it is queued again when it has one.

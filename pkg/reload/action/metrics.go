@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"time"
@@ -10,18 +10,18 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// actionMetrics are those of the writes. All labels are bounded: kinds, outcomes, reasons; never names.
-type actionMetrics struct {
+// metrics are those of the writes. All labels are bounded: kinds, outcomes, reasons; never names.
+type metrics struct {
 	pokes, direct, adoptions, failures *prometheus.CounterVec
 	latencies                          *prometheus.HistogramVec
 }
 
-// newActionMetrics registers the metrics. Those already registered are used as they are.
-func newActionMetrics(reg prometheus.Registerer) *actionMetrics {
+// newMetrics registers the metrics. Those already registered are used as they are.
+func newMetrics(reg prometheus.Registerer) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return report.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
 	}
-	return &actionMetrics{
+	return &metrics{
 		pokes:     counter("pokes_total", "Reload requests to the webhook, by outcome.", "outcome"),
 		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or in direct mode.", "kind"),
 		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was adopted as the running one.", "kind"),
@@ -34,14 +34,14 @@ func newActionMetrics(reg prometheus.Registerer) *actionMetrics {
 	}
 }
 
-func (m *actionMetrics) poked(outcome poke.Outcome) { m.pokes.WithLabelValues(string(outcome)).Inc() }
+func (m *metrics) poked(outcome poke.Outcome) { m.pokes.WithLabelValues(string(outcome)).Inc() }
 
-func (m *actionMetrics) wroteDirectly(kind workload.Kind) { m.direct.WithLabelValues(kind.Kind).Inc() }
+func (m *metrics) wroteDirectly(kind workload.Kind) { m.direct.WithLabelValues(kind.Kind).Inc() }
 
-func (m *actionMetrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind.Kind).Inc() }
+func (m *metrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind.Kind).Inc() }
 
-func (m *actionMetrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }
+func (m *metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }
 
-func (m *actionMetrics) latency(kind workload.Kind, d time.Duration) {
+func (m *metrics) latency(kind workload.Kind, d time.Duration) {
 	m.latencies.WithLabelValues(kind.Kind).Observe(d.Seconds())
 }

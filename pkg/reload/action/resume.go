@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // ResumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
-func (a *actions) ResumeRecreations(ctx context.Context) error {
+func (a *Actions) ResumeRecreations(ctx context.Context) error {
 	if !a.jobs.Follow {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (a *actions) ResumeRecreations(ctx context.Context) error {
 }
 
 // listRecreations records the Secrets with manifests, and returns their Jobs.
-func (a *actions) listRecreations(ctx context.Context) ([]workload.Key, error) {
+func (a *Actions) listRecreations(ctx context.Context) ([]workload.Key, error) {
 	secrets := &unstructured.UnstructuredList{}
 	secrets.SetAPIVersion("v1")
 	secrets.SetKind("SecretList")

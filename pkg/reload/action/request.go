@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 )
 
 // request asks the webhook for the reload, and stamps by itself where none answers.
-func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if runsAtOnce(s, verdict) {
 		var ended Outcome
 		if verdict, ended = a.confirm(ctx, s, in); ended != nil {
@@ -71,7 +71,7 @@ func (a *actions) request(ctx context.Context, s gather.Subject, in policy.Input
 
 // confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
 // back a Job or a restart that was made because a watch is behind: the pods start with what is stored.
-func (a *actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
+func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
 	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, in.Refs)
 	if err != nil {
 		return policy.Verdict{}, failed{s, unreadable(err)}
@@ -86,7 +86,7 @@ func (a *actions) confirm(ctx context.Context, s gather.Subject, in policy.Input
 }
 
 // send sends a request, and judges the answer by what is known of the workload.
-func (a *actions) send(ctx context.Context, s gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
+func (a *Actions) send(ctx context.Context, s gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
 	err = a.writer.write(ctx, s, func(ctx context.Context) (err error) {
 		result, err = poke.Do(ctx, a.writer.client, request, fieldOwner)
 		return err
@@ -103,7 +103,7 @@ func (a *actions) send(ctx context.Context, s gather.Subject, in policy.Input, r
 
 // unwritten returns the reload that a request has made although the answer does not say so: where the annotations have no room for
 // last-reload, only the template shows it. It costs a read.
-func (a *actions) unwritten(
+func (a *Actions) unwritten(
 	ctx context.Context, s gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
 ) (last record.LastReload, made bool) {
 	if answer != poke.Stale && answer != poke.Purged {
@@ -139,7 +139,7 @@ func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) 
 }
 
 // proof returns the digest to ask with. A run before the stamp is one with the content that the webhook then verifies.
-func (a *actions) proof(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
+func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
 	newest, ok := in.Ring.Newest()
 	if !ok {
 		return "", digest.ErrNoKey
@@ -166,7 +166,7 @@ func unread(in policy.Input) []reference.Ref {
 
 // unmoved explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
-func (a *actions) unmoved(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
+func (a *Actions) unmoved(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
 	passing := failure{reason: "ReloadFailed", soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {

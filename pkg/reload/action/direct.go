@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
 // sees. Tests in the patch pin the annotations from which it was computed. The gates have looked at the cache, which may lack a
 // reload whose answer was lost, or one of another leader.
-func (a *actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) Outcome {
+func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) Outcome {
 	o, err := a.gather.Stored(ctx, s)
 	if absence.Certain(err) {
 		return InOrder{s}
@@ -77,7 +77,7 @@ type directStamp struct {
 }
 
 // stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (a *actions) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
+func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
 	a.state.Contests.Wrote(s.Key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.Object.Kind)
 	if !d.decided.Stamped {
@@ -118,7 +118,7 @@ func pokeRequest(stored stamp.View) stamp.Request {
 
 // postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
 // looked at another one: the cache is behind, so that no event ends the wait.
-func (a *actions) postponeLive(s gather.Subject, live stamp.View) time.Duration {
+func (a *Actions) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 	now := a.now()
 	last, ok := live.Managed.LastReload(now)
 	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {

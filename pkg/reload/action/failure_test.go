@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -104,17 +105,17 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 		})
 	}
 
-	l := newLoop(cluster{events: &sent{}}, Options{})
+	actions := newActions(Options{}, &reloadtest.Outbox{})
 	key := workload.Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), l.actions).RequeueAfter
+		last = failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions).RequeueAfter
 	}
 	assert.Equal(t, 30*time.Second, last)
-	l.backoff.Forget(key)
-	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), l.actions).RequeueAfter)
+	actions.backoff.Forget(key)
+	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions).RequeueAfter)
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), l.actions).RequeueAfter
+		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), actions).RequeueAfter
 	}
 	assert.Equal(t, 5*time.Minute, last)
 }

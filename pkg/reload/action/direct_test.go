@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"cmp"
@@ -21,6 +21,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -48,9 +50,9 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLoop(cluster{live: nothing{err: tc.err}}, Options{})
+			actions := newActions(Options{Gather: gather.Gatherer{Live: nothing{err: tc.err}}}, &reloadtest.Outbox{})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: workload.Summary{Kind: workload.Builtin()[0]}}
-			result := l.actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), l.actions)
+			result := actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
 	}
@@ -110,10 +112,10 @@ func (c *stored) Patch(_ context.Context, answer client.Object, patch client.Pat
 // A webhook that is back may undo a direct stamp, or make another: what is stored counts.
 func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	t.Parallel()
-	ring := ringOf(t, "a")
+	ring := reloadtest.Ring(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	before, other := reloadAt(now.Add(-time.Hour), "before").String(), reloadAt(now, "other")
+	before, other := reloadtest.ReloadAt(now.Add(-time.Hour), "before").String(), reloadtest.ReloadAt(now, "other")
 	for name, tc := range map[string]struct {
 		uid     types.UID
 		webhook func(string) string
@@ -127,23 +129,20 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			view := stampedView(t, ring)
-			web := with(webOf(t), reloadAt(now.Add(-time.Hour), "before"))
+			view := reloadtest.StampedView(t, ring)
+			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 			c, out := &stored{webhook: tc.webhook, uid: cmp.Or(tc.uid, types.UID(web.Object.UID())), annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
 				annotation.DefaultPrefix + "config-record": view.Managed[stamp.Record],
-			}}, &sent{}
-			l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
-				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
-			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
-			l.leads.Begin(now.Add(-time.Minute))
-			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.actions)
+			}}, &reloadtest.Outbox{}
+			actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c}, out)
+			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
-				assert.Empty(t, out.messages, "there is no reload to report")
+				assert.Empty(t, out.Messages, "there is no reload to report")
 				return
 			}
-			assert.Equal(t, []string{tc.note}, out.notes())
+			assert.Equal(t, []string{tc.note}, out.Notes())
 		})
 	}
 }
@@ -164,23 +163,20 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+			ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 			hash := "present"
-			last := reloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
+			last := reloadtest.ReloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
 			newest, _ := ring.Newest()
-			web := with(webOf(t), reloadAt(now.Add(-time.Hour), "before"))
+			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 			c := &stored{webhook: func(s string) string { return s }, uid: types.UID(web.Object.UID()), hash: hash, annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": last,
 				annotation.DefaultPrefix + "config-record": "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=0123456789abcdef",
 			}}
-			l := newLoop(cluster{live: c, client: c, events: &sent{}, Dependencies: Dependencies{
-				Store: lagging{live: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &fakeKeys{ring: ring},
-			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }, Refractory: 5 * time.Second})
-			l.leads.Begin(now.Add(-time.Minute))
-			result := l.actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), l.actions)
+			actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
+			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")
-			assert.Equal(t, tc.wait, l.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")
+			assert.Equal(t, tc.wait, actions.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // Adopt writes the Record: what is there now is what the pods have.
-func (a *actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
+func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
 	if found.Verdict.Foreign != "" {
 		if f, ok := a.mayAdoptForeign(ctx, s, found.Verdict.Foreign); !ok {
 			return failed{s, f}
@@ -64,7 +64,7 @@ func (a *actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 
 // mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
 // be taken over once. If not, it returns what is in the way.
-func (a *actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
+func (a *Actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
 	if err := a.gather.Keys.Refresh(ctx); err != nil {
 		return failedWrite("ForeignDigestKey", err), false
 	}
@@ -78,7 +78,7 @@ func (a *actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id dige
 }
 
 // reportLostKey reports that what was recorded under a lost key was adopted anew.
-func (a *actions) reportLostKey(s gather.Subject, verdict policy.Verdict) {
+func (a *Actions) reportLostKey(s gather.Subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
 		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
 			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
@@ -86,7 +86,7 @@ func (a *actions) reportLostKey(s gather.Subject, verdict policy.Verdict) {
 }
 
 // Purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
-func (a *actions) Purge(ctx context.Context, s gather.Subject) Outcome {
+func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
 		return InOrder{s}
 	}
@@ -100,7 +100,7 @@ func (a *actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 }
 
 // UpToDate does what is left where nothing is due.
-func (a *actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
+func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 	if ended := a.runOwed(ctx, s); ended != nil {
 		return ended
 	}

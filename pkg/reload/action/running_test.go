@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -78,7 +79,7 @@ func dueCronJob(atOnce bool) (gather.Subject, policy.Verdict) {
 	s := gather.Subject{Key: workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
 	for _, kind := range workload.Builtin() {
 		if kind.Schedules() {
-			s.Object = summaryOf(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})
+			s.Object = reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})
 		}
 	}
 	s.View.Intent.Tracked = map[reference.Ref]annotation.Trigger{app: {AtOnce: atOnce}}
@@ -90,17 +91,17 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	for range 2 {
-		l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
+		actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
 		s, verdict := dueCronJob(true)
-		ended := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+		ended := actions.runAtOnce(t.Context(), &s, verdict, "hash")
 		assert.Nil(t, ended, "the stamp follows")
 		assert.NotEmpty(t, s.Ran)
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
 
-	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
+	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := l.actions.runAtOnce(t.Context(), &s, verdict, "another hash")
+	ended := actions.runAtOnce(t.Context(), &s, verdict, "another hash")
 	assert.Nil(t, ended)
 	assert.Len(t, b.jobs, 2, "another content is another run")
 }
@@ -137,20 +138,20 @@ func TestRunIsNotMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, out := &tc.batch, &sent{}
+			b, out := &tc.batch, &reloadtest.Outbox{}
 			b.jobs = map[string]int{}
-			l := newLoop(cluster{client: b, live: b, events: out}, Options{})
+			actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, out)
 			s, verdict := dueCronJob(!tc.sap)
-			ended := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+			ended := actions.runAtOnce(t.Context(), &s, verdict, "hash")
 			assert.Equal(t, tc.stopped, ended != nil)
 			if tc.stopped {
 				require.NotNil(t, ended)
-				assert.Positive(t, ended.close(t.Context(), l.actions).RequeueAfter, "tried again")
+				assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter, "tried again")
 			}
 			assert.Empty(t, b.jobs)
 			assert.Empty(t, s.Ran)
 			if tc.note != "" {
-				assert.Equal(t, []string{tc.note}, out.notes())
+				assert.Equal(t, []string{tc.note}, out.Notes())
 			}
 		})
 	}
@@ -162,9 +163,9 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 		"name": "other", "ownerReferences": []any{map[string]any{"uid": "u1"}},
 	}}}
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
-	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{})
+	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := l.actions.runAtOnce(t.Context(), &s, verdict, "hash")
+	ended := actions.runAtOnce(t.Context(), &s, verdict, "hash")
 	assert.Nil(t, ended)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
@@ -174,7 +175,7 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 // rejected, and the CronJob run once more.
 func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 	t.Parallel()
-	ring := ringOf(t, "a")
+	ring := reloadtest.Ring(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	states := map[string]map[reference.Ref]digest.State{}
 	for _, content := range []string{"recorded", "seen", "newer"} {
@@ -196,9 +197,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &batch{uid: "u1", jobs: map[string]int{}}
-			l := newLoop(cluster{client: b, live: b, events: &sent{}, Dependencies: Dependencies{
-				Store: lagging{live: states[tc.live], err: tc.err}, Keys: &fakeKeys{ring: ring},
-			}}, Options{Webhook: true, Reader: sapReader(t)})
+			actions := newActions(Options{Gather: gather.Gatherer{Live: b, Store: &reloadtest.Store{States: states[tc.live], Err: tc.err}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t)}, Client: b, Webhook: true}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
 			s.View.Intent.Asked = true
 			in := policy.Input{Namespace: "shop", Intent: s.View.Intent, Refs: []reference.Ref{app}, Current: maps.Clone(states["recorded"]), Ring: ring}
@@ -207,7 +206,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			text, _ := rec.Text(record.MaxSize)
 			in.Known, in.Current = policy.KnownOf("", text), maps.Clone(states["seen"])
 			require.Equal(t, policy.Reload, policy.Assess(in).Verdict.Action)
-			result := l.actions.request(t.Context(), s, in, verdict).close(t.Context(), l.actions)
+			result := actions.request(t.Context(), s, in, verdict).close(t.Context(), actions)
 			assert.Positive(t, result.RequeueAfter, "the request cannot be sent either")
 			want := map[string]int{}
 			if tc.runs != "" {
@@ -228,7 +227,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
+	actions := newActions(Options{Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
 	for _, attempt := range []struct {
 		reload, hash string
 		after        time.Duration
@@ -246,7 +245,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
 		s.View.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
-		ended := l.actions.runAtOnce(t.Context(), &s, verdict, attempt.hash)
+		ended := actions.runAtOnce(t.Context(), &s, verdict, attempt.hash)
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
 		assert.Equal(t, attempt.owes, s.OwesRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
@@ -275,20 +274,20 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	l := newLoop(cluster{client: b, live: b, events: &sent{}}, Options{Refractory: 5 * time.Second, Now: func() time.Time { return now }})
+	actions := newActions(Options{Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := l.actions.runAtOnce(t.Context(), &s, verdict, "1")
+	ended := actions.runAtOnce(t.Context(), &s, verdict, "1")
 	require.Nil(t, ended)
 	s.OwesRun = true
-	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), l.actions).RequeueAfter, "it is looked at again")
+	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
-	assert.Equal(t, 5*time.Second, l.actions.UpToDate(t.Context(), s).close(t.Context(), l.actions).RequeueAfter, "the runs keep their distance")
+	assert.Equal(t, 5*time.Second, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter, "the runs keep their distance")
 	assert.Len(t, b.jobs, 1)
 	now = now.Add(5 * time.Second)
 	for range 2 {
-		assert.Zero(t, l.actions.UpToDate(t.Context(), s).close(t.Context(), l.actions).RequeueAfter)
+		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
 		assert.Len(t, b.jobs, 2, "once")
 	}
 }
@@ -300,6 +299,6 @@ func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {
 		assert.Equal(t, atOnce, runsAtOnce(s, policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}))
 	}
 	s, verdict := dueCronJob(true)
-	s.Object = webOf(t).Object
+	s.Object = reloadtest.Web(t).Object
 	assert.False(t, runsAtOnce(s, verdict), "only CronJobs run")
 }

@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func jobKind() workload.Kind {
 }
 
 // CompleteRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
-func (a *actions) CompleteRecreation(ctx context.Context, key workload.Key) Outcome {
+func (a *Actions) CompleteRecreation(ctx context.Context, key workload.Key) Outcome {
 	for {
 		name := a.state.Recreations.First(key)
 		if name == "" {
@@ -50,7 +50,7 @@ func (a *actions) CompleteRecreation(ctx context.Context, key workload.Key) Outc
 }
 
 // completeOne is CompleteRecreation for one Secret.
-func (a *actions) completeOne(ctx context.Context, s gather.Subject, name string) Outcome {
+func (a *Actions) completeOne(ctx context.Context, s gather.Subject, name string) Outcome {
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
@@ -78,7 +78,7 @@ type recreation struct {
 }
 
 // completeManifest creates the Job, unless there is one of its name.
-func (a *actions) completeManifest(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (a *Actions) completeManifest(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
 	s = a.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
@@ -107,7 +107,7 @@ func (a *actions) completeManifest(ctx context.Context, s gather.Subject, r recr
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
-func (a *actions) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (a *Actions) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	job := r.manifest.Job.DeepCopy()
 	err := a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
 	switch {
@@ -126,7 +126,7 @@ func (a *actions) createJob(ctx context.Context, s gather.Subject, r recreation)
 
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
-func (a *actions) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (a *Actions) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
@@ -159,7 +159,7 @@ func verdictOf(last record.LastReload) policy.Verdict {
 }
 
 // explainRecreation writes last-reload on the new Job.
-func (a *actions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
+func (a *Actions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": s.Object.UID(), "annotations": map[string]any{a.annotations.LastReload: last.String()},
 	}})
@@ -174,7 +174,7 @@ func (a *actions) explainRecreation(ctx context.Context, s gather.Subject, last 
 }
 
 // endRecreation deletes a Secret with its manifest.
-func (a *actions) endRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (a *Actions) endRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	if err := a.dropManifest(ctx, s, r.secret); err != nil {
 		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
@@ -183,7 +183,7 @@ func (a *actions) endRecreation(ctx context.Context, s gather.Subject, r recreat
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
-func (a *actions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
+func (a *Actions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
 	err := a.writer.write(ctx, s, func(ctx context.Context) error {
 		return a.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})

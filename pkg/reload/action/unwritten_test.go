@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -17,6 +17,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -44,7 +47,7 @@ func (c *full) Patch(_ context.Context, answer client.Object, _ client.Patch, _ 
 
 func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	t.Parallel()
-	ring, app := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	newest, _ := ring.Newest()
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
 	due, err := digest.Hash(newest.ID, states)
@@ -67,7 +70,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			web, out := webOf(t), &sent{}
+			web, out := reloadtest.Web(t), &reloadtest.Outbox{}
 			web.View.WorkloadBudget = tc.room
 			web.View.Managed[stamp.Hash] = "present"
 			web.View.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
@@ -77,23 +80,19 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 			if tc.uid != "" {
 				c.uid = tc.uid
 			}
-			l := newLoop(cluster{live: c, client: c, events: out, Dependencies: Dependencies{
-				Store: lagging{live: states}, Keys: &fakeKeys{ring: ring},
-			}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }, Webhook: true, Refractory: 5 * time.Second})
-			l.leads.Begin(now.Add(-time.Minute))
+			actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: states}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}}, out)
 			in := policy.Input{
 				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
 			}
-			result := l.actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), l.actions)
+			result := actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 			assert.Equal(t, tc.reads, c.reads)
 			assert.Equal(t, tc.note == "", result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
-				assert.Empty(t, out.messages)
+				assert.Empty(t, out.Messages)
 				return
 			}
-			assert.Equal(t, []string{tc.note}, out.notes())
-			wait, _ := l.pacing.gates.Wait(l.pacing.input(web))
-			assert.Equal(t, 5*time.Second, wait, "the refractory time begins")
+			assert.Equal(t, []string{tc.note}, out.Notes())
+			assert.Equal(t, now, actions.state.Writes.StampedAt(web.Key), "the refractory time begins")
 		})
 	}
 }
@@ -101,15 +100,14 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 // In direct mode the loop knows what it has written.
 func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	t.Parallel()
-	ring, app, out := ringOf(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &sent{}
+	ring, app, out := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	web := webOf(t)
+	web := reloadtest.Web(t)
 	web.View.Managed[stamp.Hash] = "present"
 	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
-	l := newLoop(cluster{events: out, Dependencies: Dependencies{Keys: &fakeKeys{ring: ring}}}, Options{Reader: sapReader(t), Now: func() time.Time { return now }})
-	l.leads.Begin(now.Add(-time.Minute))
-	l.actions.stamped(web, policy.Verdict{}, directStamp{
+	actions := newActions(Options{Gather: gather.Gatherer{Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}}, out)
+	actions.stamped(web, policy.Verdict{}, directStamp{
 		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
-	}).close(t.Context(), l.actions)
-	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.notes())
+	}).close(t.Context(), actions)
+	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes())
 }

@@ -1,0 +1,124 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Options are what Actions work with.
+type Options struct {
+	Gather  gather.Gatherer
+	Client  client.Client
+	State   *state.State
+	Backoff state.Backoff
+	Queue   *queue.Queue
+	Events  *report.Reporter
+	Metrics prometheus.Registerer
+	// Gates hold back what a live read shows to be too early.
+	Gates state.Gates
+	// Webhook means that an admission webhook of ours is meant to answer; without it all reloads are stamped directly.
+	Webhook bool
+	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
+	PausedAt string
+	Jobs     Jobs
+	// Standing are the reasons of the Warning Events that the caller takes back by itself: they stay when nothing is due.
+	Standing []string
+	Log      logr.Logger
+}
+
+// Jobs says how Jobs are created again. The zero value leaves all of them alone.
+type Jobs struct {
+	// Follow watches Jobs.
+	Follow bool
+	// RerunFinished creates also those again that are complete or have failed.
+	RerunFinished bool
+	// Store is where their manifests are between the deletion and the creation.
+	Store jobrun.Store
+}
+
+// Leaves reports whether a workload is a Job that is left alone, whatever its annotations ask for. pending says that a change of its
+// configuration came before it finished: how long such a change has to settle does not decide whether the Job runs again.
+func (j Jobs) Leaves(s workload.Summary, pending bool) bool {
+	return s.Kind.CreateOnly && (s.Controlled() || s.Finished() && !j.RerunFinished && !pending)
+}
+
+// Actions write what the Verdict about a workload calls for, and return how its reconciliation ends. They are safe for concurrent use.
+type Actions struct {
+	writer
+
+	annotations annotation.Keys
+	gather      gather.Gatherer
+	gates       state.Gates
+	state       *state.State
+	queue       *queue.Queue
+	events      *report.Reporter
+	metrics     *metrics
+	webhook     bool
+	pausedAt    string
+	jobs        Jobs
+	standing    []string
+	log         logr.Logger
+	now         func() time.Time
+}
+
+// New returns Actions that have no write in flight, and registers their metrics.
+func New(o Options) *Actions {
+	return &Actions{
+		writer: newWriter(o), annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State, queue: o.Queue,
+		events: o.Events, metrics: newMetrics(o.Metrics), webhook: o.Webhook, pausedAt: o.PausedAt, jobs: o.Jobs,
+		standing: append([]string{reasonNoRoom, reasonLost}, o.Standing...), log: o.Log, now: o.Gather.Now,
+	}
+}
+
+// Reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
+func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+	switch {
+	case a.gather.NotifyOnly:
+		return a.notify(ctx, s, in, verdict)
+	case s.Object.Kind.CreateOnly:
+		return a.recreate(ctx, s)
+	case s.View.Intent.Restart:
+		return a.restart(ctx, s, in)
+	case a.webhook:
+		return a.request(ctx, s, in, verdict)
+	default:
+		return a.stamp(ctx, s, verdict)
+	}
+}
+
+// The reasons of the Events about the Record and the stamp.
+const (
+	reasonAdopted = "RecordAdopted"
+	reasonNoRoom  = "RecordTooLarge"
+	reasonLost    = "StampLost"
+)
+
+// ReportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
+func (a *Actions) ReportLostStamp(s gather.Subject) {
+	if s.View.Managed[stamp.Hash] == "" && !s.View.Intent.Restart && a.state.Writes.IsStamped(s.Key, s.Object.Generation()) {
+		a.events.Warn(s.Reported(), reasonLost, lost(s.Object.Kind).Error())
+	}
+}
+
+// lost explains how a stamp can be made and not be there.
+func lost(kind workload.Kind) error {
+	return fmt.Errorf("the pods are not restarted: the stamp on the pod template at %[1]s is not stored; "+
+		"the schema of %[2]s drops metadata.annotations there: declare them, "+
+		"or set x-kubernetes-preserve-unknown-fields", strings.Join(kind.Template, "."), kind.Kind)
+}

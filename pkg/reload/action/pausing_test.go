@@ -1,0 +1,151 @@
+package action
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+const pausedAt = "deployment.reloader.stakater.com/paused-at"
+
+// pausedDeployment is one that asks for a pause, in a state.
+func pausedDeployment(t *testing.T, period time.Duration, paused bool, since string) gather.Subject {
+	t.Helper()
+	annotations := map[string]any{}
+	if since != "" {
+		annotations[pausedAt] = since
+	}
+	s := reloadtest.Web(t)
+	s.Object = reloadtest.Summary(workload.Builtin()[1], map[string]any{
+		"metadata": map[string]any{"uid": "u1", "resourceVersion": "5", "annotations": annotations},
+		"spec":     map[string]any{"paused": paused},
+	})
+	s.View.Intent.PausePeriod = period
+	return s
+}
+
+// patched keeps the bodies of the patches, and may refuse them.
+type patched struct {
+	client.Client
+	err    error
+	bodies []string
+}
+
+func (p *patched) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	p.bodies = append(p.bodies, string(body))
+	obj.SetGeneration(9)
+	return p.err
+}
+
+func TestPauseIsEndedInTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	begun := now.Add(-10 * time.Second).Format(time.RFC3339)
+	const clean = `"metadata":{"resourceVersion":"5","annotations":{"` + pausedAt + `":null}}`
+	for name, tc := range map[string]struct {
+		period time.Duration
+		paused bool
+		since  string
+		wait   time.Duration
+		body   string
+		note   string
+	}{
+		"no pause":        {period: time.Minute},
+		"a user's pause":  {period: time.Minute, paused: true},
+		"it lasts":        {period: time.Minute, paused: true, since: begun, wait: 50 * time.Second},
+		"it is over":      {period: time.Second, paused: true, since: begun, body: `{` + clean + `,"spec":{"paused":null}}`, note: "resumed: the pause period is over, and what was stamped since " + begun + " rolls out"},
+		"ended by a user": {period: time.Minute, since: begun, body: `{` + clean + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, out := &patched{}, &reloadtest.Outbox{}
+			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+			s := pausedDeployment(t, tc.period, tc.paused, tc.since)
+			wait, ended := actions.EndPause(t.Context(), s)
+			assert.Equal(t, tc.wait, wait)
+			assert.Equal(t, tc.body != "", ended != nil)
+			if tc.body != "" {
+				assert.Equal(t, Waiting{}, ended, "the watch brings it back")
+				require.Len(t, c.bodies, 1)
+				assert.JSONEq(t, tc.body, c.bodies[0])
+				_, ended = actions.EndPause(t.Context(), s)
+				assert.Len(t, c.bodies, 1, "the cache has not shown the write yet")
+				require.NotNil(t, ended)
+				assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
+			}
+			if tc.note != "" {
+				assert.Equal(t, []string{tc.note}, out.Notes())
+			}
+		})
+	}
+}
+
+func TestFailedEndOfPauseIsRetried(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)}
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, &reloadtest.Outbox{})
+	_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
+	require.IsType(t, failed{}, ended)
+	assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
+}
+
+// The direct stamp pauses in the same patch; the webhook's, in the request for it.
+func TestReloadPauses(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, PausedAt: pausedAt}, &reloadtest.Outbox{})
+	s := pausedDeployment(t, time.Minute, false, "")
+	assert.Equal(t, map[string]any{
+		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{pausedAt: "2026-01-02T03:04:05Z"}},
+		"spec":     map[string]any{"paused": true},
+	}, actions.pausing(s))
+	operations := actions.pausingDirectly(s, s.Object, stamp.Result{Stamped: true}).operations
+	assert.Empty(t, actions.pausingDirectly(s, s.Object, stamp.Result{}), "nothing is reloaded")
+	require.Len(t, operations, 2)
+	assert.Equal(t, "/metadata/annotations/deployment.reloader.stakater.com~1paused-at", operations[0].Path)
+	assert.Equal(t, "2026-01-02T03:04:05Z", operations[0].Value)
+	assert.Equal(t, "/spec/paused", operations[1].Path)
+
+	for name, other := range map[string]gather.Subject{
+		"a user has paused it":    pausedDeployment(t, time.Minute, true, ""),
+		"a period has begun":      pausedDeployment(t, time.Minute, true, "2026-01-02T03:04:00Z"),
+		"no period was asked for": pausedDeployment(t, 0, false, ""),
+	} {
+		assert.Nil(t, actions.pausing(other), name)
+		assert.Empty(t, actions.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
+	}
+}
+
+func TestDirectStampPausesAndSaysSo(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ring := reloadtest.Ring(t, "a")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	c, out := &stored{uid: "u1", webhook: func(written string) string { return written }, annotations: map[string]string{
+		"pod-reloader.cs.sap.com/configmaps":    "app",
+		"pod-reloader.cs.sap.com/config-record": reloadtest.StampedView(t, ring).Managed["config-record"],
+	}}, &reloadtest.Outbox{}
+	actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+	s := reloadtest.Reloaded(pausedDeployment(t, time.Minute, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
+	actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions)
+	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.Notes())
+}

@@ -1,0 +1,132 @@
+package action
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
+	t.Parallel()
+	ring := reloadtest.Ring(t, "a")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	states := map[reference.Ref]digest.State{app: {Absent: true}}
+	result, err := played(reloadtest.StampedView(t, ring), stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	require.NoError(t, err)
+	assert.True(t, result.Stamped)
+	assert.NotEmpty(t, result.Managed[stamp.Hash])
+	assert.NotContains(t, result.Managed, stamp.Dummy)
+}
+
+func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	content := digest.Content{Ref: app, Namespace: "shop"}
+	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", reloadtest.Ring(t, "a"))}
+	for _, ring := range []string{"ab", "b"} {
+		_, err := played(reloadtest.StampedView(t, reloadtest.Ring(t, "a")), stamp.Live{States: states, Ring: reloadtest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
+		require.Error(t, err, "a rejection has no managed annotations: writing it would remove all of them")
+	}
+}
+
+func TestDirectWriteBeyondTheBudgetFails(t *testing.T) {
+	t.Parallel()
+	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
+	view := reloadtest.StampedView(t, reloadtest.Ring(t, "a"))
+	view.TemplateBudget = 10
+	_, err := played(view, stamp.Live{States: states, Ring: reloadtest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
+	require.Error(t, err, "a reload that cannot be made is no reload that is done")
+}
+
+func TestUnmovedWorkloadIsExplained(t *testing.T) {
+	t.Parallel()
+	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
+	tests := map[string]struct {
+		outcome poke.Outcome
+		failed  int
+		budget  int
+		reason  string
+		soon    bool
+	}{
+		"another writer was faster":         {outcome: poke.Current, budget: 1000, reason: "ReloadFailed", soon: true},
+		"the state has moved on":            {outcome: poke.Conflict, budget: 10, failed: 100, reason: "ReloadFailed", soon: true},
+		"the budget is below a stamp":       {outcome: poke.Current, budget: 10, reason: "ReloadFailed"},
+		"a stamp is made and is not stored": {outcome: poke.Current, budget: 1000, failed: state.Persistent, reason: reasonLost},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			view := reloadtest.StampedView(t, reloadtest.Ring(t, "a"))
+			view.TemplateBudget = tc.budget
+			s := gather.Subject{Key: workload.Key{Name: "web"}, View: view}
+			actions := newActions(Options{}, &reloadtest.Outbox{})
+			for range tc.failed {
+				actions.backoff.When(s.Key, state.Soon)
+			}
+			got := actions.unmoved(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: reloadtest.Ring(t, "a")}, tc.outcome, nil)
+			assert.Equal(t, tc.reason, got.reason, got.err)
+			assert.Equal(t, tc.soon, got.soon, got.err)
+			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
+		})
+	}
+}
+
+func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	before := record.LastReload{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Hash: "abc", Cause: record.CauseConfigChange}
+	again, other := before, before
+	again.Time, other.Hash = again.Time.Add(time.Second), "def"
+	s := gather.Subject{View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
+	live := poke.Request{Digest: digest.Live}
+	assert.True(t, reportedBefore(s, live, before), "nothing was reloaded")
+	assert.False(t, reportedBefore(s, live, again))
+	assert.False(t, reportedBefore(s, live, other))
+	assert.False(t, reportedBefore(s, poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation differs")
+	assert.False(t, reportedBefore(s, poke.Request{Digest: "abc"}, before))
+}
+
+func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
+	t.Parallel()
+	one, two := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
+	newest, _ := reloadtest.Ring(t, "b").Newest()
+	foreign := newest.ID
+	tests := map[string]struct {
+		keys    *reloadtest.Keys
+		adopted bool
+		may     bool
+		soon    bool
+	}{
+		"the key is gone":              {keys: &reloadtest.Keys{Present: one, Fresh: one}, may: true},
+		"the ring in memory was old":   {keys: &reloadtest.Keys{Present: one, Fresh: two}, soon: true},
+		"the API server is away":       {keys: &reloadtest.Keys{Present: one, Fresh: one, Err: errors.New("away")}, soon: true},
+		"another installation is back": {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			actions := newActions(Options{Gather: gather.Gatherer{Keys: tc.keys}}, &reloadtest.Outbox{})
+			s := gather.Subject{Key: workload.Key{Name: "web"}}
+			if tc.adopted {
+				actions.state.Takeovers.Done(s.Key, foreign)
+			}
+			got, may := actions.mayAdoptForeign(t.Context(), s, foreign)
+			assert.Equal(t, tc.may, may)
+			assert.Equal(t, tc.soon, got.soon)
+			assert.Equal(t, tc.soon, got.quiet, "the user has nothing to do about what passes")
+		})
+	}
+}
