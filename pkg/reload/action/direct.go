@@ -53,8 +53,11 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	if len(ops) == 0 {
 		return InOrder{s}
 	}
-	if ended := a.runWith(ctx, &s, verdict, states, result); ended != nil {
-		return ended
+	if result.Stamped {
+		states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
+		if ended := a.runWith(ctx, &s, verdict, ring, states); ended != nil {
+			return ended
+		}
 	}
 	pausing := a.pausingDirectly(s, o, result)
 	ops, s.PausedFor = append(ops, pausing.operations...), pausing.period

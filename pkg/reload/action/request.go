@@ -32,7 +32,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	if ended := a.runAtOnce(ctx, &s, verdict, proof); ended != nil {
+	if ended := a.runWith(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
 		return ended
 	}
 	request := poke.Request{

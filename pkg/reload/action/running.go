@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
@@ -58,25 +59,51 @@ func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
 	})
 }
 
-// runWith is runAtOnce with the states that a direct stamp is made from.
-func (a *Actions) runWith(
-	ctx context.Context, s *gather.Subject, verdict policy.Verdict, states map[reference.Ref]digest.State, due stamp.Result,
-) Outcome {
-	states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
+// runOf returns the run with the states that a stamp is made from. A change of what is tracked without running the CronJob, between
+// two attempts at the reload, makes it no other run.
+func runOf(intent annotation.Intent, ring digest.Ring, states map[reference.Ref]digest.State) (due state.Run, err error) {
 	newest, ok := ring.Newest()
-	if !ok || !due.Stamped || !runsAtOnce(*s, verdict) {
+	if !ok {
+		return state.Run{}, digest.ErrNoKey
+	}
+	if due.Hash, err = digest.Hash(newest.ID, digest.Subset(states, intent.Refs())); err != nil {
+		return state.Run{}, err
+	}
+	due.Content, err = digest.Hash(newest.ID, digest.Subset(states, intent.AtOnce().Refs()))
+	return due, err
+}
+
+// recordedRun returns the run with the content that was stamped last. Without a Record, any change runs the CronJob.
+func recordedRun(view stamp.View) state.Run {
+	due := state.Run{Hash: view.Managed[stamp.Hash], Content: view.Managed[stamp.Hash]}
+	known := view.Managed.Known().Record
+	if known.Empty() {
+		return due
+	}
+	entries := map[reference.Ref]string{}
+	for ref, item := range known.Items(view.Intent.AtOnce().Refs()) {
+		entries[ref] = item.Entry
+	}
+	due.Content = digest.HashRecorded(known.Key, entries)
+	return due
+}
+
+// runWith is runAtOnce with the states that the stamp is made from.
+func (a *Actions) runWith(
+	ctx context.Context, s *gather.Subject, verdict policy.Verdict, ring digest.Ring, states map[reference.Ref]digest.State,
+) Outcome {
+	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
-	hash, err := digest.Hash(newest.ID, digest.Subset(states, s.View.Intent.Refs()))
+	due, err := runOf(s.View.Intent, ring, states)
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
-	return a.runAtOnce(ctx, s, verdict, hash)
+	return a.runAtOnce(ctx, s, verdict, due)
 }
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
-// The digest is that of the content that the stamp is for.
-func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, hash string) Outcome {
+func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due state.Run) Outcome {
 	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
@@ -89,11 +116,16 @@ func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict poli
 	case o.UID() != s.Object.UID():
 		return Waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
 	}
-	cron, due := cronrun.CronJob{Object: o}, state.Run{After: s.View.Managed[stamp.LastReload], Hash: hash}
-	due.Job = cron.JobName(due.After, hash)
+	cron := cronrun.CronJob{Object: o}
+	due.After = s.View.Managed[stamp.LastReload]
+	due.Job = cron.JobName(due.After, due.Content)
+	made, again := a.state.Runs.Made(s.Key, due.After)
+	if again && made.Job == due.Job {
+		s.Ran = made // by an earlier attempt
+		return nil
+	}
 	if wait := a.state.Runs.Wait(s.Key, due.Job, a.now(), a.gates.Refractory); wait > 0 {
-		made, ok := a.state.Runs.Made(s.Key, due.After)
-		if !ok {
+		if !again {
 			return Waiting(queue.After(wait, queue.Retry))
 		}
 		s.Ran, s.OwesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
@@ -120,16 +152,22 @@ func outdated(ran state.Run, last record.LastReload) bool {
 	return ran.Hash != cmp.Or(last.Digest, last.Hash)
 }
 
-// runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another.
+// runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. Where only
+// that has changed which does not run the CronJob, none is due.
 func (a *Actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
 	if !a.state.Runs.Owed(s.Key) {
+		return nil
+	}
+	due := recordedRun(s.View)
+	if a.state.Runs.HasRun(s.Key, due.Content) {
+		a.state.Runs.Waive(s.Key)
 		return nil
 	}
 	if !a.MayWrite(s, inflight.Background) {
 		return Waiting{} // queued again when it has a slot
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
-	ended := a.runAtOnce(ctx, &s, unnamed, s.View.Managed[stamp.Hash])
+	ended := a.runAtOnce(ctx, &s, unnamed, due)
 	if ended == nil {
 		a.state.Runs.Waive(s.Key)
 	}

@@ -86,6 +86,9 @@ func dueCronJob(atOnce bool) (gather.Subject, policy.Verdict) {
 	return s, policy.Verdict{Changes: []policy.Change{{Ref: app, Type: policy.Modified}}}
 }
 
+// contentOf is the run with a content all of which runs the CronJob.
+func contentOf(hash string) state.Run { return state.Run{Hash: hash, Content: hash} }
+
 // A leader that ends between the Job and the stamp leaves the reload due: its successor makes no second Job.
 func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	t.Parallel()
@@ -93,7 +96,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	for range 2 {
 		actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
 		s, verdict := dueCronJob(true)
-		ended := actions.runAtOnce(t.Context(), &s, verdict, "hash")
+		ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
 		assert.Nil(t, ended, "the stamp follows")
 		assert.NotEmpty(t, s.Ran)
 	}
@@ -101,7 +104,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 
 	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := actions.runAtOnce(t.Context(), &s, verdict, "another hash")
+	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("another hash"))
 	assert.Nil(t, ended)
 	assert.Len(t, b.jobs, 2, "another content is another run")
 }
@@ -142,7 +145,7 @@ func TestRunIsNotMade(t *testing.T) {
 			b.jobs = map[string]int{}
 			actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, out)
 			s, verdict := dueCronJob(!tc.sap)
-			ended := actions.runAtOnce(t.Context(), &s, verdict, "hash")
+			ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)
 			if tc.stopped {
 				require.NotNil(t, ended)
@@ -165,7 +168,7 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
 	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := actions.runAtOnce(t.Context(), &s, verdict, "hash")
+	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
 	assert.Nil(t, ended)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
@@ -245,7 +248,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
 		s.View.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
-		ended := actions.runAtOnce(t.Context(), &s, verdict, attempt.hash)
+		ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf(attempt.hash))
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
 		assert.Equal(t, attempt.owes, s.OwesRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
@@ -269,6 +272,73 @@ func TestJobOfTheStampedContentIsNotOutdated(t *testing.T) {
 	}
 }
 
+// What is tracked without running the CronJob is part of the hash, but its changes make no other run.
+func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
+	t.Parallel()
+	ring, other := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "listed"}
+	newest, _ := ring.Newest()
+	s, _ := dueCronJob(true)
+	s.View.Intent.Tracked[other] = annotation.Trigger{}
+	runWith := func(app, listed string) state.Run {
+		t.Helper()
+		states := map[reference.Ref]digest.State{}
+		for name, content := range map[string]string{"app": app, "listed": listed} {
+			object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
+			object.Namespace, object.Name = "shop", name
+			states[reference.Ref{Kind: reference.ConfigMap, Name: name}] = digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)
+		}
+		due, err := runOf(s.View.Intent, ring, states)
+		require.NoError(t, err)
+		rec, err := policy.Fresh(policy.Input{
+			Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Current: states, Ring: ring,
+		}, due.Hash, false)
+		require.NoError(t, err)
+		text, _ := rec.Text(record.MaxSize)
+		stamped := s.View
+		stamped.Managed = stamp.Managed{stamp.Hash: due.Hash, stamp.Record: text}
+		assert.Equal(t, due, recordedRun(stamped), "the Record of the stamp has the same")
+		return due
+	}
+	one := runWith("1", "1")
+	for name, tc := range map[string]struct {
+		due           state.Run
+		hash, content bool
+	}{
+		"nothing":                      {due: runWith("1", "1"), hash: true, content: true},
+		"what stamps the CronJob only": {due: runWith("1", "2"), content: true},
+		"what runs it":                 {due: runWith("2", "1")},
+	} {
+		assert.Equal(t, tc.hash, tc.due.Hash == one.Hash, name+" has changed")
+		assert.Equal(t, tc.content, tc.due.Content == one.Content, name+" has changed")
+	}
+
+	_, err := runOf(s.View.Intent, digest.Ring{}, nil)
+	require.ErrorIs(t, err, digest.ErrNoKey)
+	_, err = runOf(s.View.Intent, ring, nil)
+	require.ErrorContains(t, err, "has not been read")
+	_, err = runOf(s.View.Intent, ring, map[reference.Ref]digest.State{other: {Absent: true}})
+	require.ErrorContains(t, err, "configmap/app")
+
+	s.View.Managed = stamp.Managed{stamp.Hash: one.Hash}
+	assert.Equal(t, contentOf(one.Hash), recordedRun(s.View), "without a Record, any change is another run")
+	assert.Equal(t, string(newest.ID), one.Content[:len(newest.ID)])
+}
+
+// Under constant change of an object that only stamps the CronJob, the hash of the stamp is not the one that the Job was made for.
+func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
+	t.Parallel()
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
+	s, verdict := dueCronJob(true)
+	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
+	require.Nil(t, actions.runAtOnce(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
+	require.Len(t, b.jobs, 1)
+	actions.state.Runs.Owe(s.Key)
+	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
+	assert.Len(t, b.jobs, 1)
+	assert.False(t, actions.state.Runs.Owed(s.Key))
+}
+
 // The content that was stamped last is the one that the CronJob is run with in the end.
 func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	t.Parallel()
@@ -276,7 +346,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := actions.runAtOnce(t.Context(), &s, verdict, "1")
+	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)
 	s.OwesRun = true
 	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")

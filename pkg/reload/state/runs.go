@@ -20,8 +20,10 @@ type Run struct {
 	Job string
 	// After is the last reload from before.
 	After string
-	// Hash is the digest of the content.
+	// Hash is the digest of the content, as the pod template bears it.
 	Hash string
+	// Content is the digest of that part of the content whose changes run the CronJob.
+	Content string
 }
 
 // Ran records that a Job was made. No other one is owed then.
@@ -48,6 +50,12 @@ func (r *runs) Made(key workload.Key, after string) (made Run, ok bool) {
 		}
 	})
 	return made, ok
+}
+
+// HasRun reports whether the last Job was made with a content.
+func (r *runs) HasRun(key workload.Key, content string) (has bool) {
+	r.find(key, func(e *run) { has = e.Job != "" && e.Content == content })
+	return has
 }
 
 // Owe records that the content of a reload may be newer than the one that its Job has started with.
