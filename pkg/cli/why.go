@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,7 @@ func newWhy(p Process) *cobra.Command {
 		Short: "Explain why a workload was restarted, or why it was not",
 		Long: `Explain why a workload was restarted, or why it was not.
 
-It uses your rights: get on the workload, its ConfigMaps and Secrets and the digest key, list on Events, and list on
+It uses your rights: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on Events, and list on
 ConfigMaps and Secrets for annotations of Stakater's Reloader, and for custom resources that are found by labels. It reports what it cannot read. Repeat the flags of the
 installation that select workloads and objects.`,
 		Example: `  pod-reloader why deployment/cart -n shop
@@ -65,7 +66,7 @@ installation that select workloads and objects.`,
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
 		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required",
-		"rerun-finished-jobs")
+		"rerun-finished-jobs", "installation-name", "leader-election-id", "leader-election-namespace")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -75,17 +76,21 @@ type question struct {
 	target    target
 	selection options.Selection
 	reload    options.Reload
+	// lease is that of the installation.
+	lease types.NamespacedName
 }
 
 // parse checks the command line and names all that is wrong with it.
 func (f *whyFlags) parse(args []string) (question, error) {
 	var q question
-	var argErr, sharedErr error
+	var argErr, sharedErr, leaseErr error
 	q.selection, q.reload, sharedErr = f.manager.CompleteShared(f.environment)
+	q.lease.Namespace, q.lease.Name, leaseErr = f.manager.SharedLease(f.environment)
+	q.lease.Namespace = cmp.Or(q.lease.Namespace, f.keyNamespace)
 	if q.target, argErr = newTarget(args); argErr == nil && q.selection.Configuration.IsZero() {
 		_, argErr = q.target.in(q.selection.Kinds)
 	}
-	return q, errors.Join(f.output.check(), sharedErr, argErr)
+	return q, errors.Join(f.output.check(), sharedErr, leaseErr, argErr)
 }
 
 func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
@@ -103,7 +108,7 @@ func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
 // explain gathers what a Report is made of.
 func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question) (explain.Report, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
 		return explain.Report{}, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
@@ -147,7 +152,9 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	in.Warnings = warnings
 	blind, blindErr := blindness(ctx, c, f.keyNamespace)
 	in.Blind = blind
-	for _, err := range []error{handled.problem, in.View.Unresolved, custom.failed, ringErr, scopeErr, eventsErr, blindErr} {
+	lease, leaseErr := leaseOf(ctx, c, q.lease)
+	in.Lease = lease
+	for _, err := range []error{handled.problem, in.View.Unresolved, custom.failed, ringErr, scopeErr, eventsErr, blindErr, leaseErr} {
 		if err != nil {
 			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
 		}

@@ -3,18 +3,40 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
+
+// leaseOf reads the lease of the installation; nil if there is none, or no right to read it, as where one replica runs without
+// an election.
+func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*explain.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := c.Get(ctx, name, lease)
+	if absence.Certain(err) || apierrors.IsForbidden(err) {
+		return nil, nil //nolint:nilnil // absent is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell whether a replica leads, since the lease cannot be read: %w", err)
+	}
+	renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+	valid := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	return &explain.Lease{Name: name.String(), Renewed: renewed, Ends: renewed.Add(valid)}, nil
+}
 
 // outside says why the installation does not look after a workload; it is empty if it does. The error says that the
 // namespace's labels cannot be read: then the answer leaves them aside. They are listed, not got: that is the right that

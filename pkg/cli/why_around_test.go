@@ -9,12 +9,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/explain"
 )
 
 // eventLister lists Events, or fails.
@@ -77,4 +82,35 @@ func TestMissingDigestKeyDiffersFromAForbiddenOne(t *testing.T) {
 	assert.Contains(t, f.noKey(fmt.Errorf("read: %w", errUnusable)), "has no valid key")
 	assert.Empty(t, f.noKey(apierrors.NewForbidden(secrets, "key", errors.New("no right"))), "there may be one")
 	assert.Empty(t, f.noKey(nil))
+}
+
+// leaseGetter returns a Lease, or fails.
+type leaseGetter struct {
+	client.Reader
+	spec coordinationv1.LeaseSpec
+	err  error
+}
+
+func (g leaseGetter) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	object.(*coordinationv1.Lease).Spec = g.spec
+	return g.err
+}
+
+func TestLeaseSaysUntilWhenSomeoneLeads(t *testing.T) {
+	t.Parallel()
+	name := types.NamespacedName{Namespace: "tools", Name: "reloader"}
+	renewed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	held := coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(renewed)), LeaseDurationSeconds: ptr.To(int32(15))}
+	lease, err := leaseOf(t.Context(), leaseGetter{spec: held}, name)
+	require.NoError(t, err)
+	assert.Equal(t, &explain.Lease{Name: "tools/reloader", Renewed: renewed, Ends: renewed.Add(15 * time.Second)}, lease)
+
+	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	for _, unknown := range []error{apierrors.NewNotFound(leases, "reloader"), apierrors.NewForbidden(leases, "reloader", errors.New("no right"))} {
+		lease, err = leaseOf(t.Context(), leaseGetter{err: unknown}, name)
+		require.NoError(t, err, "an installation without an election has neither a lease nor the right")
+		assert.Nil(t, lease)
+	}
+	_, err = leaseOf(t.Context(), leaseGetter{err: errors.New("connection refused")}, name)
+	assert.ErrorContains(t, err, "cannot tell whether a replica leads")
 }

@@ -37,6 +37,8 @@ type Input struct {
 	NoKey string
 	// Blind is what the installation has reported of watches that fail; nil if they work.
 	Blind *Warning
+	// Lease is that of the installation; nil where it elects no leader, or where nothing is known of it.
+	Lease *Lease
 	// Outside says why the installation does not look after the workload, by its flags; empty if it does.
 	Outside string
 	// ReloadMissingRequired is as the installation has it (--missing-required=reload).
@@ -333,6 +335,9 @@ func problems(in Input) []string {
 		if _, err := record.Parse(text); err != nil {
 			found = append(found, err.Error()+"; only the config-hash is compared")
 		}
+	}
+	if idle := leaderless(in); idle != "" {
+		found = append(found, idle)
 	}
 	return found
 }

@@ -3,6 +3,7 @@ package explain_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -356,4 +357,34 @@ func TestReportSaysThatPodReloaderIsBlind(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, report.Write(&out))
 	assert.Contains(t, out.String(), "\nA watch of pod-reloader fails, as reported 3m0s ago: watches fail: secrets\n")
+}
+
+func TestReportSaysThatNoReplicaLeads(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		lease  *explain.Lease
+		idle   bool
+	}{
+		"unknown": {"An installation without an election has no lease.", nil, false},
+		"held":    {"It is renewed every second.", &explain.Lease{Renewed: now.Add(-time.Second), Ends: now.Add(14 * time.Second)}, false},
+		"handed over": {"Another replica takes over within seconds, and clocks differ.",
+			&explain.Lease{Renewed: now.Add(-16 * time.Second), Ends: now.Add(-14 * time.Second)}, false},
+		"over": {"The pods are gone, or may not update it.",
+			&explain.Lease{Name: "tools/reloader", Renewed: now.Add(-5 * time.Minute), Ends: now.Add(-285 * time.Second)}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.in.Lease = tt.lease
+			text := strings.Join(f.explain().Problems, "\n")
+			if tt.idle {
+				assert.Contains(t, text, "no replica of pod-reloader leads", tt.reason)
+				assert.Contains(t, text, "the lease tools/reloader was last renewed 5m0s ago", tt.reason)
+			} else {
+				assert.NotContains(t, text, "leads", tt.reason)
+			}
+		})
+	}
 }

@@ -21,3 +21,11 @@ func (f *Flags) CompleteShared(env Environment) (Selection, Reload, error) {
 	selection, reload := f.selection(&p, env), f.reload(&p, env)
 	return selection, reload, errors.Join(p...)
 }
+
+// SharedLease returns the namespace, if a flag gives it, and the name of the lease, for tools. The error names the flag.
+func (f *Flags) SharedLease(env Environment) (namespace, name string, err error) {
+	var p problems
+	installation := f.installationName(&p, env)
+	e := f.election.complete(&p, "", installation)
+	return e.Namespace, e.Lease, errors.Join(p...)
+}

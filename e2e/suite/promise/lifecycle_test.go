@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -165,8 +167,19 @@ func (f *fleet) restarts(in *installation.Installation) {
 	lease := &coordinationv1.Lease{}
 	require.NoError(f, f.Client.Get(f.Context(), types.NamespacedName{Namespace: in.Namespace(), Name: "pod-reloader"}, lease))
 	assert.Empty(f, ptr.Deref(lease.Spec.HolderIdentity, ""), "a leader that ends releases the lease: the next need not wait for it")
+	f.idle(in, lease)
 	require.NoError(f, in.StartAll(f.Patiently()))
 	f.nothing("a stop and a start of all replicas")
+}
+
+// idle requires that `why` says so when the replicas have been away for some time: so long that nobody waits for it here.
+func (f *fleet) idle(in *installation.Installation, lease *coordinationv1.Lease) {
+	f.Helper()
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(lease.Spec.RenewTime.Add(-10 * time.Minute)))
+	require.NoError(f, f.Client.Update(f.Context(), lease))
+	output, err := in.Why(f.Context(), strings.ToLower(f.workloads[0].Kind)+"/"+f.workloads[0].Name, "-n", f.Namespace)
+	require.NoError(f, err)
+	assert.Contains(f, output, "no replica of pod-reloader leads, so that changes restart nothing: the lease "+in.Namespace()+"/pod-reloader")
 }
 
 func (f *fleet) leader(in *installation.Installation) *installation.Replica {
