@@ -69,6 +69,21 @@ func TestOnlyAnExcludedWorkloadIsCleaned(t *testing.T) {
 	assert.Equal(t, before, w.managed(), "a PUT that lacks all is no request")
 }
 
+// Who goes back to an earlier version, or removes pod-reloader with one, has Records of the newer one, or of a hand edit that looks
+// like it. Nothing else removes them: the webhook keeps what it cannot read.
+func TestCleanTakesAwayARecordOfANewerVersion(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.ConfigHash)
+	w.away = true
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, "v2:of a newer version") }))
+	w.away = false
+	require.Nil(t, w.write(w.ignore))
+	require.Nil(t, w.put())
+	require.Equal(t, "v2:of a newer version", w.managed()[Record], "a manifest that lacks it does not remove it")
+	require.Nil(t, w.store(patch(t, w.stored, w.reader.Clean(w.object(), true))))
+	assert.True(t, w.reader.Remains(w.object()).Empty(), "%v", w.managed())
+}
+
 func TestRemainsOfAJobAreThoseOfItsMetadata(t *testing.T) {
 	t.Parallel()
 	w := under(t, annotation.EnvVars)

@@ -50,9 +50,12 @@ func (d *draft) result() Result {
 	return d.Result
 }
 
-// keepNewer keeps a stored Record that a newer version of this program has written: it is neither judged nor replaced.
-// One that only the write brings may be a hand edit.
+// keepNewer keeps a stored Record that a newer version of this program has written: it is neither judged nor replaced, but
+// for what pod-reloader clean asks for. One that only the write brings may be a hand edit.
 func (d *draft) keepNewer() {
+	if d.Rule == RuleExcluded && d.cleans() {
+		return
+	}
 	if _, err := record.Parse(d.Old.Managed[Record]); errors.Is(err, record.ErrNewer) {
 		d.Managed.put(d.Old.Managed, Record)
 	}
