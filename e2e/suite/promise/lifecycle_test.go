@@ -172,7 +172,7 @@ func (f *fleet) restarts(in *installation.Installation) {
 	f.nothing("a stop and a start of all replicas")
 }
 
-// idle requires that `why` says so when the replicas have been away for some time: so long that nobody waits for it here.
+// idle requires that `why` reports an installation without a leader. It makes the lease ten minutes older instead of waiting.
 func (f *fleet) idle(in *installation.Installation, lease *coordinationv1.Lease) {
 	f.Helper()
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(lease.Spec.RenewTime.Add(-10 * time.Minute)))
