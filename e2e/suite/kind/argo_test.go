@@ -1,14 +1,10 @@
 package kind_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,89 +17,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/argorollouts"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
-
-// argoModule is what e2e/tools/argo-rollouts builds.
-const argoModule = "github.com/argoproj/argo-rollouts"
-
-var rollouts = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
-
-// runArgo defines the kinds of Argo Rollouts as the pinned module has them, and runs its controller once the API server
-// serves them.
-func runArgo(ctx context.Context, cp *controlplane.ControlPlane) (*controlplane.Process, error) {
-	root, err := toolchain.Root()
-	if err != nil {
-		return nil, err
-	}
-	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", argoModule)
-	command.Dir = filepath.Join(root, "e2e", "tools", "argo-rollouts")
-	command.Env = append(os.Environ(), "GOWORK=off")
-	output, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("find the module of Argo Rollouts: %w: %s", err, output)
-	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal(output, &module); err != nil {
-		return nil, fmt.Errorf("find the module of Argo Rollouts: %w", err)
-	}
-	crds := filepath.Join(module.Dir, "manifests", "crds")
-	if _, err := cp.Kubectl(ctx, "apply", "--server-side", "-k", crds); err != nil {
-		return nil, err
-	}
-	if err := awaitServed(ctx, cp); err != nil {
-		return nil, err
-	}
-	dir, err := toolchain.Builder{}.Build(ctx, "argo-rollouts")
-	if err != nil {
-		return nil, err
-	}
-	ports := [2]int{}
-	for n := range ports {
-		if ports[n], err = cp.FreePort(); err != nil {
-			return nil, err
-		}
-	}
-	return cp.StartProcess(ctx, controlplane.Program{
-		Name: "argo-rollouts", Path: filepath.Join(dir, "rollouts-controller"),
-		Args: []string{
-			"--kubeconfig=" + cp.AdminKubeconfig(), "--leader-elect=false",
-			"--metricsPort=" + strconv.Itoa(ports[0]), "--healthzPort=" + strconv.Itoa(ports[1]),
-		},
-		Env:   []string{controlplane.WithoutMutationDetector},
-		Ready: controlplane.URLReady("http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1])) + "/healthz"),
-	})
-}
-
-// awaitServed waits until the API server serves the kinds: its definitions are established a little later than they are
-// stored, and a controller that does not find its kinds waits for long until it asks again.
-func awaitServed(ctx context.Context, cp *controlplane.ControlPlane) error {
-	admin, err := dynamic.NewForConfig(cp.Admin())
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for _, resource := range []string{"rollouts", "experiments", "analysisruns", "analysistemplates", "clusteranalysistemplates"} {
-		err := poll.Until(ctx, resource+" to be served", 100*time.Millisecond, func(ctx context.Context) error {
-			_, err := admin.Resource(rollouts.GroupVersion().WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // argo is a namespace whose observer sees Rollouts as well.
 func argo(t *testing.T) *fixture.Fixture {
@@ -111,7 +31,7 @@ func argo(t *testing.T) *fixture.Fixture {
 	cp := shared.ControlPlane()
 	s := &fixture.Fixture{TB: t, Client: cp.Client(), Namespace: cp.Namespace(t), Installation: shared}
 	t.Cleanup(func() { shared.Explain(t, s.Namespace); explainArgo(t, s.Namespace) })
-	s.Watcher = observe.New(t, cp.Admin(), s.Namespace, observe.Kind{Name: "Rollout", Resource: rollouts, Template: "spec.template"})
+	s.Watcher = observe.New(t, cp.Admin(), s.Namespace, observe.Kind{Name: "Rollout", Resource: argorollouts.Resource, Template: "spec.template"})
 	return s
 }
 
@@ -141,7 +61,7 @@ func rollout(
 ) (w observe.Workload, changes int) {
 	s.Helper()
 	manifest := s.Manifest("Deployment", name, fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 2})
-	manifest.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
+	manifest.SetGroupVersionKind(argorollouts.Kind)
 	manifest.SetAnnotations(annotations)
 	spec := manifest.Object["spec"].(map[string]any)
 	spec["strategy"] = map[string]any{"canary": map[string]any{}}
@@ -158,8 +78,7 @@ func rollout(
 // argoObject is a Rollout as it is stored.
 func argoObject(s *fixture.Fixture, w observe.Workload) *unstructured.Unstructured {
 	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
+	object := argorollouts.New()
 	require.NoError(s, s.Client.Get(s.Context(), types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, object))
 	return object
 }
@@ -167,9 +86,7 @@ func argoObject(s *fixture.Fixture, w observe.Workload) *unstructured.Unstructur
 // patchArgo applies a merge patch to a Rollout.
 func patchArgo(s *fixture.Fixture, w observe.Workload, patch string) {
 	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
-	s.Merge(object, w.Name, patch)
+	s.Merge(argorollouts.New(), w.Name, patch)
 }
 
 // awaitPhase waits until the controller has seen the newest version of a Rollout and reports a phase.
@@ -301,9 +218,7 @@ func TestRolloutThatWasNeverStampedIsRestarted(t *testing.T) {
 		s.RequireChanges(w, changes, "the template stays as it is")
 		assert.Empty(t, fixture.TemplateAnnotations(argoObject(s, w))[fixture.ConfigHash])
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
-	s.JSONPatch(object, w.Name, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
+	s.JSONPatch(argorollouts.New(), w.Name, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
 	awaitHealthy(s, w)
 	s.Settled()
 	s.RequireChanges(w, changes+1, "the release, and nothing after it")
@@ -316,11 +231,11 @@ func TestRolloutOfAnotherWorkload(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	deployment := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigMaps: "", auto: "true"}})
 	s.AwaitAdopted(deployment, "configmap/app")
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	object := argorollouts.New()
+	object.Object["spec"] = map[string]any{
 		"replicas": int64(2), "strategy": map[string]any{"canary": map[string]any{}},
 		"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-	}}}
-	object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
+	}
 	object.SetNamespace(s.Namespace)
 	object.SetName("web")
 	require.NoError(t, s.Create(t.Context(), object))
@@ -352,9 +267,7 @@ func undo(s *fixture.Fixture, w observe.Workload, image string) {
 		template.CreationTimestamp = metav1.Time{}
 		body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}})
 		require.NoError(s, err)
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
-		s.JSONPatch(object, w.Name, string(body))
+		s.JSONPatch(argorollouts.New(), w.Name, string(body))
 		return
 	}
 	require.Fail(s, "no ReplicaSet has the image "+image)
@@ -372,16 +285,14 @@ func TestRolloutUndoKeepsPods(t *testing.T) {
 	before := pods(s, w)
 	require.Len(t, before, 2)
 	release := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(rollouts.GroupVersion().WithKind("Rollout"))
-	s.JSONPatch(object, w.Name, release)
+	s.JSONPatch(argorollouts.New(), w.Name, release)
 	awaitPhase(s, w, "Paused")
 	halfway := pods(s, w)
 	maps.DeleteFunc(before, func(uid types.UID, _ bool) bool { return !halfway[uid] })
 	require.NotEmpty(t, before, "pods of both versions run")
 	s.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"touched":"true"}}}`)
 
-	object = argoObject(s, w)
+	object := argoObject(s, w)
 	require.NoError(t, s.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"status":{"abort":true}}`))))
 	awaitPhase(s, w, "Degraded")
 	undo(s, w, "example.com/app:1")
