@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -18,17 +17,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// at is configmap/app with a content, as it was written at a version.
-func (j *jobScene) at(content, version string) digest.State {
-	object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
-	object.Namespace, object.Name = "shop", "app"
-	return digest.StateOf(digest.OfConfigMap(object), "uid", version, j.ring)
-}
-
 // No webhook stamps the creation, and the configuration changes before the loop reads it.
 func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 	t.Parallel()
-	reloads := append([]string{"patch Job"}, recreationSteps...)
+	reloads := append([]string{"patch Job"}, reloadtest.RecreationSteps...)
 	adopts := []string{"patch Job"}
 	for name, tc := range map[string]struct {
 		// live and past are versions of configmap/app: now, and when the Job was created, which is version 1.
@@ -38,53 +30,53 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 		want       []string
 	}{
 		"modified": {
-			live: func(j *jobScene) digest.State { return j.at("new", "2") },
-			past: func(j *jobScene) digest.State { return j.at("old", "0") }, want: reloads,
+			live: func(j *jobScene) digest.State { return j.At("new", "2") },
+			past: func(j *jobScene) digest.State { return j.At("old", "0") }, want: reloads,
 		},
 		"not its content": {
-			live: func(j *jobScene) digest.State { return j.at("old", "2") },
-			past: func(j *jobScene) digest.State { return j.at("old", "0") }, want: adopts,
+			live: func(j *jobScene) digest.State { return j.At("old", "2") },
+			past: func(j *jobScene) digest.State { return j.At("old", "0") }, want: adopts,
 		},
 		"created, which does not trigger": {
-			live: func(j *jobScene) digest.State { return j.at("new", "2") },
+			live: func(j *jobScene) digest.State { return j.At("new", "2") },
 			past: func(*jobScene) digest.State { return digest.State{Absent: true} }, want: []string{"patch Job", "patch Job"},
 		},
-		"modified before": {live: func(j *jobScene) digest.State { return j.at("new", "0") }, want: adopts},
+		"modified before": {live: func(j *jobScene) digest.State { return j.At("new", "0") }, want: adopts},
 		"the old version is not kept": {
-			live: func(j *jobScene) digest.State { return j.at("new", "2") },
+			live: func(j *jobScene) digest.State { return j.At("new", "2") },
 			past: func(*jobScene) digest.State { return digest.State{} }, err: errors.New("expired"), want: adopts,
 		},
 		"another storage with other revisions": {
-			live: func(j *jobScene) digest.State { return j.at("new", "2") },
-			past: func(j *jobScene) digest.State { return j.at("old", "2") }, want: adopts,
+			live: func(j *jobScene) digest.State { return j.At("new", "2") },
+			past: func(j *jobScene) digest.State { return j.At("old", "2") }, want: adopts,
 		},
 		"the workload is older than this process": {
-			live: func(j *jobScene) digest.State { return j.at("new", "2") }, created: -time.Second, want: adopts,
+			live: func(j *jobScene) digest.State { return j.At("new", "2") }, created: -time.Second, want: adopts,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJobScene(t, nil, nil)
-			job := j.stored()
+			job := j.Stored()
 			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
 			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
-			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
+			j.Metadata("creationTimestamp", j.Now.Add(tc.created).Format(time.RFC3339))
 			j.past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
 				require.NotNil(t, tc.past, "the old version does not matter")
-				assert.Equal(t, []any{"shop", j.app, "1"}, []any{namespace, ref, version})
+				assert.Equal(t, []any{"shop", j.App, "1"}, []any{namespace, ref, version})
 				return tc.past(j), tc.err
 			}
 			l := j.leader(t)
-			j.report(workload.Summary{Kind: jobKind}, reloadtest.Summary(jobKind, job.Object))
+			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object))
 			job.SetResourceVersion("3") // the Job controller has written the status
-			j.live = map[reference.Ref]digest.State{j.app: tc.live(j)}
+			j.Live = map[reference.Ref]digest.State{j.App: tc.live(j)}
 			for range 3 {
 				j.reconcile(t, l)
-				j.report(reloadtest.Summary(jobKind, job.Object), reloadtest.Summary(jobKind, j.stored().Object))
+				j.report(reloadtest.Summary(reloadtest.JobKind, job.Object), reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
 			}
-			assert.ElementsMatch(t, tc.want, j.writes())
-			assert.Equal(t, policy.Nothing, j.due(t).Action)
-			assert.Empty(t, l.state.Births.Version(workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"}), "nothing is kept once there is a Record")
+			assert.ElementsMatch(t, tc.want, j.Writes())
+			assert.Equal(t, policy.Nothing, j.Due(t).Action)
+			assert.Empty(t, l.state.Births.Version(reloadtest.JobKey), "nothing is kept once there is a Record")
 		})
 	}
 }
@@ -105,22 +97,22 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJobScene(t, nil, nil)
-			job := j.stored()
+			job := j.Stored()
 			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
 			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
-			j.metadata("creationTimestamp", j.now.Add(tc.created).Format(time.RFC3339))
+			j.Metadata("creationTimestamp", j.Now.Add(tc.created).Format(time.RFC3339))
 			job.SetResourceVersion("5")
 			l := j.leader(t)
-			j.report(workload.Summary{Kind: jobKind}, reloadtest.Summary(jobKind, job.Object))
-			states := map[string]digest.State{"live": j.at("live", "4"), "seen": j.at("seen", "3")}
-			j.live, j.unread = map[reference.Ref]digest.State{j.app: states["live"]}, tc.unread
-			j.seen = map[reference.Ref]digest.State{j.app: states["seen"]}
+			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object))
+			states := map[string]digest.State{"live": j.At("live", "4"), "seen": j.At("seen", "3")}
+			j.Live, j.Unread = map[reference.Ref]digest.State{j.App: states["live"]}, tc.unread
+			j.Seen = map[reference.Ref]digest.State{j.App: states["seen"]}
 			j.reconcile(t, l)
-			assert.Equal(t, tc.writes, j.writes())
-			assert.Equal(t, tc.unread != nil, l.state.Births.Version(workload.Key{Kind: jobKind.ID(), Namespace: "shop", Name: "import"}) != "", "kept for the retry")
+			assert.Equal(t, tc.writes, j.Writes())
+			assert.Equal(t, tc.unread != nil, l.state.Births.Version(reloadtest.JobKey) != "", "kept for the retry")
 			if tc.want != "" {
-				j.live[j.app] = states[tc.want]
-				assert.Equal(t, policy.Nothing, j.due(t).Action, "it is the content that was recorded")
+				j.Live[j.App] = states[tc.want]
+				assert.Equal(t, policy.Nothing, j.Due(t).Action, "it is the content that was recorded")
 			}
 		})
 	}

@@ -2,26 +2,26 @@
 //
 //	config object ─┐ metadata event
 //	               ▼
-//	           tracking ──► queue of workloads ──► loop.Reconcile ──► policy.Assess ──► pacing ──► actions ──► closing
-//	               ▲                                                                    gates      poke, or
-//	workload ──────┘ event                                                                         direct write
+//	           tracking ──► queue of workloads ──► loop.Reconcile ──► gather ──► policy.Assess ──► pacing ──► action ──► Outcome
+//	               ▲                                                                               gates
+//	workload ──────┘ event
 //
 // The queue is keyed by workload: ten changed objects are one item, and a workload that cannot be written backs off
 // alone. What is due is found by comparing, never by counting events, so that nothing depends on having seen them. All
 // decisions are made by the pure packages; this one gathers what they need and does what they say.
 //
-// What it stands on are packages that work without it:
+// What it stands on are packages that work without it, each importing only those before it:
 //
 //   - state has what is kept per workload, a type for each concern, with the gates and the pace of retries.
 //   - index finds the workloads that a config object concerns; queue has what to look at next.
 //   - tracking has the watched kinds and namespaces, and makes up for watches that fail.
 //   - report emits Events and alerts, and counts reloads.
+//   - gather reads what decisions depend on, and has the Subject, the workload under reconciliation.
+//   - action writes what was decided, and ends the reconciliation.
 //
 // The loop itself:
 //
-//   - loop wires the parts; reconcile looks at one workload. gather reads what decisions depend on; pacing holds back what is due.
-//   - actions adopt, request a reload or stamp directly, through the writer, which bounds the writes in flight. Beside the
-//     stamp they pause a Deployment (pausing.go), run a CronJob (running.go), or restart an Argo Rollout (restart.go). A Job is
-//     created again instead (recreate.go); what a leader has begun of that, the next one ends (recreation.go, resume.go).
-//   - closing has the outcomes that actions return, and what follows from each; problems reports what needs a user, failure what follows from an error.
+//   - loop wires the parts, and options has what it is given.
+//   - reconcile looks at one workload and decides, pacing holds back what is due.
+//   - problem reports what needs a user; metrics counts Verdicts and shows what is due.
 package reload

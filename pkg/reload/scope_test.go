@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
 
 func TestWorkloadOutOfScopeIsLeftAlone(t *testing.T) {
@@ -11,10 +13,10 @@ func TestWorkloadOutOfScopeIsLeftAlone(t *testing.T) {
 	j := newJobScene(t, nil, nil)
 	j.opts.Scope.Ignored = []string{"shop"}
 	assert.Zero(t, j.reconcile(t, j.leader(t)), "nor is it looked at again")
-	assert.Empty(t, j.writes())
-	assert.Empty(t, j.notes())
+	assert.Empty(t, j.Writes())
+	assert.Empty(t, j.Notes())
 
 	j.opts.Scope.Ignored = nil
 	j.reconcile(t, j.leader(t))
-	assert.Equal(t, recreationSteps, j.writes(), "its reload was due")
+	assert.Equal(t, reloadtest.RecreationSteps, j.Writes(), "its reload was due")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -31,9 +33,7 @@ func Ring(t testing.TB, keys string) digest.Ring {
 		data[string(rune('0'+i))] = key
 	}
 	ring, err := digest.NewRing(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return ring
 }
 
@@ -113,9 +113,7 @@ func (a *Alerts) Offer(r alert.Reload) { a.Offered = append(a.Offered, r) }
 func Reader(t testing.TB) stamp.Reader {
 	t.Helper()
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
 }
 
@@ -129,9 +127,7 @@ func View(t testing.TB) stamp.View {
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	}})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
+	require.Empty(t, problems)
 	return view
 }
 

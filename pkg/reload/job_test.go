@@ -1,0 +1,215 @@
+package reload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// jobScene is a scene with the whole loop.
+type jobScene struct {
+	*reloadtest.JobScene
+
+	opts Options
+	// past is Dependencies.Past.
+	past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
+	// report is what the watch of Jobs calls.
+	report func(before, after workload.Summary)
+}
+
+func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
+	t.Helper()
+	j := &jobScene{JobScene: reloadtest.NewJobScene(t, spec, status)}
+	j.opts = Options{Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return j.Now }, Jobs: action.Jobs{
+		Follow: true, Store: j.Manifests,
+	}}
+	return j
+}
+
+// leader is a process that leads.
+func (j *jobScene) leader(t testing.TB) *loop {
+	t.Helper()
+	j.opts.Reader = j.Reader
+	l := newLoop(cluster{client: j.API, live: j.API, events: j.Out, Dependencies: Dependencies{
+		Store: &reloadtest.JobStore{Scene: j.JobScene}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+			j.report = changed
+			return jobWatch{j}
+		},
+	}}, j.opts)
+	l.leads.Begin(j.Now.Add(-time.Minute))
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(reloadtest.JobKind)))
+	return l
+}
+
+// reconcile lets a leader look at the Job.
+func (j *jobScene) reconcile(t testing.TB, l *loop) reconcile.Result {
+	t.Helper()
+	result, err := l.Reconcile(t.Context(), reloadtest.JobKey)
+	require.NoError(t, err)
+	return result
+}
+
+// jobWatch shows the Job of a scene.
+type jobWatch struct{ scene *jobScene }
+
+func (w jobWatch) Run(ctx context.Context) { <-ctx.Done() }
+
+func (w jobWatch) Get(_, _ string) (workload.Summary, bool) { return w.scene.Summary() }
+
+func TestJobIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	for name, tc := range map[string]struct {
+		status map[string]any
+		change func(j *jobScene)
+		want   []string
+	}{
+		"finished":                {status: complete},
+		"finished ones run again": {status: complete, change: func(j *jobScene) { j.opts.Jobs.RerunFinished = true }, want: reloadtest.RecreationSteps},
+		"the change was undone":   {change: func(j *jobScene) { j.Set("old") }},
+		"of a CronJob":            {change: func(j *jobScene) { j.Metadata("ownerReferences", []any{map[string]any{"controller": true}}) }},
+		"being deleted":           {change: func(j *jobScene) { j.Metadata("deletionTimestamp", "2026-01-01T00:00:00Z") }},
+		"SAP's annotations": {change: func(j *jobScene) {
+			j.Metadata("annotations", map[string]any{annotation.DefaultPrefix + "configmaps": "app"})
+		}},
+		"an annotation of each":    {change: func(j *jobScene) { j.Annotate(annotation.DefaultPrefix+"configmaps", "app") }, want: reloadtest.RecreationSteps},
+		"excluded by a label":      {change: func(j *jobScene) { j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"}) }},
+		"suspended: it is adopted": {change: func(j *jobScene) { j.Stored().Object["spec"].(map[string]any)["suspend"] = true }, want: []string{"patch Job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, tc.status)
+			if tc.change != nil {
+				tc.change(j)
+			}
+			l := j.leader(t)
+			j.reconcile(t, l)
+			assert.ElementsMatch(t, tc.want, j.Writes())
+			j.API.Calls = nil
+			j.reconcile(t, l)
+			assert.Empty(t, j.Writes(), "and nothing is done twice")
+		})
+	}
+}
+
+func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	q := open(t, j.leader(t))
+	running := reloadtest.Summary(reloadtest.JobKind, j.Stored().Object)
+	done := j.Stored().DeepCopy()
+	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+	none := workload.Summary{Kind: reloadtest.JobKind}
+
+	j.report(none, reloadtest.Summary(reloadtest.JobKind, done.Object))
+	assert.Zero(t, q.Len(), "it has finished")
+	j.report(none, running)
+	assert.Equal(t, 1, q.Len())
+}
+
+func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	j.opts.Jobs = action.Jobs{}
+	l := j.leader(t)
+	_, followed := l.tracking.Get(t.Context(), reloadtest.JobKey)
+	assert.False(t, followed)
+	require.NoError(t, l.actions.ResumeRecreations(t.Context()))
+	assert.Empty(t, j.API.Calls, "no right is needed")
+}
+
+// How long a change settles, or a write is refused, does not decide whether the Job runs again.
+func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	for name, tc := range map[string]struct {
+		course func(t *testing.T, j *jobScene, l *loop)
+		want   []string
+	}{
+		"after": {course: func(_ *testing.T, j *jobScene, l *loop) {
+			j.changed(l)
+			j.finish(complete)
+		}, want: reloadtest.RecreationSteps},
+		"before": {course: func(_ *testing.T, j *jobScene, l *loop) {
+			j.finish(complete)
+			j.changed(l)
+		}},
+		"after a change that was undone, and before another one": {course: func(t *testing.T, j *jobScene, l *loop) {
+			t.Helper()
+			j.changed(l)
+			j.finish(complete)
+			j.Set("old")
+			j.Now = j.Now.Add(time.Minute)
+			assert.Zero(t, j.reconcile(t, l))
+			j.Set("new")
+			j.changed(l)
+		}},
+		"after a change that another leader has dealt with": {course: func(_ *testing.T, j *jobScene, l *loop) {
+			j.changed(l)
+			l.state.Changes.Lead()
+			j.finish(complete)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, nil)
+			j.opts.Settle, j.opts.SettleMax = time.Second, 5*time.Second
+			l := j.leader(t)
+			j.report(workload.Summary{}, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
+			tc.course(t, j, l)
+			j.Now = j.Now.Add(time.Minute)
+			j.reconcile(t, l)
+			assert.ElementsMatch(t, tc.want, j.Writes())
+		})
+	}
+}
+
+// changed reports a change of configmap/app to a leader.
+func (j *jobScene) changed(l *loop) {
+	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: j.App, Type: configstate.Modified, Received: j.Now})
+}
+
+// finish ends the Job, and reports it to the leader.
+func (j *jobScene) finish(status map[string]any) {
+	before := reloadtest.Summary(reloadtest.JobKind, j.Stored().DeepCopy().Object)
+	j.Stored().Object["status"] = status
+	j.report(before, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
+}
+
+// Two installations with different keys that select one workload do not overwrite each other's Records for ever.
+func TestRecordUnderAForeignKeyIsAdoptedOnce(t *testing.T) {
+	t.Parallel()
+	j := newJobScene(t, nil, nil)
+	foreign := j.Stored().GetAnnotations()[annotation.DefaultPrefix+"config-record"]
+	j.Ring = reloadtest.Ring(t, "b")
+	j.Set("new")
+	l := j.leader(t)
+	require.NotEmpty(t, j.Due(t).Foreign)
+	j.reconcile(t, l)
+	require.Equal(t, []string{"patch Job"}, j.Writes(), "a lost key restarts nothing")
+	require.Equal(t, policy.Nothing, j.Due(t).Action)
+	require.Empty(t, j.Due(t).Foreign)
+
+	j.API.Calls = nil
+	j.Annotate(annotation.DefaultPrefix+"config-record", foreign)
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	assert.Empty(t, j.Writes())
+	require.NotEmpty(t, j.Notes())
+	assert.Contains(t, j.Notes()[len(j.Notes())-1], "ForeignDigestKey: ")
+}

@@ -1,0 +1,351 @@
+package reloadtest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// JobAPI is an API server for Jobs and Secrets. It is immediate: what is deleted without finalizers is gone.
+type JobAPI struct {
+	client.Client
+	Objects map[string]*unstructured.Unstructured
+	Calls   []string
+	// Created counts the Jobs that were created.
+	Created int
+	// Before and After return the error of a call, instead of its effect and after it.
+	Before, After func(call string) error
+
+	uids int
+}
+
+func (a *JobAPI) do(call string, effect func() error) error {
+	a.Calls = append(a.Calls, call)
+	if a.Before != nil {
+		if err := a.Before(call); err != nil {
+			return err
+		}
+	}
+	err := effect()
+	if a.After != nil {
+		if lost := a.After(call); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+func keyOfObject(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+// Resource is that of Jobs or Secrets.
+func Resource(kind string) schema.GroupResource {
+	return map[string]schema.GroupResource{"Job": {Group: "batch", Resource: "jobs"}, "Secret": {Resource: "secrets"}}[kind]
+}
+
+func (a *JobAPI) find(o client.Object) (*unstructured.Unstructured, error) {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	if stored := a.Objects[keyOfObject(kind, o.GetNamespace(), o.GetName())]; stored != nil {
+		return stored, nil
+	}
+	return nil, apierrors.NewNotFound(Resource(kind), o.GetName())
+}
+
+// Get is that of a client.
+func (a *JobAPI) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	return a.do("get "+object.GetObjectKind().GroupVersionKind().Kind, func() error {
+		stored, err := a.find(object)
+		if err == nil {
+			object.(*unstructured.Unstructured).Object = stored.DeepCopy().Object
+		}
+		return err
+	})
+}
+
+// List is that of a client.
+func (a *JobAPI) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	return a.do("list", func() error {
+		for _, key := range slices.Sorted(maps.Keys(a.Objects)) {
+			object := a.Objects[key]
+			if object.GetKind() == "Secret" && object.GetNamespace() == options.Namespace && options.LabelSelector.Matches(labelSet(object.GetLabels())) {
+				items := &list.(*unstructured.UnstructuredList).Items
+				*items = append(*items, *object.DeepCopy())
+			}
+		}
+		return nil
+	})
+}
+
+type labelSet map[string]string
+
+func (l labelSet) Has(label string) bool   { _, ok := l[label]; return ok }
+func (l labelSet) Get(label string) string { return l[label] }
+func (l labelSet) Lookup(label string) (value string, _ bool) {
+	value, ok := l[label]
+	return value, ok
+}
+
+// Create is that of a client.
+func (a *JobAPI) Create(_ context.Context, object client.Object, opts ...client.CreateOption) error {
+	var options client.CreateOptions
+	options.ApplyOptions(opts)
+	u := object.(*unstructured.Unstructured)
+	call := "create " + u.GetKind()
+	if len(options.DryRun) > 0 {
+		call = "dry-run " + call
+	}
+	return a.do(call, func() error {
+		if _, err := a.find(u); err == nil {
+			return apierrors.NewAlreadyExists(Resource(u.GetKind()), u.GetName())
+		}
+		if len(options.DryRun) > 0 {
+			return nil
+		}
+		a.Store(u)
+		return nil
+	})
+}
+
+// Store creates an object.
+func (a *JobAPI) Store(u *unstructured.Unstructured) {
+	a.uids++
+	if u.GetKind() == "Job" {
+		a.Created++
+	}
+	u.SetUID(types.UID("uid-" + strconv.Itoa(a.uids)))
+	u.SetResourceVersion("1")
+	a.Objects[keyOfObject(u.GetKind(), u.GetNamespace(), u.GetName())] = u.DeepCopy()
+}
+
+// Delete is that of a client.
+func (a *JobAPI) Delete(_ context.Context, object client.Object, opts ...client.DeleteOption) error {
+	var options client.DeleteOptions
+	options.ApplyOptions(opts)
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	return a.do("delete "+kind, func() error {
+		stored, err := a.find(object)
+		if err != nil {
+			return err
+		}
+		if p := options.Preconditions; p.UID != nil && *p.UID != stored.GetUID() ||
+			p.ResourceVersion != nil && *p.ResourceVersion != stored.GetResourceVersion() {
+			return apierrors.NewConflict(Resource(kind), object.GetName(), errors.New("precondition failed"))
+		}
+		if len(stored.GetFinalizers()) > 0 {
+			_ = unstructured.SetNestedField(stored.Object, "2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+			return nil
+		}
+		delete(a.Objects, keyOfObject(kind, object.GetNamespace(), object.GetName()))
+		return nil
+	})
+}
+
+// Patch is that of a client.
+func (a *JobAPI) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return a.do("patch "+object.GetObjectKind().GroupVersionKind().Kind, func() error {
+		stored, err := a.find(object)
+		if err != nil {
+			return err
+		}
+		body, err := patch.Data(object)
+		if err != nil {
+			return err
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(append([]byte(`{"apiVersion":"v1","kind":"X",`), body[1:]...)); err != nil {
+			return err
+		}
+		annotations := stored.GetAnnotations()
+		maps.Copy(annotations, u.GetAnnotations())
+		stored.SetAnnotations(annotations)
+		object.SetAnnotations(annotations)
+		object.SetUID(stored.GetUID())
+		return nil
+	})
+}
+
+// The Job of a scene.
+var (
+	JobKind = workload.NewKinds(workload.Builtin()...).Find("job")[0]
+	JobKey  = workload.Key{Kind: JobKind.ID(), Namespace: "shop", Name: "import"}
+)
+
+// JobName is where the JobAPI has the Job.
+const JobName = "Job shop/import"
+
+// RecreationSteps are the writes of a re-creation, in order.
+var RecreationSteps = []string{"dry-run create Job", "create Secret", "delete Job", "create Job", "patch Job", "delete Secret"}
+
+// JobScene is an API server with a Job that depends on configmap/app, and what the loop knows of it.
+type JobScene struct {
+	API  *JobAPI
+	Out  *Outbox
+	Now  time.Time
+	Ring digest.Ring
+	App  reference.Ref
+	Live map[reference.Ref]digest.State
+	// Seen is what the watch has seen; nil if that is the live state.
+	Seen map[reference.Ref]digest.State
+	// Unread is the error of reads.
+	Unread error
+	Reader stamp.Reader
+	// Manifests is where the manifests of Jobs are that are created again.
+	Manifests jobrun.Store
+}
+
+// NewJobScene makes a Job that was started with another configuration than the present one.
+func NewJobScene(t testing.TB, spec, status map[string]any) *JobScene {
+	t.Helper()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	j := &JobScene{
+		API: &JobAPI{Objects: map[string]*unstructured.Unstructured{}}, Out: &Outbox{}, Ring: Ring(t, "a"),
+		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), App: reference.Ref{Kind: reference.ConfigMap, Name: "app"},
+		Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{
+			annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()},
+		}, Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil }},
+		Manifests: jobrun.Store{Namespace: "pod-reloader", Installation: "pod-reloader", Keys: keys},
+	}
+	j.Set("old")
+	job := j.Job(spec, status)
+	req, _ := j.Reader.NewRequest(nil, workload.Object{Kind: JobKind, Raw: job.Object})
+	managed := stamp.Choose(req).Apply(req, stamp.Live{States: j.Live, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
+	require.NotEmpty(t, managed[stamp.Record])
+	require.NoError(t, jobrun.Stamp(job, keys, managed))
+	j.API.Store(job)
+	j.Set("new")
+	return j
+}
+
+// Set sets the content of configmap/app.
+func (j *JobScene) Set(content string) {
+	j.Live = map[reference.Ref]digest.State{j.App: j.At(content, content)}
+}
+
+// Job returns the Job, with what is added to its spec, and a status.
+func (j *JobScene) Job(spec, status map[string]any) *unstructured.Unstructured {
+	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+		"name": "main", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
+	}}}}
+	all := map[string]any{"template": template}
+	maps.Copy(all, spec)
+	object := map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "spec": all,
+		"metadata": map[string]any{
+			"name": "import", "namespace": "shop", "annotations": map[string]any{"reloader.stakater.com/auto": "true"},
+		},
+	}
+	if status != nil {
+		object["status"] = status
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// Stored is the Job as it is stored; nil if there is none.
+func (j *JobScene) Stored() *unstructured.Unstructured { return j.API.Objects[JobName] }
+
+// Due compares what the pods of the stored Job are known to have with the present configuration.
+func (j *JobScene) Due(t testing.TB) policy.Verdict {
+	t.Helper()
+	view, _ := j.Reader.Read(workload.Object{Kind: JobKind, Raw: j.Stored().Object})
+	return policy.Assess(policy.Input{
+		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Current: j.Live, Ring: j.Ring,
+	}).Verdict
+}
+
+// Notes are the texts of the Events, each once: the API server refuses a second one of the same name.
+func (j *JobScene) Notes() []string {
+	var notes []string
+	names := map[string]bool{}
+	for _, m := range j.Out.Messages {
+		if !names[m.Event.Name] {
+			notes = append(notes, m.Event.Reason+": "+m.Event.Note)
+		}
+		names[m.Event.Name] = true
+	}
+	return notes
+}
+
+// Writes are the calls that are no reads.
+func (j *JobScene) Writes() []string {
+	return slices.DeleteFunc(slices.Clone(j.API.Calls), func(call string) bool {
+		return strings.HasPrefix(call, "get ") || call == "list"
+	})
+}
+
+// Summary is what the watch of Jobs shows.
+func (j *JobScene) Summary() (workload.Summary, bool) {
+	job := j.Stored()
+	if job == nil {
+		return workload.Summary{Kind: JobKind}, false
+	}
+	return Summary(JobKind, job.Object), true
+}
+
+// JobStore reads the configuration of a scene.
+type JobStore struct {
+	Store
+	Scene *JobScene
+}
+
+// Observe returns what the watch has seen.
+func (s *JobStore) Observe(string, []reference.Ref) map[reference.Ref]digest.State {
+	if s.Scene.Seen != nil {
+		return maps.Clone(s.Scene.Seen)
+	}
+	return maps.Clone(s.Scene.Live)
+}
+
+// Live replaces the digests of what the watch has seen: there are those of one version of an object.
+func (s *JobStore) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	for ref, state := range s.Scene.Seen {
+		s.Scene.Seen[ref] = digest.State{Absent: state.Absent, UID: state.UID, ResourceVersion: state.ResourceVersion}
+	}
+	return maps.Clone(s.Scene.Live), s.Scene.Unread
+}
+
+// Current is Live.
+func (s *JobStore) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.Live(ctx, namespace, refs)
+}
+
+// Metadata sets a field of the metadata of the stored Job.
+func (j *JobScene) Metadata(field string, value any) {
+	_ = unstructured.SetNestedField(j.Stored().Object, value, "metadata", field)
+}
+
+// Annotate sets an annotation of the stored Job.
+func (j *JobScene) Annotate(key, value string) {
+	_ = unstructured.SetNestedField(j.Stored().Object, value, "metadata", "annotations", key)
+}
+
+// At is configmap/app with a content, as it was written at a version.
+func (j *JobScene) At(content, version string) digest.State {
+	object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
+	object.Namespace, object.Name = "shop", "app"
+	return digest.StateOf(digest.OfConfigMap(object), "uid", version, j.Ring)
+}
