@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +29,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	}
 	rec, err := found.Adopt(in, hash)
 	if err != nil {
-		return failed{s, failure{reason: "AdoptionFailed", err: err}}
+		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
@@ -40,16 +39,15 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	key := a.annotations.ConfigRecord
 	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
+		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
 	}
 	a.state.Births.Forget(s.Key)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true
-		// The webhook may see another state for a moment, but not for long.
-		passing := !a.backoff.Persists(s.Key)
-		return failed{s, failure{reason: "AdoptionFailed", soon: passing, quiet: true, err: errors.New(
-			"the webhook did not accept the config-record: it sees another state or has another digest key")}}
+		f := passing(reasonAdoptionFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
+		f.soon = !a.backoff.Persists(s.Key) // it may see another state for a moment, but not for long
+		return failed{s, f}
 	}
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign)
@@ -66,10 +64,10 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 // be taken over once. If not, it returns what is in the way.
 func (a *Actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
 	if err := a.gather.Keys.Refresh(ctx); err != nil {
-		return failedWrite("ForeignDigestKey", err), false
+		return failedWrite(reasonForeignKey, err), false
 	}
 	if _, ok := a.gather.Keys.Ring().Key(id); ok {
-		return failure{reason: "ForeignDigestKey", soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
+		return failure{reason: reasonForeignKey, soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
 	}
 	if !a.state.Takeovers.May(s.Key, id) {
 		return foreignKey(id), false

@@ -32,10 +32,10 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 		return InOrder{s}
 	}
 	if err != nil {
-		return failed{s, failedWrite("ReloadFailed", err)}
+		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
 	if o.UID() != s.Object.UID() {
-		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the workload was created again")}}
+		return failed{s, passing(reasonReloadFailed, "the workload was created again")}
 	}
 	view, _ := a.gather.Reader.Read(o)
 	if wait := a.postponeLive(s, view); wait > 0 {
@@ -47,7 +47,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	}
 	result, err := played(view, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
 	if err != nil {
-		return failed{s, failure{reason: "ReloadFailed", err: err, soon: true}}
+		return failed{s, failure{reason: reasonReloadFailed, err: err, soon: true}}
 	}
 	ops := a.gather.Reader.Operations(o, result.Managed)
 	if len(ops) == 0 {
@@ -63,11 +63,11 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
 	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))
 	if err != nil {
-		return failed{s, failure{reason: "ReloadFailed", err: err}}
+		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
 	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
 	if err != nil {
-		return failed{s, failedPin("ReloadFailed", err)}
+		return failed{s, failedPin(reasonReloadFailed, err)}
 	}
 	return a.stamped(s, verdict, directStamp{before: view.Managed, decided: result, answer: answer})
 }
@@ -90,7 +90,7 @@ func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStam
 	stored := d.answer.Annotations[a.annotations.LastReload]
 	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
 		// The webhook could not read what the stamp was made from.
-		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the webhook undid the stamp")}}
+		return failed{s, passing(reasonReloadFailed, "the webhook undid the stamp")}
 	}
 	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict, last, d.answer.Generation}

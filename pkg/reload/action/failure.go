@@ -30,6 +30,18 @@ type failure struct {
 	conflict bool
 }
 
+// The reasons of the Events about what fails for several kinds of workloads.
+const (
+	reasonReloadFailed   = "ReloadFailed"
+	reasonAdoptionFailed = "AdoptionFailed"
+	reasonForeignKey     = "ForeignDigestKey"
+)
+
+// passing is a failure that passes by itself: another write was faster, or the state has moved on.
+func passing(reason, text string) failure {
+	return failure{reason: reason, soon: true, quiet: true, err: errors.New(text)}
+}
+
 // text is that of the Event. It stays the same while the cause does: a conflict names another digest each time.
 func (f failure) text() string {
 	if f.conflict {
@@ -110,6 +122,6 @@ func unreadable(err error) failure {
 func Unreadable(s gather.Subject, err error) Outcome { return failed{s, unreadable(err)} }
 
 func foreignKey(id digest.KeyID) failure {
-	return failure{reason: "ForeignDigestKey", err: fmt.Errorf(
+	return failure{reason: reasonForeignKey, err: fmt.Errorf(
 		"the config-record has digests of the key %s, which this installation does not have, and another installation has overwritten the config-record of this one; let one installation handle the workload, or give both the same digest key Secret", id)}
 }

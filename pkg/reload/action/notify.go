@@ -21,7 +21,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	hash, key := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {
-		return failed{s, failure{reason: "ReloadFailed", err: err}}
+		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
 	if !fits {
@@ -29,13 +29,13 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return failed{s, failedWrite("ReloadFailed", err)}
+		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.Stored = true
-		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
-			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}}
+		return failed{s, passing(reasonReloadFailed,
+			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}
 	}
 	a.state.Writes.Wrote(s.Key, answer.Generation, a.now())
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())

@@ -2,13 +2,10 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
@@ -67,11 +64,7 @@ func (a *Actions) resume(ctx context.Context, s gather.Subject, action pause.Act
 	if action == pause.Resume {
 		change["spec"] = map[string]any{"paused": nil}
 	}
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	answer, err := a.writer.merge(ctx, s, change)
 	if err != nil {
 		return err
 	}

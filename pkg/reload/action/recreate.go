@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,7 +53,7 @@ func (a *Actions) recreate(ctx context.Context, s gather.Subject) Outcome {
 	verdict := policy.Assess(next.input).Verdict
 	switch {
 	case verdict.Action != policy.Reload:
-		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: errors.New("the configuration has changed again")}}
+		return failed{s, passing(reasonRecreationFailed, "the configuration has changed again")}
 	case action == jobrun.Adopt:
 		return a.adoptSuspended(ctx, s, next.input)
 	}
@@ -112,9 +111,7 @@ func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
 func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
-	err := a.writer.write(ctx, s, func(ctx context.Context) error {
-		return a.writer.client.Create(ctx, m.Job.DeepCopy(), fieldOwner, client.DryRunAll)
-	})
+	err := a.writer.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
 	// The name is looked for last: there is nothing else against the new Job.
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("dry run of the new job: %w", err)
@@ -123,14 +120,15 @@ func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manife
 	if err != nil {
 		return err
 	}
-	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, secret, fieldOwner) })
+	err = a.writer.create(ctx, s, secret)
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
 		a.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
-	err = a.writer.write(ctx, s, func(ctx context.Context) error { return a.deleteJob(ctx, s) })
+	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
+	err = a.writer.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if err == nil || absence.Certain(err) {
 		// Not found: another leader may have deleted it for the same reason, and stopped.
 		return nil
@@ -147,21 +145,11 @@ func answered(err error) bool {
 	return errors.As(err, &status) && status.Status().Code < 500
 }
 
-// deleteJob deletes a Job with its pods, as it was read.
-func (a *Actions) deleteJob(ctx context.Context, s gather.Subject) error {
-	job := s.Object.Kind.NewObject()
-	job.SetNamespace(s.Key.Namespace)
-	job.SetName(s.Key.Name)
-	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
-	return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &uid, ResourceVersion: &version})
-}
-
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
 func (a *Actions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	rec, err := policy.Fresh(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
-		return failed{s, failure{reason: "AdoptionFailed", err: err}}
+		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
@@ -169,7 +157,7 @@ func (a *Actions) adoptSuspended(ctx context.Context, s gather.Subject, in polic
 		return InOrder{s}
 	}
 	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
-		return failed{s, ofJob(s, failedWrite("AdoptionFailed", err))}
+		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
 	}
 	a.metrics.adopted(s.Object.Kind)
 	return InOrder{s}

@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,7 +108,7 @@ func (a *Actions) completeManifest(ctx context.Context, s gather.Subject, r recr
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
 func (a *Actions) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	job := r.manifest.Job.DeepCopy()
-	err := a.writer.write(ctx, s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
+	err := a.writer.create(ctx, s, job)
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
@@ -160,13 +159,9 @@ func verdictOf(last record.LastReload) policy.Verdict {
 
 // explainRecreation writes last-reload on the new Job.
 func (a *Actions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	_, err := a.writer.merge(ctx, s, map[string]any{"metadata": map[string]any{
 		"uid": s.Object.UID(), "annotations": map[string]any{a.annotations.LastReload: last.String()},
 	}})
-	if err != nil {
-		return err
-	}
-	_, err = a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
 	if absence.Certain(err) {
 		return nil // it was deleted at once
 	}
@@ -185,9 +180,7 @@ func (a *Actions) endRecreation(ctx context.Context, s gather.Subject, r recreat
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
 func (a *Actions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
-	err := a.writer.write(ctx, s, func(ctx context.Context) error {
-		return a.writer.client.Delete(ctx, secret, client.Preconditions{UID: &uid})
-	})
+	err := a.writer.delete(ctx, s, secret, client.Preconditions{UID: &uid})
 	if absence.Certain(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -3,7 +3,6 @@ package action
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -65,7 +64,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
-		return failed{s, failedWrite("ReloadFailed", err)}
+		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
 }
 
@@ -80,7 +79,7 @@ func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input
 	maps.Copy(in.Current, states)
 	verdict := policy.Assess(in).Verdict
 	if verdict.Action != policy.Reload {
-		return verdict, failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New("the configuration has changed again")}}
+		return verdict, failed{s, passing(reasonReloadFailed, "the configuration has changed again")}
 	}
 	return verdict, nil
 }
@@ -167,18 +166,18 @@ func unread(in policy.Input) []reference.Ref {
 // unmoved explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
 func (a *Actions) unmoved(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
-	passing := failure{reason: "ReloadFailed", soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
+	moved := failure{reason: reasonReloadFailed, soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {
-		return passing
+		return moved
 	}
 	due, err := played(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	switch {
 	case err != nil:
-		return failure{reason: "ReloadFailed", err: err}
+		return failure{reason: reasonReloadFailed, err: err}
 	case due.Stamped && a.backoff.Persists(s.Key):
 		return failure{reason: reasonLost, err: lost(s.Object.Kind)}
 	default:
-		return passing
+		return moved
 	}
 }

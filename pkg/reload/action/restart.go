@@ -2,12 +2,8 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -23,18 +19,18 @@ func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if ended != nil {
 		return ended
 	}
-	body, last, err := a.restarting(s, in, verdict)
+	change, last, err := a.restarting(s, in, verdict)
 	if err != nil {
-		return failed{s, failure{reason: "ReloadFailed", err: err}}
+		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
-	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+	answer, err := a.writer.merge(ctx, s, change)
 	if err != nil {
-		return failed{s, failedWrite("ReloadFailed", err)}
+		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
 	if answer.Annotations[a.annotations.LastReload] != last.String() {
 		a.state.Writes.Stamped(s.Key, answer.Generation, a.now())
-		return failed{s, failure{reason: "ReloadFailed", soon: true, quiet: true, err: errors.New(
-			"the webhook did not accept the config-record of the restart: it sees another state")}}
+		return failed{s, passing(reasonReloadFailed,
+			"the webhook did not accept the config-record of the restart: it sees another state")}
 	}
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
 	s.Restarted = true
@@ -42,7 +38,7 @@ func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 }
 
 // restarting returns the merge patch of a restart, and how it explains the reload.
-func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) ([]byte, record.LastReload, error) {
+func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) (map[string]any, record.LastReload, error) {
 	hash, now := s.View.Managed[stamp.Hash], a.now().UTC()
 	last := policy.Explain(verdict.Changes, now, s.View.Managed[stamp.LastReload])
 	last.Hash, last.Generation = hash, s.Object.Generation()
@@ -61,12 +57,11 @@ func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.V
 	}
 	// The controller restarts the pods that were created before this second begins, and creation times have no fractions.
 	at := now.Truncate(time.Second).Add(time.Second)
-	body, err := json.Marshal(map[string]any{
+	return map[string]any{
 		"metadata": map[string]any{
 			"resourceVersion": s.Object.ResourceVersion(),
 			"annotations":     map[string]any{a.annotations.ConfigRecord: text, a.annotations.LastReload: last.String()},
 		},
 		"spec": map[string]any{"restartAt": at.Format(time.RFC3339)},
-	})
-	return body, last, err
+	}, last, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -161,11 +162,11 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			actions, s, in := dueRollout(t, c, out, "abc")
 			verdict := policy.Assess(in).Verdict
 			s.View.WorkloadBudget = 1 << 17
-			body, last, err := actions.restarting(s, in, verdict)
+			change, last, err := actions.restarting(s, in, verdict)
 			require.NoError(t, err)
-			var p argoPatch
-			require.NoError(t, json.Unmarshal(body, &p))
-			s.View.WorkloadBudget = len(p.Metadata.Annotations[annotation.DefaultPrefix+"config-record"]) + len(last.String()) - tc.less
+			text, _, err := unstructured.NestedString(change, "metadata", "annotations", annotation.DefaultPrefix+"config-record")
+			require.NoError(t, err)
+			s.View.WorkloadBudget = len(text) + len(last.String()) - tc.less
 			actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
 			if tc.note == "" {
 				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")

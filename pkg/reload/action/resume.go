@@ -4,12 +4,11 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -40,16 +39,13 @@ func (a *Actions) ResumeRecreations(ctx context.Context) error {
 
 // listRecreations records the Secrets with manifests, and returns their Jobs.
 func (a *Actions) listRecreations(ctx context.Context) ([]workload.Key, error) {
-	secrets := &unstructured.UnstructuredList{}
-	secrets.SetAPIVersion("v1")
-	secrets.SetKind("SecretList")
 	label, value := a.jobs.Store.Label()
-	err := a.gather.Live.List(watchhealth.Unwatched(ctx), secrets, client.InNamespace(a.jobs.Store.Namespace), client.MatchingLabels{label: value})
+	secrets, err := a.gather.List(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(a.jobs.Store.Namespace), client.MatchingLabels{label: value})
 	if err != nil {
 		return nil, err
 	}
 	var keys []workload.Key
-	for _, secret := range secrets.Items {
+	for _, secret := range secrets {
 		m, err := a.jobs.Store.Decode(&secret)
 		if err != nil {
 			a.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())

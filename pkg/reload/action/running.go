@@ -10,8 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,7 +25,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
-	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // The reasons of the Events about runs.
@@ -198,7 +195,7 @@ func (a *Actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.C
 	case cronrun.Run:
 	}
 	job := cron.Job(due.Job, a.annotations.ConfigHash, due.Hash)
-	err = a.writer.write(ctx, *s, func(ctx context.Context) error { return a.writer.client.Create(ctx, job, fieldOwner) })
+	err = a.writer.create(ctx, *s, job)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
@@ -213,27 +210,17 @@ func (a *Actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronru
 	if !cron.Exclusive() {
 		return nil, nil
 	}
-	jobs := &unstructured.UnstructuredList{}
-	jobs.SetAPIVersion("batch/v1")
-	jobs.SetKind("JobList")
-	if err := a.gather.Live.List(watchhealth.Unwatched(ctx), jobs, client.InNamespace(s.Key.Namespace)); err != nil {
+	jobs, err := a.gather.List(ctx, jobKind().GroupVersionKind, client.InNamespace(s.Key.Namespace))
+	if err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
-	return cron.Active(jobs.Items), nil
+	return cron.Active(jobs), nil
 }
 
 // deleteJobs deletes some Jobs with their pods.
 func (a *Actions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
 	for _, name := range names {
-		job := &unstructured.Unstructured{}
-		job.SetAPIVersion("batch/v1")
-		job.SetKind("Job")
-		job.SetNamespace(s.Key.Namespace)
-		job.SetName(name)
-		err := a.writer.write(ctx, *s, func(ctx context.Context) error {
-			return a.writer.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := a.writer.deleteJob(ctx, *s, name); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete job %s: %w", name, err)
 		}
 	}

@@ -79,15 +79,38 @@ func (w writer) patch(ctx context.Context, s gather.Subject, patch client.Patch)
 	return answer, w.write(ctx, s, func(ctx context.Context) error { return w.client.Patch(ctx, answer, patch, fieldOwner) })
 }
 
-// patchAnnotations changes annotations of a workload as the loop has read it; null removes one.
-func (w writer) patchAnnotations(ctx context.Context, s gather.Subject, annotations map[string]any) (*metav1.PartialObjectMetadata, error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.Object.ResourceVersion(), "annotations": annotations,
-	}})
+// merge is patch with a merge patch.
+func (w writer) merge(ctx context.Context, s gather.Subject, change map[string]any) (*metav1.PartialObjectMetadata, error) {
+	body, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
 	}
 	return w.patch(ctx, s, client.RawPatch(types.MergePatchType, body))
+}
+
+// patchAnnotations changes annotations of a workload as the loop has read it; null removes one.
+func (w writer) patchAnnotations(ctx context.Context, s gather.Subject, annotations map[string]any) (*metav1.PartialObjectMetadata, error) {
+	return w.merge(ctx, s, map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.Object.ResourceVersion(), "annotations": annotations,
+	}})
+}
+
+// create creates an object for a workload that has a slot for its writes.
+func (w writer) create(ctx context.Context, s gather.Subject, o client.Object, opts ...client.CreateOption) error {
+	return w.write(ctx, s, func(ctx context.Context) error { return w.client.Create(ctx, o, append(opts, fieldOwner)...) })
+}
+
+// delete deletes an object for a workload that has a slot for its writes.
+func (w writer) delete(ctx context.Context, s gather.Subject, o client.Object, opts ...client.DeleteOption) error {
+	return w.write(ctx, s, func(ctx context.Context) error { return w.client.Delete(ctx, o, opts...) })
+}
+
+// deleteJob deletes a Job with its pods, in the namespace of a workload that has a slot for its writes.
+func (w writer) deleteJob(ctx context.Context, s gather.Subject, name string, opts ...client.DeleteOption) error {
+	job := jobKind().NewObject()
+	job.SetNamespace(s.Key.Namespace)
+	job.SetName(name)
+	return w.delete(ctx, s, job, append(opts, client.PropagationPolicy(metav1.DeletePropagationBackground))...)
 }
 
 // registerWrites registers the metrics of the writes.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -121,6 +124,15 @@ func (g Gatherer) Stored(ctx context.Context, s Subject) (workload.Object, error
 	u := s.Object.Kind.NewObject()
 	err := g.Live.Get(ctx, types.NamespacedName{Namespace: s.Key.Namespace, Name: s.Key.Name}, u)
 	return workload.Object{Kind: s.Object.Kind, Raw: u.Object}, err
+}
+
+// List lists objects of a kind, live and as a whole.
+func (g Gatherer) List(ctx context.Context, kind schema.GroupVersionKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	kind.Kind += "List"
+	list.SetGroupVersionKind(kind)
+	err := g.Live.List(watchhealth.Unwatched(ctx), list, opts...)
+	return list.Items, err
 }
 
 // WebhookInput is what the webhook would have read.
