@@ -25,7 +25,7 @@ func limits() [][]string {
 	return [][]string{{"opted", "ignored", "key lost"}, {"opted", "undo", "listed", "key lost"}, {"release", "undo", "ignored", "key lost"}}
 }
 
-// Sequences longer than those that can all be played, chosen at random, and the same ones each time.
+// Sequences longer than those that can all be played, chosen at random, and the same ones each time. In some the webhook goes and comes.
 func TestPromisesHoldInLongSequences(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]*cell{
@@ -42,7 +42,7 @@ func TestPromisesHoldInLongSequences(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(7, uint64(len(name)))) //nolint:gosec // the same sequences each time
 			for _, without := range limits() {
-				possible := slices.DeleteFunc(acts(), func(a act) bool {
+				possible := slices.DeleteFunc(actsAway(), func(a act) bool {
 					return slices.ContainsFunc(without, func(word string) bool { return strings.Contains(a.name, word) })
 				})
 				for range *walks {
