@@ -107,8 +107,9 @@ func (d *draft) reload(borne Managed, changes []policy.Change, cause string) {
 }
 
 // putRecord puts a Record into managed annotations, if its text fits into the budget. Without it the hash still detects a Change.
+// Of the last reload only the decided text counts: what the write has is not stored.
 func (d *draft) putRecord(managed Managed, rec record.Record) {
-	d.putRecordIn(managed, rec, d.New.RecordBudget())
+	d.putRecordIn(managed, rec, d.New.WorkloadBudget-len(d.Managed[LastReload]))
 }
 
 // putRecordIn is putRecord in at most size bytes.
@@ -125,5 +126,5 @@ func (d *draft) warn(format string, values ...any) {
 	d.Warnings = append(d.Warnings, fmt.Sprintf(format, values...))
 }
 
-// RecordBudget returns how long the text of a Record may be.
+// RecordBudget returns how long the text of a Record may be beside the last reload that the workload has.
 func (v View) RecordBudget() int { return v.WorkloadBudget - len(v.Managed[LastReload]) }

@@ -169,3 +169,29 @@ func TestReloadThatCannotBeExplainedIsInTheDecision(t *testing.T) {
 	require.Nil(t, w.write(setImage("image:3")))
 	assert.Empty(t, w.result.Unwritten)
 }
+
+// An explanation that somebody has written by hand is never stored, so that its size takes nothing from the Record.
+func TestHugeHandwrittenExplanationLeavesTheRecordItsPlace(t *testing.T) {
+	t.Parallel()
+	for name, created := range map[string]bool{"at the creation": true, "at a release": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.set(cm("a"), "B")
+			edited := func(raw map[string]any) {
+				setImage("image:2")(raw)
+				w.setManaged(raw, LastReload, strings.Repeat("x", 300<<10))
+			}
+			if created {
+				raw := clone(t, w.stored)
+				edited(raw)
+				require.Nil(t, w.create(raw))
+			} else {
+				require.Nil(t, w.write(edited))
+			}
+			assert.Contains(t, w.managed(), Record)
+			assert.Empty(t, w.result.Warnings)
+			assert.Less(t, len(w.managed()[LastReload]), 1<<10)
+		})
+	}
+}
