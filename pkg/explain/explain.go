@@ -5,6 +5,7 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -332,7 +333,11 @@ func problems(in Input) []string {
 		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request; check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))
 	}
 	if text, ok := in.View.Managed[stamp.Record]; ok {
-		if _, err := record.Parse(text); err != nil {
+		switch _, err := record.Parse(text); {
+		case err == nil:
+		case errors.Is(err, record.ErrNewer):
+			found = append(found, err.Error()+"; until then, nothing is compared")
+		default:
 			found = append(found, err.Error()+"; only the config-hash is compared")
 		}
 	}

@@ -124,7 +124,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a newer version has recorded": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v2:x" },
-			verdict: "nothing", reason: "upgrade", differs: []string{"", ""}, problem: "a newer version",
+			verdict: "nothing", reason: "upgrade", differs: []string{"", ""}, problem: "upgrade this one; until then, nothing is compared",
 		},
 		"never opted in": {
 			change: func(f *fixture) {
