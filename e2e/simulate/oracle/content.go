@@ -78,10 +78,13 @@ func (h *history) firstTouch(from int64) int {
 type contents struct {
 	histories map[id]*history
 	numbers   map[string]int
+	// pairs has, by content, a number for its keys and values, whichever field they are in. That is all that the SHA-1 of Stakater's
+	// Reloader covers: an empty key that moves to binaryData restarts the pods, and the SHA-1 stays.
+	pairs map[int]int
 }
 
 func newContents() contents {
-	return contents{map[id]*history{}, map[string]int{}}
+	return contents{map[id]*history{}, map[string]int{}, map[int]int{}}
 }
 
 func isConfig(plural string) bool { return plural == "configmaps" || plural == "secrets" }
@@ -114,6 +117,7 @@ func (c *contents) number(object world.Object) int {
 		return absent
 	}
 	var b strings.Builder
+	var pairs []string
 	for _, field := range []string{"data", "binaryData"} {
 		data := section(object, field)
 		names := make([]string, 0, len(data))
@@ -124,9 +128,19 @@ func (c *contents) number(object world.Object) int {
 		for _, name := range names {
 			value := text(data, name)
 			b.WriteString(field + " " + strconv.Itoa(len(name)) + " " + name + " " + strconv.Itoa(len(value)) + " " + value)
+			pairs = append(pairs, name+"="+value)
 		}
 	}
-	return c.numberOf(b.String())
+	sort.Strings(pairs)
+	content := c.numberOf(b.String())
+	c.pairs[content] = c.numberOf("pairs " + strings.Join(pairs, ";"))
+	return content
+}
+
+// samePairs reports whether two contents may be one to Stakater's Reloader.
+func (c *contents) samePairs(a, b int) bool {
+	pairs, present := c.pairs[a]
+	return a == b || present && pairs == c.pairs[b]
 }
 
 // numberOf returns the same number for the same text.

@@ -77,19 +77,39 @@ func (o *Oracle) returned(w *workload, s *stamp) bool {
 // changed returns what surely happened to an object between a stamp and the next: it kept its content, or it has another one; none
 // of both where that is not known.
 func (o *Oracle) changed(w *workload, before, s *stamp, r ref) (kept, modified bool, content int) {
-	known := o.beliefs(w, before, r)
-	window := &period{from: s.arrived, to: s.version}
-	if s.direct || !o.healthy(w, s.arrivedAt) {
-		window.from = min(s.arrived, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
-	}
-	read := believed{}
-	read.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+	known, read := o.between(w, before, s, r)
 	now, alone := read.only()
 	was, knows := known.only()
 	if !knows || !alone {
 		return false, false, 0
 	}
 	return was == now, was != now && was != absent && now != absent, now
+}
+
+// between returns the contents of an object that a stamp may have been made with, and the next one.
+func (o *Oracle) between(w *workload, before, s *stamp, r ref) (known, read believed) {
+	window := &period{from: s.arrived, to: s.version}
+	if s.direct || !o.healthy(w, s.arrivedAt) {
+		window.from = min(s.arrived, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	}
+	read = believed{}
+	read.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+	return o.beliefs(w, before, r), read
+}
+
+// alike reports whether an object may have changed between a stamp and the next without another SHA-1. What Reloader's strategies
+// write for it is then the same, and what is true is not written again: a new time alone is no reason.
+func (o *Oracle) alike(w *workload, before, s *stamp, r ref) bool {
+	was, now := o.between(w, before, s, r)
+	for a := range was {
+		for b := range now {
+			if a != b && o.contents.samePairs(a, b) {
+				o.count("strategy excused: another content with the same SHA-1")
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // judgeVariables looks at each tracked object: the variable of one that has changed is for the present content, and that of
@@ -104,7 +124,7 @@ func (o *Oracle) judgeVariables(w *workload, s *stamp, old, now map[string]strin
 		case kept && (r.plural == configMapList || w.keyChanged <= before.version) && value != old[name]:
 			o.violate(s.at, broken{"kept", w.id.String(), "variable-rewritten"},
 				"the restart of %s changes %s from %q to %q, but %s has not changed since %s", o.when(s.at), name, old[name], value, r, o.when(before.at))
-		case modified && (value == "" || value == old[name] && o.values.content[value] != content):
+		case modified && (value == "" || value == old[name] && o.values.content[value] != content && !o.alike(w, before, s, r)):
 			o.violate(s.at, broken{"explained", w.id.String(), "variable-stale"},
 				"%s has changed since %s, but the restart of %s leaves %s at %q", r, o.when(before.at), o.when(s.at), name, value)
 		case modified:
@@ -118,7 +138,7 @@ func (o *Oracle) judgeValue(w *workload, s *stamp, r ref, content int, value str
 	o.count("variables judged")
 	of, known := o.values.content[value]
 	other := o.values.value[content]
-	if known && of != content || r.plural == configMapList && other != "" && other != value {
+	if known && !o.contents.samePairs(of, content) || r.plural == configMapList && other != "" && other != value {
 		o.violate(s.at, broken{"explained", w.id.String(), "variable-wrong"},
 			"the restart of %s sets %s to %q, which is for another content of %s", o.when(s.at), variableOf(r), value, r)
 		return
@@ -135,7 +155,8 @@ type source struct {
 	ObservedAt                  int64
 }
 
-// judgeSource looks whether the annotation names an object that may have changed.
+// judgeSource looks whether the annotation names an object that may have changed. It stays where the object has another content with
+// the same SHA-1.
 func (o *Oracle) judgeSource(w *workload, s *stamp, old, now string) {
 	before := w.stamps[len(w.stamps)-2]
 	var named source
@@ -146,6 +167,7 @@ func (o *Oracle) judgeSource(w *workload, s *stamp, old, now string) {
 		(at.Before(s.arrivedAt.Add(-closeTo)) || at.After(s.at.Add(closeTo)))
 	kept, _, _ := o.changed(w, before, s, r)
 	switch {
+	case now == old && now != "" && o.alike(w, before, s, r):
 	case now == old || now == "" || !w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
 		o.violate(s.at, broken{"explained", w.id.String(), "source-stale"}, "the restart of %s leaves %s at %q", o.when(s.at), sourceMark, now)
 	case late:

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -59,11 +60,9 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 	}
 	source := func(name string, late time.Duration) func(*scene) func(world.Object) world.Object {
 		return func(s *scene) func(world.Object) world.Object {
+			text := fmt.Sprintf(`{"type":"CONFIGMAP","name":%q,"namespace":"shop","hash":"0a","containerRefs":[""],"observedAt":%d}`, name, s.now.Add(late).Unix())
 			return func(o world.Object) world.Object {
-				return edited(o, func(o world.Object) {
-					setAnnotation(section(o, "spec", "template"), sourceMark, fmt.Sprintf(
-						`{"type":"CONFIGMAP","name":%q,"namespace":"shop","hash":"0a","containerRefs":[""],"observedAt":%d}`, name, s.now.Add(late).Unix()))
-				})
+				return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), sourceMark, text) })
 			}
 		}
 	}
@@ -73,6 +72,21 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 		s.wait(time.Second)
 	}
 	app, extra := "STAKATER_APP_CONFIGMAP", "STAKATER_EXTRA_CONFIGMAP"
+	moved := func(value string, add func(s *scene) func(world.Object) world.Object) func(*scene) {
+		return func(s *scene) {
+			s.begin()
+			s.set(configMap("app"), value)
+			s.wait(time.Second)
+			first := add(s)
+			s.restart("b", first)
+			s.write(user, "update", configMap("app"), edited(s.objects[configMap("app")], func(o world.Object) {
+				o["binaryData"], o["data"] = world.Object{"key": base64.StdEncoding.EncodeToString([]byte(value))}, nil
+			}))
+			s.wait(time.Second)
+			s.restart("c", first)
+		}
+	}
+	sameVariable := func(*scene) func(world.Object) world.Object { return variables(variable(app, "0a")) }
 	twice := func(first, second func(world.Object) world.Object) func(*scene) {
 		return func(s *scene) {
 			changed(s)
@@ -100,6 +114,12 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				changed(s)
 				s.restart("b", source("extra", 0)(s))
 			}},
+			"empty key moved":                     {options: annotations, because: "the SHA-1 is the same", happens: moved("", source("app", 0))},
+			"key moved":                           {options: annotations, want: "explained/source-stale", because: "binaryData is in base64", happens: moved("2", source("app", 0))},
+			"variable of an empty key that moved": {options: env, because: "the SHA-1 is the same", happens: moved("", sameVariable)},
+			"variable of a key that moved": {
+				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable),
+			},
 			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *scene) {
 				changed(s)
 				s.restart("b", source("app", -time.Minute)(s))
