@@ -247,3 +247,53 @@ func TestFewBelow(t *testing.T) {
 		}
 	}
 }
+
+// A published digest is under no key of ours: it counts under each of them, also while the ring has several.
+func TestPublishedDigestCountsUnderEachKey(t *testing.T) {
+	t.Parallel()
+	compiled := compile(t,
+		referent.Definition{ID: "a", GVR: gvr("a"), Checksum: referent.ChecksumPublished, Self: referent.SelfDefinition{Rule: referent.SelfNone}},
+		referent.Definition{ID: "b", GVR: gvr("b"), Refs: []referent.EdgeDefinition{{Resource: "a", Name: "spec.a"}}},
+		referent.Definition{ID: "c", GVR: gvr("c"), Refs: []referent.EdgeDefinition{{Resource: "b", Name: "spec.b"}}},
+	)
+	entries := func(published string, letters ...byte) map[digest.KeyID]digest.Entry {
+		g, err := referent.NewGraph(compiled, ring(t, letters...))
+		require.NoError(t, err)
+		for _, resource := range compiled.Resources() {
+			g.SetSource(resource, "", referent.SourceSynced)
+		}
+		w := world{TB: t, Graph: g, schema: compiled}
+		w.set("a/o", nil, annotated(published))
+		w.set("b/o", map[string]any{"a": "o"})
+		w.set("c/o", map[string]any{"b": "o"})
+		w.Evaluate()
+		s, hold := w.State(key("c/o"))
+		require.Nil(t, hold)
+		return s.Entries
+	}
+	both, other := entries("x", 'a', 'b'), entries("y", 'a', 'b')
+	require.Len(t, both, 2)
+	for id, entry := range both {
+		assert.NotEqual(t, entry, other[id], "under key %s the published digest does not count", id)
+	}
+	for _, letter := range []byte("ab") {
+		for id, entry := range entries("x", letter) {
+			assert.Equal(t, entry, both[id], "another ring changes the Entry under key %s", id)
+		}
+	}
+}
+
+func TestDeletedObjectIsReportedAndOneThatWasNeverThereIsNot(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.set("clusters/c2", map[string]any{"proxyRef": named("p"), "serviceRef": named("never")})
+	assert.Equal(t, []referent.Change{{Key: key("clusters/c2"), Held: true}, {Key: key("proxies/p"), Held: true}}, w.Evaluate().Changes,
+		"services/never was missing before, too")
+	w.set("clusters/c2", map[string]any{"proxyRef": named("p"), "serviceRef": named("s")})
+	w.Evaluate()
+	w.Delete(key("services/s"))
+	assert.Equal(t, []referent.Change{
+		{Key: key("clusters/c1"), Held: true}, {Key: key("clusters/c2"), Held: true},
+		{Key: key("proxies/p"), Held: true}, {Key: key("services/s"), Held: true},
+	}, w.Evaluate().Changes)
+}
