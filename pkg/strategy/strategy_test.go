@@ -289,3 +289,38 @@ func TestWithoutVariableClosesTheGapInItsContainerOnly(t *testing.T) {
 	assert.Equal(t, []strategy.Variable{variable("c", 0, "A", "1"), variable("c", 1, "C", "1"), variable("d", 2, "D", "1")},
 		f.WithoutVariable(cm("b")).Variables)
 }
+
+// An environment that is left empty by its variables is none to the API: the template is the one before them.
+func TestWithoutLeavesNoEmptyEnvironment(t *testing.T) {
+	t.Parallel()
+	const ours, x = `{"name":"STAKATER_A_CONFIGMAP","value":"0"}`, `{"name":"X","value":"x"}`
+	template := decode(t, `{"spec":{"containers":[{"name":"c","env":[`+ours+`]},{"name":"d","env":[`+x+`,`+ours+`]},{"name":"e","env":[]}]}}`)
+	assert.Equal(t, decode(t, `{"spec":{"containers":[{"name":"c"},{"name":"d","env":[`+x+`]},{"name":"e","env":[]}]}}`), strategy.Without(template))
+}
+
+func TestContainerThatCanHoldNoVariableHidesNoOther(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]string{
+		"without a name":           `{"image":"i"}`,
+		"an environment of a map":  `{"name":"b","env":{}}`,
+		"a number":                 `1`,
+		"the name of one before":   `{"name":"a"},{"name":"a"}`,
+		"an empty name, variables": `{"name":"","env":[{"name":"STAKATER_B_SECRET","value":"1"}]}`,
+	} {
+		template := decode(t, `{"spec":{"containers":[`+first+`,{"name":"c","env":[{"name":"STAKATER_A_CONFIGMAP","value":"0"}]}]}}`)
+		assert.Equal(t, []strategy.Variable{variable("c", 0, "A", "0")}, strategy.Read(template).Variables, name)
+	}
+}
+
+func TestStoredFieldsThatAreNoVariablesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	template := decode(t, `{"spec":{"containers":[{"name":"c"}]}}`)
+	for name, v := range map[string]strategy.Variable{
+		"no value":          variable("c", 0, "A", ""),
+		"a name of another": {Container: "c", Name: "PATH", Value: "/"},
+		"neither":           {Container: "c", Name: "PATH"},
+		"another container": variable("d", 0, "A", "1"),
+	} {
+		assert.Empty(t, strategy.Fields{Variables: []strategy.Variable{v}}.On(template).Variables, name)
+	}
+}

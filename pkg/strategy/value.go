@@ -40,8 +40,7 @@ func (f Fields) WithVariable(template map[string]any, container string, ref refe
 		f.Variables[i].Value = value
 		return f
 	}
-	hasContainer := slices.ContainsFunc(environments(template), func(e environment) bool { return e.container == container })
-	if !hasContainer || len(f.Variables) >= maxVariables {
+	if len(f.Variables) >= maxVariables {
 		return f
 	}
 	f.Variables = append(f.Variables, Variable{Container: container, Index: math.MaxInt, Name: name, Value: value})
