@@ -15,18 +15,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// core are the packages that decide, and those that feed them.
+// core are the packages that decide, and those that feed them. Each is mutated with the packages below it.
 var core = []string{
-	"pkg/annotation", "pkg/digest", "pkg/policy", "pkg/record", "pkg/reference", "pkg/stamp", "pkg/workload",
-	"pkg/reload", "pkg/reload/action", "pkg/reload/gather", "pkg/reload/index", "pkg/reload/queue", "pkg/reload/report",
-	"pkg/reload/state", "pkg/reload/tracking",
-	"pkg/configstate", "pkg/keyring", "pkg/listwatch", "pkg/watch",
+	"pkg/annotation", "pkg/digest", "pkg/pattern", "pkg/poke", "pkg/policy", "pkg/record", "pkg/reference", "pkg/referent", "pkg/stamp",
+	"pkg/strategy", "pkg/workload",
+	"pkg/chain", "pkg/configstate", "pkg/keyring", "pkg/listwatch", "pkg/reload", "pkg/watch",
 }
 
 func main() {
@@ -37,7 +38,7 @@ func main() {
 	size := flag.Int("sample", 0, "how many mutants of each package are tested, at least; 0 means all")
 	seed := flag.Uint64("seed", 1, "which mutants -sample chooses")
 	flag.Parse()
-	packages := flag.Args()
+	packages := directories(flag.Args())
 	if len(packages) == 0 {
 		packages = core
 	}
@@ -45,6 +46,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
+}
+
+// directories returns packages, as the go command takes them too, in the form of the list of survivors: ./pkg/stamp/... is pkg/stamp.
+func directories(packages []string) []string {
+	dirs := make([]string, 0, len(packages))
+	for _, p := range packages {
+		dirs = append(dirs, path.Clean(strings.TrimSuffix(p, "...")))
+	}
+	return dirs
 }
 
 func run(ctx context.Context, list string, chosen sample, workers int, packages []string) error {

@@ -133,6 +133,24 @@ func reversed(all []mutant) []mutant {
 	return all
 }
 
+func TestPackagesAreNamedAsForTheGoCommand(t *testing.T) {
+	t.Parallel()
+	for _, p := range []string{"pkg/stamp", "pkg/stamp/", "./pkg/stamp", "./pkg/stamp/..."} {
+		assert.Equal(t, []string{"pkg/stamp"}, directories([]string{p}), "accepted survivors of %s are not found", p)
+	}
+	assert.Empty(t, directories(nil))
+}
+
+func TestCoreIsADirectoryEachAndNoneTwice(t *testing.T) {
+	t.Parallel()
+	for i, dir := range core {
+		assert.DirExists(t, filepath.Join("..", "..", "..", dir))
+		for j, other := range core {
+			assert.False(t, i != j && strings.HasPrefix(other+"/", dir+"/"), "%s is mutated with %s, too", other, dir)
+		}
+	}
+}
+
 // What gremlins is asked to mutate is what git calls changed.
 func TestCommitDiffersInTheChosenLines(t *testing.T) {
 	t.Parallel()
