@@ -165,6 +165,32 @@ func TestRotation(t *testing.T) {
 	r.awaitChanges(t, 3) // equal keys are no change
 }
 
+// An answer can be on its way while the watch delivers what has been stored since.
+func TestDelayedAnswerDoesNotReplaceWhatTheWatchHasDelivered(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	older, newer := map[string][]byte{"0001": key(1)}, map[string][]byte{"0001": key(1), "0002": key(2)}
+	s.put(older)
+	r := newReplica(t, s, nil).start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitRing(t, ringOf(t, older))
+	r.awaitChanges(t, 1)
+
+	proceed, read := make(chan struct{}), make(chan error)
+	s.mu.Lock()
+	s.answering = func() {
+		s.put(newer)
+		<-proceed
+	}
+	s.mu.Unlock()
+	go func() { read <- r.Refresh(t.Context()) }()
+	r.awaitRing(t, ringOf(t, newer))
+	close(proceed)
+	require.NoError(t, <-read)
+	require.True(t, r.Ring().Equal(ringOf(t, newer)), "the newest key is not in force any more")
+	r.awaitChanges(t, 2)
+}
+
 func TestUnusableContentChangesNothing(t *testing.T) {
 	t.Parallel()
 	good := map[string][]byte{"0001": key(1)}

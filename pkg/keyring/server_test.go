@@ -35,6 +35,8 @@ type server struct {
 	refuse   map[string]int // verb → HTTP status
 	// created, if not nil, is called before a POST is carried out.
 	created func()
+	// answering, if not nil, is called before a GET is answered with what was stored when it came.
+	answering func()
 }
 
 func newServer(t *testing.T) *server {
@@ -177,7 +179,13 @@ func (s *server) answer(w http.ResponseWriter, failure *apierrors.StatusError) {
 }
 
 func (s *server) get(w http.ResponseWriter) {
-	if secret := s.stored(); secret != nil {
+	s.mu.Lock()
+	secret, answering := s.secret, s.answering
+	s.mu.Unlock()
+	if answering != nil {
+		answering()
+	}
+	if secret != nil {
 		_ = json.NewEncoder(w).Encode(secret)
 		return
 	}
