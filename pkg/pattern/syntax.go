@@ -95,9 +95,9 @@ func possible(tree *syntax.Regexp) bool {
 
 // overlapsNames reports whether one of the ranges, given by their bounds, has a character of names.
 func overlapsNames(bounds []rune) bool {
-	for i := 0; i+1 < len(bounds); i += 2 {
+	for span := range slices.Chunk(bounds, 2) {
 		for _, r := range [...][2]rune{{'a', 'z'}, {'0', '9'}, {'-', '.'}} {
-			if bounds[i] <= r[1] && r[0] <= bounds[i+1] {
+			if span[0] <= r[1] && r[0] <= span[1] {
 				return true
 			}
 		}
