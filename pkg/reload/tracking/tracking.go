@@ -201,9 +201,11 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 }
 
 // born records the creation of a workload whose configuration is to be recorded, and forgets that of one that has a Record. A workload
-// that was there before this process starts with what is found now: an installation restarts nothing.
+// that was there before this process starts with what is found now: an installation restarts nothing. A listing can replace a
+// workload by another one of its name at once.
 func (t *Tracking) born(before, after workload.Summary) {
-	key, created := after.Key(), before.Kept == nil && !after.Created().Before(t.began)
+	key, another := after.Key(), before.Kept == nil || before.UID() != after.UID()
+	created := another && !after.Created().Before(t.began)
 	if !created && t.with.State.Births.Version(key) == "" {
 		return
 	}

@@ -1,0 +1,57 @@
+package tracking
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// version is a Deployment web as it was at a resourceVersion, which tracks a ConfigMap or not, with a Record or without one.
+func version(uid, at string, created time.Time, keys ...string) workload.Summary {
+	annotations := map[string]any{}
+	for _, key := range keys {
+		annotations[annotation.DefaultPrefix+key] = "app"
+	}
+	return summaryOf(workload.Builtin()[1], map[string]any{"metadata": map[string]any{
+		"namespace": "shop", "name": "web", "uid": uid, "resourceVersion": at, "annotations": annotations,
+		"creationTimestamp": created.UTC().Format(time.RFC3339),
+	}})
+}
+
+// The pods of a workload that is created while the loop watches start with the configuration as of its creation, which is looked up by
+// its resourceVersion. Any other workload starts with what the loop finds.
+func TestCreationOfAWorkloadWithoutARecordIsKept(t *testing.T) {
+	t.Parallel()
+	later, earlier := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	none := workload.Summary{}
+	for name, c := range map[string]struct {
+		seen []workload.Summary
+		want string
+	}{
+		"created":                        {[]workload.Summary{none, version("u", "7", later, "configmaps")}, "7"},
+		"changed before it has a Record": {[]workload.Summary{none, version("u", "7", later, "configmaps"), version("u", "8", later, "configmaps", "secrets")}, "7"},
+		"created and recorded":           {[]workload.Summary{none, version("u", "7", later, "configmaps"), version("u", "8", later, "configmaps", "config-record")}, ""},
+		"created with a Record":          {[]workload.Summary{none, version("u", "7", later, "configmaps", "config-record")}, ""},
+		"created, asks for nothing":      {[]workload.Summary{none, version("u", "7", later)}, ""},
+		"asks for it after its creation": {[]workload.Summary{none, version("u", "7", later), version("u", "8", later, "configmaps")}, ""},
+		"older than the process":         {[]workload.Summary{none, version("u", "7", earlier, "configmaps")}, ""},
+		"created and deleted":            {[]workload.Summary{none, version("u", "7", later, "configmaps"), none}, ""},
+		"created again, by a listing":    {[]workload.Summary{version("u", "7", earlier, "configmaps"), version("v", "9", later, "configmaps")}, "9"},
+		"created twice, by a listing":    {[]workload.Summary{none, version("u", "7", later, "configmaps"), version("v", "9", later, "configmaps")}, "9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := leading(t, Options{})
+			report := changesOf(l, workload.Builtin()[1])
+			for i := range len(c.seen) - 1 {
+				report(c.seen[i], c.seen[i+1])
+			}
+			key := workload.Key{Kind: workload.Builtin()[1].ID(), Namespace: "shop", Name: "web"}
+			assert.Equal(t, c.want, l.state.Births.Version(key), "the resourceVersion at which the configuration is looked up")
+		})
+	}
+}
