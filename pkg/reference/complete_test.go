@@ -1,6 +1,7 @@
 package reference_test
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/skim"
 )
 
 // exempt has the texts of a pod spec that look as if they named a ConfigMap or a Secret, and why they do not. A field
@@ -69,7 +70,7 @@ func TestFromPodSpecIsComplete(t *testing.T) {
 	for path, suspicious := range texts(reflect.TypeFor[corev1.PodSpec]()) {
 		var spec corev1.PodSpec
 		fill(reflect.ValueOf(&spec).Elem(), strings.Split(path, "."), probe)
-		references := reference.FromPodSpec(&spec)
+		references := reference.FromPodSpec(raw(t, &spec))
 		_, isExempt := exempt[path]
 		delete(exempt, path)
 		if len(references) == 0 {
@@ -83,7 +84,7 @@ func TestFromPodSpecIsComplete(t *testing.T) {
 		assert.Equal(t, strings.HasPrefix(path, "ImagePullSecrets"), references[0].Optional,
 			"%s: nothing but an image pull secret is optional without being marked", path)
 		assert.False(t, isExempt, "%s is found though it is exempt", path)
-		assertPrunes(t, &spec)
+		assertSkims(t, &spec)
 	}
 	assert.Empty(t, exempt, "what is exempt must exist in the API")
 	slices.Sort(found)
@@ -98,7 +99,7 @@ func TestOptionalIsComplete(t *testing.T) {
 		var spec corev1.PodSpec
 		segments := strings.Split(path, ".")
 		fill(reflect.ValueOf(&spec).Elem(), segments, "probe")
-		if len(reference.FromPodSpec(&spec)) == 0 {
+		if len(reference.FromPodSpec(raw(t, &spec))) == 0 {
 			continue
 		}
 		holder := descend(reflect.ValueOf(&spec).Elem(), segments[:len(segments)-1])
@@ -111,22 +112,23 @@ func TestOptionalIsComplete(t *testing.T) {
 		}
 		mark.Set(reflect.ValueOf(new(true)))
 		marked++
-		references := reference.FromPodSpec(&spec)
+		references := reference.FromPodSpec(raw(t, &spec))
 		require.Len(t, references, 1, path)
 		assert.True(t, references[0].Optional, path)
-		assertPrunes(t, &spec)
+		assertSkims(t, &spec)
 	}
 	assert.Equal(t, 3*4+2+2, marked, "4 in each kind of container, 2 volumes, 2 projections")
 }
 
-// assertPrunes checks that the raw form of a spec keeps its references when it is pruned.
-func assertPrunes(t *testing.T, spec *corev1.PodSpec) {
+// assertSkims checks that Shape has what a spec names.
+func assertSkims(t *testing.T, spec *corev1.PodSpec) {
 	t.Helper()
-	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	text, err := json.Marshal(spec)
 	require.NoError(t, err)
-	var pruned corev1.PodSpec
-	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(reference.PruneRaw(raw), &pruned))
-	assert.Equal(t, reference.FromPodSpec(spec), reference.FromPodSpec(&pruned), "%v", raw)
+	skimmed, err := skim.Decode(text, reference.Shape())
+	require.NoError(t, err)
+	parts, _ := skimmed.(map[string]any)
+	assert.Equal(t, reference.FromPodSpec(raw(t, spec)), reference.FromPodSpec(parts), "%s", text)
 }
 
 func kindOf(path string) reference.Kind {

@@ -1,10 +1,6 @@
 package reference
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import "slices"
 
 // Reference is one config object that a pod spec names.
 type Reference struct {
@@ -14,32 +10,27 @@ type Reference struct {
 	Optional bool
 }
 
-// FromPodSpec returns the config objects a pod spec names, sorted and each once. It looks at every place in which the
+// FromPodSpec returns the config objects that a pod spec names, sorted and each once. The spec is raw, as unstructured objects
+// hold it: converting it to the API's type takes several times as long as reading it. It looks at every place in which the
 // API knows one: the environment of containers, init containers and ephemeral containers, all volume types with a
-// ConfigMap, a Secret or a reference to a Secret, and image pull secrets. A test walks the type PodSpec by reflection,
+// ConfigMap, a Secret or a reference to a Secret, and image pull secrets. A test walks the API's type PodSpec by reflection,
 // so that a place that is added to the API cannot be missed. A SecretProviderClass is named by the attributes of a volume of
 // the Secrets Store CSI driver.
 //
-// A name that no object can have is left out: nothing can ever be there. A nil spec names nothing.
-func FromPodSpec(spec *corev1.PodSpec) []Reference {
-	if spec == nil {
-		return nil
-	}
+// A name that no object can have is left out: nothing can ever be there. So is a part that does not have the type which the
+// API gives it. A nil spec names nothing.
+func FromPodSpec(spec map[string]any) []Reference {
 	var f finder
-	for i := range spec.InitContainers {
-		f.environment(spec.InitContainers[i].Env, spec.InitContainers[i].EnvFrom)
+	for _, containers := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		for _, container := range objects(spec[containers]) {
+			f.environment(container)
+		}
 	}
-	for i := range spec.Containers {
-		f.environment(spec.Containers[i].Env, spec.Containers[i].EnvFrom)
+	for _, volume := range objects(spec["volumes"]) {
+		f.volume(volume)
 	}
-	for i := range spec.EphemeralContainers {
-		f.environment(spec.EphemeralContainers[i].Env, spec.EphemeralContainers[i].EnvFrom)
-	}
-	for i := range spec.Volumes {
-		f.volume(&spec.Volumes[i].VolumeSource)
-	}
-	for i := range spec.ImagePullSecrets {
-		f.add(Secret, spec.ImagePullSecrets[i].Name, true)
+	for _, pull := range objects(spec["imagePullSecrets"]) {
+		f.add(Secret, text(pull["name"]), true)
 	}
 	return f.unique()
 }
@@ -70,26 +61,22 @@ func (f *finder) unique() []Reference {
 	return merged
 }
 
-func (f *finder) environment(variables []corev1.EnvVar, sources []corev1.EnvFromSource) {
-	for i := range variables {
-		from := variables[i].ValueFrom
-		if from == nil {
-			continue
-		}
-		if from.ConfigMapKeyRef != nil {
-			f.add(ConfigMap, from.ConfigMapKeyRef.Name, isTrue(from.ConfigMapKeyRef.Optional))
-		}
-		if from.SecretKeyRef != nil {
-			f.add(Secret, from.SecretKeyRef.Name, isTrue(from.SecretKeyRef.Optional))
-		}
+func (f *finder) environment(container map[string]any) {
+	for _, variable := range objects(container["env"]) {
+		from := object(variable["valueFrom"])
+		f.selected(ConfigMap, from["configMapKeyRef"])
+		f.selected(Secret, from["secretKeyRef"])
 	}
-	for i := range sources {
-		if from := sources[i].ConfigMapRef; from != nil {
-			f.add(ConfigMap, from.Name, isTrue(from.Optional))
-		}
-		if from := sources[i].SecretRef; from != nil {
-			f.add(Secret, from.Name, isTrue(from.Optional))
-		}
+	for _, source := range objects(container["envFrom"]) {
+		f.selected(ConfigMap, source["configMapRef"])
+		f.selected(Secret, source["secretRef"])
+	}
+}
+
+// selected adds what a selector names.
+func (f *finder) selected(kind Kind, selector any) {
+	if s := object(selector); s != nil {
+		f.add(kind, text(s["name"]), flag(s["optional"]))
 	}
 }
 
@@ -99,72 +86,65 @@ const (
 	classAttribute     = "secretProviderClass"
 )
 
-func (f *finder) volume(source *corev1.VolumeSource) {
-	if source.ConfigMap != nil {
-		f.add(ConfigMap, source.ConfigMap.Name, isTrue(source.ConfigMap.Optional))
+func (f *finder) volume(volume map[string]any) {
+	f.selected(ConfigMap, volume["configMap"])
+	if secret := object(volume["secret"]); secret != nil {
+		f.add(Secret, text(secret["secretName"]), flag(secret["optional"]))
 	}
-	if source.Secret != nil {
-		f.add(Secret, source.Secret.SecretName, isTrue(source.Secret.Optional))
+	for _, source := range objects(object(volume["projected"])["sources"]) {
+		f.selected(ConfigMap, source["configMap"])
+		f.selected(Secret, source["secret"])
 	}
-	if source.Projected != nil {
-		f.projections(source.Projected.Sources)
-	}
-	if source.CSI != nil && source.CSI.Driver == secretsStoreDriver {
+	csi := object(volume["csi"])
+	if text(csi["driver"]) == secretsStoreDriver {
 		// Optional: its content comes from running pods, so none can be waiting for it.
-		f.add(SecretProviderClass, source.CSI.VolumeAttributes[classAttribute], true)
+		f.add(SecretProviderClass, text(object(csi["volumeAttributes"])[classAttribute]), true)
 	}
-	if source.AzureFile != nil {
-		f.add(Secret, source.AzureFile.SecretName, false)
+	f.credentials(csi["nodePublishSecretRef"])
+	for _, driver := range credentialDrivers() {
+		f.credentials(object(volume[driver])["secretRef"])
 	}
-	for _, ref := range driverSecrets(source) {
-		if ref != nil {
-			f.add(Secret, ref.Name, false)
-		}
-	}
-}
-
-func (f *finder) projections(sources []corev1.VolumeProjection) {
-	for i := range sources {
-		if from := sources[i].ConfigMap; from != nil {
-			f.add(ConfigMap, from.Name, isTrue(from.Optional))
-		}
-		if from := sources[i].Secret; from != nil {
-			f.add(Secret, from.Name, isTrue(from.Optional))
-		}
+	if file := object(volume["azureFile"]); file != nil {
+		f.add(Secret, text(file["secretName"]), false)
 	}
 }
 
-// driverSecrets returns the credentials that storage drivers take from a Secret: the mount fails without them, there
-// is no way to mark them optional.
-func driverSecrets(source *corev1.VolumeSource) []*corev1.LocalObjectReference {
-	var refs []*corev1.LocalObjectReference
-	if source.CSI != nil {
-		refs = append(refs, source.CSI.NodePublishSecretRef)
+// credentials adds the Secret that a storage driver takes its credentials from: the mount fails without it, there is no way to
+// mark it optional.
+func (f *finder) credentials(ref any) {
+	if r := object(ref); r != nil {
+		f.add(Secret, text(r["name"]), false)
 	}
-	if source.ISCSI != nil {
-		refs = append(refs, source.ISCSI.SecretRef)
-	}
-	if source.RBD != nil {
-		refs = append(refs, source.RBD.SecretRef)
-	}
-	if source.CephFS != nil {
-		refs = append(refs, source.CephFS.SecretRef)
-	}
-	if source.Cinder != nil {
-		refs = append(refs, source.Cinder.SecretRef)
-	}
-	if source.FlexVolume != nil {
-		refs = append(refs, source.FlexVolume.SecretRef)
-	}
-	if source.ScaleIO != nil {
-		refs = append(refs, source.ScaleIO.SecretRef)
-	}
-	if source.StorageOS != nil {
-		refs = append(refs, source.StorageOS.SecretRef)
-	}
-	return refs
 }
 
-func isTrue(b *bool) bool {
-	return b != nil && *b
+// credentialDrivers are the volume types of which secretRef names the credentials.
+func credentialDrivers() [7]string {
+	return [...]string{"iscsi", "rbd", "cephfs", "cinder", "flexVolume", "scaleIO", "storageos"}
+}
+
+// objects returns the elements of a list that are objects.
+func objects(list any) []map[string]any {
+	elements, _ := list.([]any)
+	all := make([]map[string]any, 0, len(elements))
+	for _, element := range elements {
+		if o := object(element); o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func object(value any) map[string]any {
+	o, _ := value.(map[string]any)
+	return o
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+func flag(value any) bool {
+	b, _ := value.(bool)
+	return b
 }

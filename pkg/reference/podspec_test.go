@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -44,6 +46,17 @@ func projectedVolume(sources ...corev1.VolumeProjection) corev1.Volume {
 
 func containerWith(env ...corev1.EnvVar) corev1.Container {
 	return corev1.Container{Name: "c", Env: env}
+}
+
+// raw returns a spec as unstructured objects hold it.
+func raw(t *testing.T, spec *corev1.PodSpec) map[string]any {
+	t.Helper()
+	if spec == nil {
+		return nil
+	}
+	converted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	require.NoError(t, err)
+	return converted
 }
 
 func TestFromPodSpec(t *testing.T) {
@@ -158,7 +171,7 @@ func TestFromPodSpec(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tc.want, reference.FromPodSpec(tc.spec), tc.reason)
+			assert.Equal(t, tc.want, reference.FromPodSpec(raw(t, tc.spec)), tc.reason)
 		})
 	}
 }

@@ -3,9 +3,6 @@ package strategy
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -52,12 +49,7 @@ func (u Users) Of(ref reference.Ref) string {
 
 // add notes the user of what an item of a list of the pod spec refers to, where none was found before.
 func (u Users) add(list string, item map[string]any, container string) {
-	var spec corev1.PodSpec
-	pruned := reference.PruneRaw(map[string]any{list: []any{item}})
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(pruned, &spec) != nil {
-		return // what cannot be read is reported with the references of the workload
-	}
-	for _, r := range reference.FromPodSpec(&spec) {
+	for _, r := range reference.FromPodSpec(map[string]any{list: []any{item}}) {
 		if _, found := u.byRef[r.Ref]; !found {
 			u.byRef[r.Ref] = container
 		}

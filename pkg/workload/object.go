@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -167,16 +165,12 @@ func (o Object) References() ([]reference.Reference, error) {
 		}
 		return nil, nil
 	}
-	var spec corev1.PodSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(reference.PruneRaw(raw), &spec); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
 	for _, field := range []string{"initContainers", "containers", "ephemeralContainers", "volumes", "imagePullSecrets"} {
 		if _, isList := raw[field].([]any); !isList && raw[field] != nil {
-			return reference.FromPodSpec(&spec), fmt.Errorf("%s.%s is not a list", path, field)
+			return reference.FromPodSpec(raw), fmt.Errorf("%s.%s is not a list", path, field)
 		}
 	}
-	return reference.FromPodSpec(&spec), nil
+	return reference.FromPodSpec(raw), nil
 }
 
 // Paused reports whether the controller of the workload leaves a new template alone for now (spec.paused).
