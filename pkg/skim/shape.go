@@ -44,6 +44,8 @@ func Decode(text []byte, shape *Shape) (any, error) {
 type decoder struct {
 	text []byte
 	at   int
+	// depth is how many values the next one is inside of.
+	depth int
 }
 
 // peek returns the next byte that is no white space, 0 at the end.
@@ -69,26 +71,39 @@ func (d *decoder) take(wanted byte) bool {
 
 func (d *decoder) value(shape *Shape) (any, error) {
 	switch first := d.peek(); {
-	case shape != nil && shape.Members != nil && first == '{':
-		return d.object(shape.Members)
-	case shape != nil && shape.Elements != nil && first == '[':
+	case first == '{' && shape != nil && shape.Members != nil:
+		return d.object(shape.Members, false)
+	case first == '{':
+		return d.object(nil, true)
+	case first == '[' && shape != nil:
 		return d.list(shape.Elements)
-	default:
-		text, err := d.skip()
-		if err != nil {
-			return nil, err
-		}
-		return whole(text)
+	case first == '[':
+		return d.list(nil)
 	}
-}
-
-// whole decodes a value of which every part is of interest.
-func whole(text []byte) (any, error) {
-	if s, ok := simple(text); ok {
+	if s, ok := d.plain(); ok {
 		return s, nil
 	}
-	if texts, ok := flat(text); ok {
-		return texts, nil
+	text, err := d.skip()
+	if err != nil {
+		return nil, err
+	}
+	return scalar(text)
+}
+
+// scalar decodes a value with nothing inside: what is usual by itself, since a general decoder takes several times as long.
+func scalar(text []byte) (any, error) {
+	switch {
+	case text[0] == '"':
+		return unquote(text)
+	case string(text) == "true":
+		return true, nil
+	case string(text) == "false":
+		return false, nil
+	case string(text) == "null":
+		return nil, nil //nolint:nilnil // null is a value
+	}
+	if n, ok := small(text); ok {
+		return n, nil
 	}
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -97,56 +112,95 @@ func whole(text []byte) (any, error) {
 	return value, nil
 }
 
-// simple decodes a string without escapes, which nearly all are.
-func simple(text []byte) (string, bool) {
+// small decodes a positive number of up to nine digits.
+func small(text []byte) (n int64, ok bool) {
+	if len(text) > 9 || text[0] == '0' {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, true
+}
+
+// plain consumes a string without escapes, which nearly all are. It is false, and consumes nothing, for everything else.
+func (d *decoder) plain() (string, bool) {
+	if d.peek() != '"' {
+		return "", false
+	}
+	rest := d.text[d.at+1:]
+	for n, c := range rest {
+		switch {
+		case c == '"':
+			d.at += n + 2
+			return string(rest[:n]), true
+		case c < ' ' || c == '\\' || c > '~':
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// escaped decodes a string with escapes of two characters, as JSON inside of a string has them: what this program keeps in
+// annotations is JSON. A general decoder takes several times as long. It is false for every other string, as those with \u.
+func escaped(text []byte) (string, bool) {
 	if len(text) < 2 || text[0] != '"' {
 		return "", false
 	}
 	text = text[1 : len(text)-1]
-	for _, c := range text {
-		if c < ' ' || c == '\\' || c > '~' {
+	plain := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' {
+			if i++; i == len(text) {
+				return "", false
+			}
+			if c = unescaped(text[i]); c == 0 {
+				return "", false
+			}
+		} else if c < ' ' || c > '~' {
 			return "", false
 		}
+		plain = append(plain, c)
 	}
-	return string(text), true
+	return string(plain), true
 }
 
-var errNotFlat = errors.New("a member is not a string")
-
-// flat decodes an object with nothing but strings in it, as labels and annotations are, faster than a general decoder. It is
-// false for everything else, malformed texts included.
-func flat(text []byte) (map[string]any, bool) {
-	d := decoder{text: text}
-	texts := map[string]any{}
-	err := d.items('{', '}', func() error {
-		key, err := d.key()
-		if err != nil {
-			return err
-		}
-		member, err := d.skip()
-		if err != nil {
-			return err
-		}
-		texts[key], err = unquote(member)
-		return err
-	})
-	return texts, err == nil && d.at == len(text)
+// unescaped returns what a character stands for after a backslash; 0 for every other.
+func unescaped(c byte) byte {
+	switch c {
+	case '"', '\\', '/':
+		return c
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	default:
+		return 0
+	}
 }
 
 // unquote decodes a string.
 func unquote(text []byte) (string, error) {
-	if s, ok := simple(text); ok {
+	if s, ok := escaped(text); ok {
 		return s, nil
-	}
-	if text[0] != '"' {
-		return "", errNotFlat
 	}
 	var s string
 	err := json.Unmarshal(text, &s)
 	return s, err
 }
 
-func (d *decoder) object(members map[string]*Shape) (any, error) {
+// object decodes the members that are of interest, or all.
+func (d *decoder) object(members map[string]*Shape, all bool) (any, error) {
 	object := map[string]any{}
 	err := d.items('{', '}', func() error {
 		key, err := d.key()
@@ -154,7 +208,7 @@ func (d *decoder) object(members map[string]*Shape) (any, error) {
 			return err
 		}
 		shape, wanted := members[key]
-		if !wanted {
+		if !wanted && !all {
 			_, err := d.skip()
 			return err
 		}
@@ -169,14 +223,20 @@ func (d *decoder) key() (string, error) {
 	if d.peek() != '"' {
 		return "", ErrMalformed
 	}
-	text, err := d.skip()
-	if err != nil {
-		return "", err
+	key, ok := d.plain()
+	if !ok {
+		text, err := d.skip()
+		if err != nil {
+			return "", err
+		}
+		if key, err = unquote(text); err != nil {
+			return "", err
+		}
 	}
 	if !d.take(':') {
 		return "", ErrMalformed
 	}
-	return unquote(text)
+	return key, nil
 }
 
 func (d *decoder) list(shape *Shape) (any, error) {
@@ -189,11 +249,15 @@ func (d *decoder) list(shape *Shape) (any, error) {
 	return list, err
 }
 
+// deepest is how deep values may be nested, as in encoding/json.
+const deepest = 10_000
+
 // items calls read for what is between two brackets, separated by commas.
 func (d *decoder) items(first, last byte, read func() error) error {
-	if !d.take(first) {
+	if d.depth++; d.depth > deepest || !d.take(first) {
 		return ErrMalformed
 	}
+	defer func() { d.depth-- }()
 	if d.take(last) {
 		return nil
 	}

@@ -35,6 +35,7 @@ func TestDecodeTakesWhatIsOfInterest(t *testing.T) {
 		},
 		`{"meta":null,"list":true}`:                      map[string]any{"meta": nil, "list": true},
 		`{"na\u006de":"\u00e4\n\"","name2":"x"}`:         map[string]any{"name": "ä\n\""},
+		`{"name":"{\"a\":\"b\\\\c\"}\/\b\f\n\r\t"}`:      map[string]any{"name": `{"a":"b\\c"}/` + "\b\f\n\r\t"},
 		`{"name":"ä"}`:                                   map[string]any{"name": "ä"},
 		" {\n\t\"name\" : \"a\" , \"x\" : -1.5e3 }\r\n ": map[string]any{"name": "a"},
 		`{}`:        map[string]any{},
@@ -53,6 +54,7 @@ func TestDecodeRefusesMalformedTexts(t *testing.T) {
 	for _, text := range []string{
 		``, ` `, `{`, `{"name"`, `{"name":`, `{"name":}`, `{"name":"a"`, `{"name":"a",}`, `{"name":"a"} x`, `{"name" "a"}`, `{name:"a"}`,
 		`{"list":[{"name":"a"}`, `{"list":[{"name":"a"} {}]}`, `{"name":"a\`, `{"name":"` + "\n" + `"}`, `{"name":tru}`, `{"x":[1,2}`, `]`, `}`,
+		`{"name":"a\x"}`, `{"meta":{"name":"a\q\n"}}`, `{"name":"a\` + "\x00" + `"}`,
 	} {
 		_, err := skim.Decode([]byte(text), name())
 		require.Error(t, err, text)
@@ -65,6 +67,9 @@ func FuzzDecodeAgreesWithTheGeneralDecoder(f *testing.F) {
 	f.Add([]byte(`{"name":"a","b\u0020":"\u00e4\"","name":"b","":" "}`))
 	f.Add([]byte(`{"name":"a","b":{"c":"d"}}`))
 	f.Add([]byte(`[]`))
+	f.Add([]byte(`{"name":{"a":[{"b":{"c":[]}},null,true,false,0,12,-3,1e3,0.5,1234567890123],"d":{}}}`))
+	f.Add([]byte(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)))
+	f.Add([]byte(strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var want any
 		valid := json.Unmarshal(text, &want)
