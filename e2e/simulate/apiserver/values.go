@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -100,7 +102,36 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
+// scalarConverter converts the types of the API that are one text or number in JSON, and have no method that says so: the
+// general way is to encode each and to decode it again. Every renewal of a lease has two of these. It is nil for other types.
+func scalarConverter(t reflect.Type) converter {
+	switch t {
+	case reflect.TypeFor[metav1.MicroTime]():
+		return func(v reflect.Value) any {
+			at, _ := v.Interface().(metav1.MicroTime)
+			if at.IsZero() {
+				return nil
+			}
+			return at.UTC().Format(metav1.RFC3339Micro)
+		}
+	case reflect.TypeFor[intstr.IntOrString]():
+		return func(v reflect.Value) any {
+			value, _ := v.Interface().(intstr.IntOrString)
+			if value.Type == intstr.String {
+				return value.StrVal
+			}
+			return int64(value.IntVal)
+		}
+	case reflect.TypeFor[*metav1.MicroTime](), reflect.TypeFor[*intstr.IntOrString]():
+		return pointerConverter(scalarConverter(t.Elem()))
+	}
+	return nil
+}
+
 func converterOf(t reflect.Type) converter {
+	if scalar := scalarConverter(t); scalar != nil {
+		return scalar
+	}
 	if custom := value.TypeReflectEntryOf(t); custom.CanConvertToUnstructured() {
 		return func(v reflect.Value) any {
 			made, err := custom.ToUnstructured(v)

@@ -29,6 +29,9 @@ func fillIn(v reflect.Value, depth int) {
 		return
 	case *intstr.IntOrString:
 		*p = intstr.FromString("25%")
+		if depth%2 == 1 {
+			*p = intstr.FromInt32(1)
+		}
 		return
 	case *metav1.FieldsV1:
 		p.SetRawBytes([]byte(`{"f:metadata":{}}`))
