@@ -8,24 +8,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The component namespaced has a Role of its own, which the components after it change as they change the ClusterRole. Before it, their
-// rights would be missing, or those to Secrets would stay: the rendering stops.
-func TestComponentsFollowTheRoleOfOneNamespace(t *testing.T) {
+// The component namespaced makes a Role of the ClusterRole. What other components change is in it, whether they come before or after it.
+func TestComponentsChangeTheRoleOfOneNamespaceInAnyOrder(t *testing.T) {
 	t.Parallel()
 	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
 	for component, value := range map[string]string{
-		"argo-rollouts":   "reloader.isArgoRollouts=true",
-		"csi-integration": "reloader.enableCSIIntegration=true",
-		"recreate-jobs":   "reloader.recreateJobs=true",
-		"run-cronjobs":    "reloader.runCronJobs=true",
-		"without-secrets": "secrets.enabled=false",
+		"argo-rollouts":      "reloader.isArgoRollouts=true",
+		"csi-integration":    "reloader.enableCSIIntegration=true",
+		"deployment-configs": "reloader.isOpenshift=true",
+		"recreate-jobs":      "reloader.recreateJobs=true",
+		"run-cronjobs":       "reloader.runCronJobs=true",
+		"without-secrets":    "secrets.enabled=false",
 	} {
 		t.Run(component, func(t *testing.T) {
 			t.Parallel()
-			const role = "Role my-app/pod-reloader-workloads"
-			want := template(t, helm, "namespaces={my-app}", value)[role]["rules"]
-			assert.ElementsMatch(t, want, kustomize(t, kubectl, "namespaced", component)[role]["rules"])
-			assert.ErrorContains(t, renderComponents(t, kubectl, component, "namespaced"), "testing value /rules/")
+			chart := template(t, helm, "namespaces={my-app}", value)
+			for _, order := range [][]string{{"namespaced", component}, {component, "namespaced"}} {
+				rendered := kustomize(t, kubectl, order...)
+				assert.ElementsMatch(t, chart["Role my-app/pod-reloader-workloads"]["rules"], rendered["Role my-app/pod-reloader-workloads"]["rules"], order)
+				for name := range rendered {
+					assert.NotRegexp(t, "^ClusterRole(Binding)? pod-reloader$", name)
+				}
+			}
+			assert.ElementsMatch(t, kustomize(t, kubectl, "namespaced", component)["Role pod-reloader/pod-reloader"]["rules"],
+				kustomize(t, kubectl, component, "namespaced")["Role pod-reloader/pod-reloader"]["rules"])
 		})
 	}
 }

@@ -245,8 +245,7 @@ func TestManifestsGiveAReasonForEachRule(t *testing.T) {
 	t.Parallel()
 	files := []string{
 		"base/clusterrole.yaml", "base/role.yaml",
-		"components/namespaced/role.yaml", "components/secure-metrics/clusterrole.yaml",
-		"components/self-managed-certificates/clusterrole.yaml",
+		"components/secure-metrics/clusterrole.yaml", "components/self-managed-certificates/clusterrole.yaml",
 	}
 	for _, file := range files {
 		rules := 0
