@@ -51,9 +51,6 @@ func (b *builder) publishes(namespace string) bool {
 	return known && selection.Namespace(namespace, labels)
 }
 
-// eventPublishFailed is the reason of the Event on a custom resource whose digest cannot be written into it.
-const eventPublishFailed = "PublishFailed"
-
 // reportUnpublished creates an Event on a custom resource whose digest cannot be written.
 func reportUnpublished(recorder events.EventRecorder) func(chain.Unpublished) {
 	return func(u chain.Unpublished) {
@@ -62,7 +59,7 @@ func reportUnpublished(recorder events.EventRecorder) func(chain.Unpublished) {
 			text += ". Further objects of this namespace have no Event; the metric pod_reloader_referent_unpublished counts them"
 		}
 		note := event.Note(text + ": " + u.Err.Error())
-		recorder.Eventf(u.Object, nil, corev1.EventTypeWarning, eventPublishFailed, event.Action("Publish", note), "%s", note)
+		recorder.Eventf(u.Object, nil, corev1.EventTypeWarning, chain.EventPublishFailed, event.Action("Publish", note), "%s", note)
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	maxReported = 10
 )
 
+// EventPublishFailed is the reason of the Event on a custom resource whose digest cannot be written into it.
+const EventPublishFailed = "PublishFailed"
+
 // Unpublished is a digest that cannot be written.
 type Unpublished struct {
 	// Object has the kind, the namespace, the name and the uid of the custom resource alone.
