@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,6 +55,10 @@ func TestOutages(t *testing.T) {
 		{"LeaderKilledInTheMiddleOfAChange", leaderKilledInTheMiddleOfAChange},
 		{"RightsWithdrawnAndGivenBack", rightsWithdrawnAndGivenBack},
 		{"VersionNoLongerServed", versionNoLongerServed},
+		{"StoredInAnotherVersion", storedInAnotherVersion},
+		{"ConversionWebhookDown", conversionWebhookDown},
+		{"DefinitionDeletedAndCreatedAgain", definitionDeletedAndCreatedAgain},
+		{"RootDeletedDuringAHold", rootDeletedDuringAHold},
 		{"DigestKeyLostDuringAHold", digestKeyLostDuringAHold},
 		{"APIServerRestarted", apiServerRestarted},
 	} {
@@ -257,11 +262,113 @@ func versionNoLongerServed(o *outage) {
 // serve makes the cluster serve v1beta1 of the gadgets, or not.
 func (o *outage) serve(yes string) {
 	o.Helper()
+	o.redefine(`[{"op":"test","path":"/spec/versions/0/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/0/served","value":` + yes + `}]`)
+}
+
+// redefine patches the definition of the gadgets.
+func (o *outage) redefine(patch string) {
+	o.Helper()
+	require.NoError(o, o.Patch(o.Context(), gadgetDefinition(), client.RawPatch(types.JSONPatchType, []byte(patch))))
+}
+
+func gadgetDefinition() *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	crd.SetName("gadgets." + example)
-	patch := `[{"op":"test","path":"/spec/versions/0/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/0/served","value":` + yes + `}]`
-	require.NoError(o, o.Patch(o.Context(), crd, client.RawPatch(types.JSONPatchType, []byte(patch))))
+	return crd
+}
+
+// An administrator migrates a resource: it is stored in another version, and each object is written once without a change.
+func storedInAnotherVersion(o *outage) {
+	o.Helper()
+	o.make("Gadget", "stored", `{secretName: tls}`)
+	stored := o.tracks("stored", "gadgets.chain.example.com/stored")
+	for n, newest := range []int{0, 1} {
+		o.redefine(fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/%d/storage","value":false},{"op":"replace","path":"/spec/versions/%d/storage","value":true}]`, 1-newest, newest))
+		require.NoError(o, o.Update(o.Context(), o.read("Gadget", "stored")))
+		o.stays(stored, "the content is the same")
+		o.edit("Gadget", "stored", fmt.Sprintf(`{"size":%d}`, n))
+		o.rolls(stored, "it still works")
+	}
+}
+
+// The objects cannot be converted into the version of the configuration: neither read nor written. What was known of them stays in
+// force, with whatever else changes below it.
+func conversionWebhookDown(o *outage) {
+	o.Helper()
+	o.make("Gadget", "converted", `{secretName: tls}`)
+	converted := o.tracks("converted", "gadgets.chain.example.com/converted")
+	o.redefine(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"Webhook","webhook":{
+		"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/convert"}}}}]`)
+	o.Await("the conversion to fail", func() error {
+		old := o.custom("Gadget", "converted")
+		old.SetAPIVersion(example + "/v1beta1")
+		if err := o.Client.Get(o.Context(), client.ObjectKeyFromObject(old), old); err == nil {
+			return errors.New("it is read")
+		}
+		return nil
+	})
+	o.proxy.Break() // a list that fails follows
+	o.SetSecret("tls", "converted", "1")
+	o.rolls(o.web, "the other resources go on")
+	o.rolls(converted, "the Secret below it has changed")
+	o.Merge(o.Get(converted), "converted", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	o.rolls(converted, "a release keeps what is known")
+	o.edit("Gadget", "converted", `{"size":2}`)
+	o.stays(converted, "the edit cannot be read")
+
+	o.redefine(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
+	o.rolls(converted, "the edit can be read")
+}
+
+func definitionDeletedAndCreatedAgain(o *outage) {
+	o.Helper()
+	o.make("Gadget", "again", `{secretName: tls}`)
+	again := o.tracks("again", "gadgets.chain.example.com/again")
+	for n := range 2 {
+		require.NoError(o, o.Delete(o.Context(), gadgetDefinition()))
+		o.Await("the deletion", func() error {
+			if err := o.Client.Get(o.Context(), client.ObjectKey{Name: "gadgets." + example}, gadgetDefinition()); err == nil {
+				return errors.New("it is there")
+			}
+			return nil
+		})
+		if n == 1 {
+			o.AwaitEvent(again, "ReferentHeld", "gadgets.chain.example.com/again: not-installed")
+			o.SetSecret("tls", "again", "1")
+			o.rolls(o.web, "the other resources go on")
+			o.stays(again, "it is held")
+		}
+		require.NoError(o, o.in.ControlPlane().Apply(o.Context(), definition("Gadget")))
+		o.Await("the object", func() error {
+			gadget := o.custom("Gadget", "again")
+			gadget.Object["spec"] = map[string]any{"secretName": "tls"}
+			return o.Create(o.Context(), gadget)
+		})
+		if n == 0 {
+			o.stays(again, "the same definition with the same object")
+		} else {
+			o.rolls(again, "the Secret has changed meanwhile")
+		}
+	}
+	o.edit("Gadget", "again", `{"size":2}`)
+	o.rolls(again, "it is watched again")
+}
+
+// What the workload names is deleted while something below it is invalid. Only a valid graph with the root restarts it.
+func rootDeletedDuringAHold(o *outage) {
+	o.Helper()
+	o.edit("Part", "leaf", `{"parts":[{"name":"absent"}]}`)
+	o.AwaitEvent(o.web, "ReferentHeld", theParts+"absent is missing")
+	o.SetSecret("tls", "root", "1")
+	o.remove(o.custom("Part", "root"), "root")
+	o.AwaitEvent(o.web, "ReferentHeld", theParts+"root: missing")
+	o.edit("Part", "leaf", `{"parts":null}`)
+	o.stays(o.web, "what it names is gone")
+	o.Merge(o.Get(o.web), "web", `{"spec":{"template":{"metadata":{"labels":{"release":"root"}}}}}`)
+	o.rolls(o.web, "a release keeps the last valid state")
+	o.make("Part", "root", `{parts: [{name: leaf}]}`)
+	o.rolls(o.web, "the Secret has changed during the hold")
 }
 
 func apiServerRestarted(o *outage) {
