@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -18,7 +19,7 @@ import (
 func RESTConfig(kubeconfig, version string) (*rest.Config, error) {
 	config, err := clientConfig(kubeconfig).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w; name a kubeconfig with --kubeconfig", err)
+		return nil, kubeconfigError(err)
 	}
 	config.QPS = -1
 	config.UserAgent = fmt.Sprintf("pod-reloader/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
@@ -30,9 +31,17 @@ func RESTConfig(kubeconfig, version string) (*rest.Config, error) {
 func ContextNamespace(kubeconfig string) (string, error) {
 	namespace, _, err := clientConfig(kubeconfig).Namespace()
 	if err != nil {
-		return "", fmt.Errorf("find the default namespace: %w; name one with -n", err)
+		return "", kubeconfigError(err)
 	}
 	return namespace, nil
+}
+
+// kubeconfigError says that there is no usable kubeconfig, and what to do.
+func kubeconfigError(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("there is no kubeconfig, or it has no current context")
+	}
+	return fmt.Errorf("find the API server: %w; name a kubeconfig with --kubeconfig or the variable KUBECONFIG", err)
 }
 
 func clientConfig(kubeconfig string) clientcmd.ClientConfig {

@@ -66,6 +66,7 @@ needs the right to create SubjectAccessReviews, or else your own.`,
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "Deployment")
 	flags.StringToStringVar(&f.labels, "labels", nil, "labels of the Deployment, as `KEY=VALUE`, where an object selector asks for them")
+	flags.Lookup("labels").DefValue = ""
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to retry, for example while a certificate is issued")
 	flags.StringVar(&f.serviceAccount, "service-account", "", "account of the installation, as `NAMESPACE/NAME`, whose rights are checked with --config")
 	f.manager.Share(flags, "annotation-prefix", "config", "namespaces")

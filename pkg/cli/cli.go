@@ -92,7 +92,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 type outputFormat struct{ name string }
 
 func (o *outputFormat) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.name, "output", "o", "text", "`text|json`")
+	cmd.Flags().StringVarP(&o.name, "output", "o", "text", "format of the output: `text|json`")
 }
 
 // check returns what is wrong with the flag.

@@ -13,8 +13,8 @@ type cluster struct{ kubeconfig, namespace string }
 // register adds the flags; what names the object whose namespace it is.
 func (c *cluster) register(cmd *cobra.Command, what string) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
-	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace of the "+what+"; without it the one of the kubeconfig's context")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of the "+what+"; without it the one of the kubeconfig's context")
 }
 
 // connect completes the namespace, and returns the configuration of the client.

@@ -36,7 +36,7 @@ func newRoles(p Process) *cobra.Command {
 
 The configuration is a file, or configmap:NAMESPACE/NAME of a cluster. Bind the role to the ServiceAccount of the installation.`,
 		Example: `  pod-reloader roles --config config.yaml | kubectl apply -f -`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			selection, _, err := f.manager.CompleteShared(f.environment)
 			if err == nil && selection.Configuration.IsZero() {
@@ -48,8 +48,8 @@ The configuration is a file, or configmap:NAMESPACE/NAME of a cluster. Bind the 
 			return f.run(cmd.Context(), p, selection.Configuration)
 		},
 	}
-	cmd.Flags().StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
-	cmd.Flags().StringVar(&f.name, "name", "pod-reloader-referents", "name of the ClusterRole")
+	cmd.Flags().StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
+	cmd.Flags().StringVar(&f.name, "name", "pod-reloader-referents", "`name` of the ClusterRole")
 	f.manager.Share(cmd.Flags(), "config")
 	return cmd
 }

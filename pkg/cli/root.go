@@ -39,7 +39,15 @@ func newRoot(p Process) *cobra.Command {
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
+
+		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+				return usageError{unknownCommand(cmd, args[0])}
+			}
+			if len(args) == 1 && args[0] == "--version" {
+				return p.printVersion(cmd.OutOrStdout())
+			}
 			parsed := flags.Parse(args)
 			if errors.Is(parsed, pflag.ErrHelp) {
 				return cmd.Help()
@@ -56,7 +64,10 @@ func newRoot(p Process) *cobra.Command {
 			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, o.Logging.Logger(cmd.ErrOrStderr()))
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
+	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	for _, command := range commands(p) {
 		command.Args = usage(command.Args)
 		root.AddCommand(command)
@@ -71,6 +82,9 @@ func newRoot(p Process) *cobra.Command {
 	})
 	return root
 }
+
+// helpWidth is how many columns the flags have in help texts.
+const helpWidth = 110
 
 const intro = `pod-reloader restarts exactly the workloads whose running pods no longer match their configuration.
 
@@ -101,11 +115,19 @@ func printHelp(w io.Writer, root *cobra.Command, flags *options.Flags) {
 		}
 	}
 	for _, g := range flags.Groups() {
-		fmt.Fprintf(w, "\n%s:\n%s", g.Title, strings.TrimRight(g.Set.FlagUsagesWrapped(110), "\n")+"\n")
+		fmt.Fprintf(w, "\n%s:\n%s", g.Title, strings.TrimRight(g.Set.FlagUsagesWrapped(helpWidth), "\n")+"\n")
 	}
 	fmt.Fprint(w, "\nEnvironment variables:\n")
 	for _, v := range options.Variables() {
 		fmt.Fprintf(w, "  %-28s %s\n", v.Name, v.Usage)
 	}
-	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" explains a command.\n")
+	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" explains a command, \"pod-reloader --version\" prints the version.\n")
+}
+
+// unknownCommand names the command that was probably meant.
+func unknownCommand(root *cobra.Command, name string) error {
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		return fmt.Errorf("%q is no command; did you mean %s?", name, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("%q is no command; --help lists them", name)
 }

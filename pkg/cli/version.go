@@ -40,6 +40,13 @@ func (p Process) readBuild() buildInfo {
 	return info
 }
 
+// printVersion writes it for people.
+func (p Process) printVersion(w io.Writer) error {
+	info := p.readBuild()
+	_, err := fmt.Fprintf(w, "pod-reloader %s (%s, %s)\n", info.Version, info.GoVersion, info.Platform)
+	return err
+}
+
 func newVersion(p Process) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
@@ -50,11 +57,7 @@ func newVersion(p Process) *cobra.Command {
 			if err := output.check(); err != nil {
 				return usageError{err}
 			}
-			info := p.readBuild()
-			return output.write(p.Stdout, info, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "pod-reloader %s (%s, %s)\n", info.Version, info.GoVersion, info.Platform)
-				return err
-			})
+			return output.write(p.Stdout, p.readBuild(), p.printVersion)
 		},
 	}
 	output.register(cmd)

@@ -44,9 +44,9 @@ func newWhy(p Process) *cobra.Command {
 		Short: "Explain why a workload was restarted, or why it was not",
 		Long: `Explain why a workload was restarted, or why it was not.
 
-It uses your rights: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on Events, and list on
-ConfigMaps and Secrets for annotations of Stakater's Reloader, and for custom resources that are found by labels. It reports what it cannot read. Repeat the flags of the
-installation that select workloads and objects.`,
+It uses your rights: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on
+Events, and list on ConfigMaps and Secrets for annotations of Stakater's Reloader, and for custom resources that are found
+by labels. It reports what it cannot read. Repeat the flags of the installation that select workloads and objects.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
 		Args: cobra.ArbitraryArgs, // parse names what is wrong with them, together with the flags
@@ -62,8 +62,8 @@ installation that select workloads and objects.`,
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "workload")
 	f.output.register(cmd)
-	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "namespace of the installation, where its digest key is")
-	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "name of the Secret with the digest keys")
+	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "`namespace` of the installation, where its digest key is")
+	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
 		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required",
 		"rerun-finished-jobs", "installation-name", "leader-election-id", "leader-election-namespace")

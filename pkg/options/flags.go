@@ -91,12 +91,12 @@ func (f *Flags) addSelection(set *pflag.FlagSet) {
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
 	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "not these workloads, and no rights to them are needed: `jobs,cronjobs`")
 	set.BoolVar(&f.argoRollouts, "is-Argo-Rollouts", false, "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
-	set.StringVar(&f.openshift, "is-openshift", "false", "also DeploymentConfigs of OpenShift, as --workload-kinds="+deploymentConfigs+
-		": `true|false|auto`; auto is true: it has no effect where the cluster has none")
+	set.StringVar(&f.openshift, "is-openshift", "false", "also DeploymentConfigs of OpenShift: `true|false|auto`; "+
+		"auto is true, which has no effect where the cluster has none; the same as --workload-kinds="+deploymentConfigs)
 	set.Lookup("is-openshift").NoOptDefVal = "true"
 	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no rights to them are needed but to the digest key")
 	set.StringVar(&f.configuration, "config", "",
-		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; it is watched, and a valid change is applied without a restart")
+		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")
 	set.StringVar(&f.annotationPrefix, "annotation-prefix", annotation.DefaultPrefix, "`prefix` of the annotations and labels")
 }
 

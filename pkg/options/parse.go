@@ -114,6 +114,9 @@ func (f *Flags) unknown(name string) error {
 			best, distance = known.Name, d
 		}
 	})
+	if len(name) == 1 {
+		return fmt.Errorf("-%s: unknown flag; --help lists all", name) // of a command, perhaps
+	}
 	if best == "" {
 		return fmt.Errorf("--%s: unknown flag; --help lists all", name)
 	}

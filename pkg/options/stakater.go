@@ -24,7 +24,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
-		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; default: env-vars, as in Reloader's chart")
+		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; the word default means env-vars, as in Reloader's chart")
 	set.StringVar(&f.variableHash, "env-vars-hash", "keyed",
 		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1 is Reloader's own, and can be guessed at")
 	set.StringVar(&f.webhookURL, "webhook-url", "", "post what changed to this `URL` instead of reloading")
