@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
@@ -331,5 +333,47 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 		entry, ok := state.Entry(old.ID)
 		require.True(t, ok)
 		assert.Equal(t, second, entry, "the graph is made anew without it")
+	})
+}
+
+// A thousand resources below one become ready and not ready all the time. Nothing that counts changes, so that the state in the end is
+// that of the beginning, and each of them is evaluated once for a change at most.
+func TestAThousandResourcesThatFlap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many, flaps = 1_000, 4
+		w := newWorld(t)
+		registry := prometheus.NewRegistry()
+		require.NoError(t, w.Register(registry))
+		w.Configure([]referent.Definition{
+			{ID: "services", GVR: services, Ready: referent.ReadyDefinition{Conditions: []referent.ConditionDefinition{{Type: "Ready"}}}},
+			{ID: "proxies", GVR: proxies, Publish: true, Refs: []referent.EdgeDefinition{{Resource: "services", Name: "spec.services[*]"}}},
+		})
+		var names []any
+		for n := range many {
+			names = append(names, fmt.Sprint("s", n))
+		}
+		w.put(proxies, "p", map[string]any{"services": names})
+		all := func(status string) {
+			for n := range many {
+				w.putStatus(services, fmt.Sprint("s", n), map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}})
+			}
+			w.pass(time.Second)
+		}
+		all("True")
+		before, evaluated := w.entry(), values(t, registry)["pod_reloader_referent_evaluations_total"]
+		w.take()
+		for range flaps {
+			all("False")
+			assert.Contains(t, w.hold(), "not-ready")
+			all("True")
+		}
+		assert.Equal(t, before, w.entry())
+		assert.LessOrEqual(t, len(w.take()), 2*flaps*(many+1), "each change is reported once")
+		now := values(t, registry)
+		assert.LessOrEqual(t, now["pod_reloader_referent_evaluations_total"]-evaluated, float64(2*flaps*(many+many/10)))
+		assert.Zero(t, now["pod_reloader_referent_held not-ready"])
+		w.pass(time.Hour)
+		assert.InDelta(t, now["pod_reloader_referent_evaluations_total"], values(t, registry)["pod_reloader_referent_evaluations_total"], 0, "it is quiet afterwards")
 	})
 }

@@ -162,16 +162,28 @@ func (w *world) set(ref reference.Ref, content string) {
 // put creates or updates a custom resource, perhaps with annotations.
 func (w *world) put(resource schema.GroupVersionResource, name string, spec map[string]any, annotations ...map[string]string) {
 	w.Helper()
-	w.version++
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	for _, all := range annotations {
+		u.SetAnnotations(all)
+	}
+	w.store(resource, name, u)
+}
+
+// putStatus creates or updates a custom resource that has a status alone.
+func (w *world) putStatus(resource schema.GroupVersionResource, name string, status map[string]any) {
+	w.Helper()
+	w.store(resource, name, &unstructured.Unstructured{Object: map[string]any{"status": status}})
+	synctest.Wait() // the client has room for some events only
+}
+
+func (w *world) store(resource schema.GroupVersionResource, name string, u *unstructured.Unstructured) {
+	w.Helper()
+	w.version++
 	u.SetGroupVersionKind(resource.GroupVersion().WithKind("Any"))
 	u.SetNamespace("ns")
 	u.SetName(name)
 	u.SetUID("uid-" + "1")
 	u.SetResourceVersion(fmt.Sprint(w.version))
-	for _, all := range annotations {
-		u.SetAnnotations(all)
-	}
 	at := w.client.Resource(resource).Namespace("ns")
 	if _, err := at.Update(w.Context(), u, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
 		_, err = at.Create(w.Context(), u, metav1.CreateOptions{})
