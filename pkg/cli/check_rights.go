@@ -53,6 +53,6 @@ func (f *checkFlags) rights(ctx context.Context, config *rest.Config, s options.
 	if len(missing) > 0 {
 		return errors.New(rights.Describe(missing, s.Configuration.String()))
 	}
-	fmt.Fprintf(f.out, "all rights on %d custom resources are granted\n", len(found.Referents))
+	fmt.Fprintf(f.out, "all rights on %s are granted\n", counted(len(found.Referents), "custom resource"))
 	return nil
 }

@@ -164,7 +164,15 @@ func (f *cleanFlags) list(found []leftover) {
 		fmt.Fprintf(f.out, "  pod template: %s\n  %s\n", strings.Join(left.remains.OnTemplate, ", "), left.effect())
 		restarts, pods = restarts+1, pods+left.pods()
 	}
-	fmt.Fprintf(f.out, "%d workloads; changes the pod templates of %d, with %d pods\n", len(found), restarts, pods)
+	fmt.Fprintln(f.out, summary(len(found), restarts, pods))
+}
+
+// summary counts workloads, those whose pod template is changed, and the pods of these.
+func summary(workloads, restarts int, pods int64) string {
+	if restarts == 0 {
+		return counted(workloads, "workload") + "; changes no pod template"
+	}
+	return fmt.Sprintf("%s; changes the pod templates of %d, with %s", counted(workloads, "workload"), restarts, counted(pods, "pod"))
 }
 
 // confirm asks, unless that was answered on the command line.

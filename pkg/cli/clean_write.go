@@ -56,7 +56,10 @@ func (l leftover) effect() string {
 	if pending := l.object.Pending(); pending != "" {
 		return "its pods do not restart now: " + pending
 	}
-	return fmt.Sprintf("restarts its %d pods", l.pods())
+	if l.pods() == 0 {
+		return "it has no pods to restart"
+	}
+	return "restarts " + counted(l.pods(), "pod")
 }
 
 // find returns the workloads on which something is left, in a fixed order.
