@@ -108,8 +108,10 @@ type owned struct {
 	contested map[referent.Key]int
 	// unpublished are the objects whose digest could not be written.
 	unpublished unpublished
-	leads       context.Context // nil while this process does not lead
-	sweep       bool            // look at all publications
+	// pace are the objects whose digest was written of late.
+	pace  pace
+	leads context.Context // nil while this process does not lead
+	sweep bool            // look at all publications
 }
 
 // New makes a Chain that knows no resource. It does no I/O.

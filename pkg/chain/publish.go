@@ -71,6 +71,7 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 	}
 	for _, key := range p.unpublished {
 		c.owned.unpublished.ready(key)
+		c.owned.pace.ready(key, c.options.Now())
 		c.due(key)
 	}
 	c.contest(p.removed)
@@ -218,7 +219,7 @@ func (c *Chain) publication(key referent.Key) (publication, bool) {
 	if stored == nil || value != "" && !due {
 		c.owned.unpublished.forget(key) // it is gone, or has the right annotation
 	}
-	if !due || !ok || stored == nil || c.owned.unpublished.waits(key, value) {
+	if !due || !ok || stored == nil || c.owned.unpublished.waits(key, value) || c.paces(key) {
 		return publication{}, false
 	}
 	object := &unstructured.Unstructured{}
@@ -230,6 +231,17 @@ func (c *Chain) publication(key referent.Key) (publication, bool) {
 		object.SetAnnotations(map[string]string{resource.Annotation: value})
 	}
 	return publication{key, value, resource, object}, true
+}
+
+// paces reports whether a write has to wait because there were many before it. Then it is repeated.
+func (c *Chain) paces(key referent.Key) bool {
+	wait, back := c.owned.pace.wait(key, c.options.Now())
+	if back {
+		time.AfterFunc(wait, func() {
+			c.gather(func(p *pending) { p.unpublished = append(p.unpublished, key) })
+		})
+	}
+	return wait > 0
 }
 
 // stored returns an object as a watch has delivered it.

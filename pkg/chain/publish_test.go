@@ -317,3 +317,54 @@ func (r *refused) reports() []chain.Unpublished {
 func (r *refused) unpublished() float64 {
 	return values(r.T, r.registry)["pod_reloader_referent_unpublished"]
 }
+
+// Two installations take each other's digests: what one writes changes the digest of the other, without end.
+func TestADigestThatChangesWithEachWriteIsWrittenMoreAndMoreSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		before := w.writes.Load()
+		change, seen := 0, before
+		circle := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); w.pass(100 * time.Millisecond) {
+				if now := w.writes.Load(); now != seen || change == 0 {
+					seen = now
+					change++
+					w.set(tls, fmt.Sprint("circle ", change))
+				}
+			}
+		}
+		circle(5 * time.Second)
+		assert.LessOrEqual(t, w.writes.Load()-before, int32(11))
+		assert.GreaterOrEqual(t, w.writes.Load()-before, int32(9), "some changes in a row are usual")
+		circle(time.Hour)
+		assert.Less(t, w.writes.Load()-before, int32(75), "one a minute")
+		assert.Greater(t, w.writes.Load()-before, int32(55), "it does not give up")
+
+		w.pass(10 * time.Minute)
+		last := w.writes.Load()
+		w.set(tls, "calm")
+		w.pass(time.Second)
+		assert.Equal(t, last+1, w.writes.Load(), "the circle is broken")
+	})
+}
+
+// A digest that changes while its write waits is written once, with the last value.
+func TestAChangeDuringAPauseIsPublishedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		for n := range 100 {
+			w.set(tls, fmt.Sprint(n))
+			w.pass(300 * time.Millisecond)
+		}
+		before := w.writes.Load()
+		w.pass(2 * time.Minute)
+		assert.LessOrEqual(t, w.writes.Load(), before+1)
+		assert.Zero(t, w.unpublished())
+	})
+}

@@ -168,6 +168,10 @@ func (c *Chain) finish(all []written) {
 			if c.owned.unpublished.forget(w.key) {
 				c.options.Log.Info("Published a digest that was refused before", "namespace", w.key.Namespace, "referent", w.key.String())
 			}
+			if c.owned.pace.wrote(w.key, c.options.Now()) {
+				c.options.Log.Info("A digest changes again and again; it is published with pauses. Where two installations publish, neither may refer to what the other derives from it",
+					"namespace", w.key.Namespace, "referent", w.key.String())
+			}
 			continue
 		}
 		wait, report := c.owned.unpublished.failed(w.key, w.value, isRefused(w.err))

@@ -1,0 +1,85 @@
+package chain
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+const (
+	// paceBurst is how many digests of an object are written in a row without a pause. Each further one waits for paceFirst, then
+	// twice as long as the one before, up to paceLongest.
+	paceBurst              = 10
+	paceFirst, paceLongest = 10 * time.Second, time.Minute
+	// paceWindow is how long an object without a write is remembered, at least.
+	paceWindow = 5 * time.Minute
+)
+
+// pace slows down the writes of digests that change again and again. Two installations can follow each other's digests in a circle, which
+// neither of them sees as a whole: each write causes the next one, and each of them may restart workloads.
+type pace struct {
+	// current has the objects that were written since it was begun, previous those of the window before.
+	current, previous map[referent.Key]row
+	begun             time.Time
+}
+
+// row are the writes of an object that follow each other.
+type row struct {
+	writes int
+	last   time.Time
+	// waiting: the next write has been put off, and comes by itself.
+	waiting bool
+}
+
+// pause is how long the next write waits.
+func (r row) pause() time.Duration {
+	if r.writes < paceBurst {
+		return 0
+	}
+	return min(paceFirst<<min(r.writes-paceBurst, 10), paceLongest)
+}
+
+func (p *pace) row(key referent.Key) row {
+	if r, ok := p.current[key]; ok {
+		return r
+	}
+	return p.previous[key]
+}
+
+// wrote counts a write. It is true for the first one after which there is a pause.
+func (p *pace) wrote(key referent.Key, now time.Time) (slow bool) {
+	r := p.row(key)
+	if now.Sub(r.last) > max(paceFirst, 2*r.pause()) {
+		r = row{}
+	}
+	p.set(key, row{writes: r.writes + 1, last: now}, now)
+	return r.writes+1 == paceBurst
+}
+
+// wait returns how long a write has to wait, and whether the caller has to come back then: only the first one has.
+func (p *pace) wait(key referent.Key, now time.Time) (wait time.Duration, back bool) {
+	r := p.row(key)
+	if wait = r.last.Add(r.pause()).Sub(now); r.pause() == 0 || wait <= 0 {
+		return 0, false
+	}
+	if back = !r.waiting; back {
+		r.waiting = true
+		p.set(key, r, now)
+	}
+	return wait, back
+}
+
+// ready ends the wait of an object.
+func (p *pace) ready(key referent.Key, now time.Time) {
+	if r := p.row(key); r.waiting {
+		r.waiting = false
+		p.set(key, r, now)
+	}
+}
+
+func (p *pace) set(key referent.Key, r row, now time.Time) {
+	if p.current == nil || now.Sub(p.begun) > paceWindow {
+		p.previous, p.current, p.begun = p.current, map[referent.Key]row{}, now
+	}
+	p.current[key] = r
+}
