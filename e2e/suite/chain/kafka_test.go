@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,17 +88,31 @@ func (k *kafka) edit(kind, name, patch string) {
 // operate writes the status as the operator does that has seen the latest generation.
 func (k *kafka) operate(kind, name string, resolved bool) {
 	k.Helper()
-	u := object(kind, name)
-	require.NoError(k, k.Client.Get(k.Context(), client.ObjectKey{Namespace: k.Namespace, Name: name}, u))
 	status := "False"
 	if resolved {
 		status = "True"
 	}
-	u.Object["status"] = map[string]any{
-		"observedGeneration": u.GetGeneration(),
-		"conditions":         []any{map[string]any{"type": "ResolvedRefs", "status": status}},
-	}
-	require.NoError(k, k.Status().Update(k.Context(), u))
+	k.setStatus(kind, name, func(u *unstructured.Unstructured) {
+		u.Object["status"] = map[string]any{
+			"observedGeneration": u.GetGeneration(),
+			"conditions":         []any{map[string]any{"type": "ResolvedRefs", "status": status}},
+		}
+	})
+}
+
+// setStatus writes the status of a resource, again where pod-reloader has published a digest on it just then.
+func (k *kafka) setStatus(kind, name string, set func(*unstructured.Unstructured)) {
+	k.Helper()
+	k.Await("the status of "+name, func() error {
+		u := object(kind, name)
+		require.NoError(k, k.Client.Get(k.Context(), client.ObjectKey{Namespace: k.Namespace, Name: name}, u))
+		set(u)
+		err := k.Status().Update(k.Context(), u)
+		if !apierrors.IsConflict(err) {
+			require.NoError(k, err)
+		}
+		return err
+	})
 }
 
 // rolls requires one more restart than before, and no further one.

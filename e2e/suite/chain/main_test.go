@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -19,6 +20,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
+// settle is how long configuration must be quiet in all installations of the suite.
+const settle = 300 * time.Millisecond
+
 // shared is the installation of the tests. The refractory gate is off, so that a reload too many shows.
 var shared *installation.Installation
 
@@ -26,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m,
 		controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}},
 		installation.Options{KeepRunning: true, Args: []string{
-			"--refractory=0s", "--settle=300ms", "--config=configmap:pod-reloader/settings",
+			"--refractory=0s", "--settle=" + settle.String(), "--config=configmap:pod-reloader/settings",
 		}},
 		func(i *installation.Installation) {
 			shared = i

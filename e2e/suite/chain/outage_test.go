@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ func TestOutages(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	in := installation.New(t, cp, installation.Options{
 		Args: []string{
-			"--refractory=0s", "--settle=300ms", "--config=configmap:pod-reloader/settings", "--shutdown-grace-period=200ms",
+			"--refractory=0s", "--settle=" + settle.String(), "--config=configmap:pod-reloader/settings", "--shutdown-grace-period=200ms",
 		},
 		Connect: func(c *rest.Config) { c.Host = "https://" + proxy.Addr() },
 	})
@@ -183,6 +184,7 @@ func rightsWithdrawnAndGivenBack(o *outage) {
 		Verbs: []string{"get", "list", "watch", "patch"},
 	}
 	require.NoError(o, o.Update(o.Context(), role))
+	o.awaitNoRight("gadgets")
 	o.proxy.Break() // a watch that is open stays so until then
 	o.edit("Gadget", "gadget", `{"size":2}`)
 	o.AwaitEvent(other, "ReferentHeld", "gadgets.chain.example.com/gadget: forbidden")
@@ -197,6 +199,25 @@ func rightsWithdrawnAndGivenBack(o *outage) {
 	o.rolls(other, "what has changed meanwhile")
 	o.edit("Gadget", "gadget", `{"size":3}`)
 	o.rolls(other, "it works again")
+}
+
+// awaitNoRight waits until the API server knows that the program may not list a resource.
+func (o *outage) awaitNoRight(resource string) {
+	o.Helper()
+	id := o.in.Identity()
+	o.Await("the right to list "+resource+" to be gone", func() error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: id.User, Groups: id.Groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: example, Resource: resource},
+		}}
+		if err := o.Create(o.Context(), review); err != nil {
+			return err
+		}
+		if review.Status.Allowed {
+			return errors.New("it is there: " + review.Status.Reason)
+		}
+		return nil
+	})
 }
 
 // While the resource is held, nothing can be compared or adopted. What is found at the end of the hold is adopted under the new

@@ -1,6 +1,8 @@
 package chain_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,7 +32,7 @@ func TestMissingRightsAreNamedUntilTheyAreGiven(t *testing.T) {
 	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: "pod-reloader-referents"}, role))
 	withoutServices(role)
 	require.NoError(t, cp.Client().Update(t.Context(), role))
-	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=300ms", location}})
+	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location}})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 
 	f := &found{kafka: &kafka{Fixture: fixture.New(t, in)}, in: in}
@@ -40,11 +42,18 @@ func TestMissingRightsAreNamedUntilTheyAreGiven(t *testing.T) {
 	f.AwaitEvent(held, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is forbidden")
 	f.AwaitEvent(own, "RightsMissing", lacking...)
 	for _, replica := range in.Replicas() {
-		log, err := replica.Log()
-		require.NoError(t, err)
-		for _, text := range lacking {
-			assert.Contains(t, log, text, "each replica reports it")
-		}
+		f.Await(replica.Name()+" to report it, as each replica does", func() error {
+			log, err := replica.Log()
+			if err != nil {
+				return err
+			}
+			for _, text := range lacking {
+				if !strings.Contains(log, text) {
+					return fmt.Errorf("its log has no %q", text)
+				}
+			}
+			return nil
+		})
 	}
 	_, err := f.check()
 	for _, text := range lacking {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,7 +67,7 @@ func TestAStatusThatFlaps(t *testing.T) {
 	k := newKafka(t)
 	flapping, stop := context.WithCancel(t.Context())
 	defer stop()
-	var flaps int
+	var flaps atomic.Int64
 	var flapper errgroup.Group
 	flapper.Go(func() error {
 		for tick := time.NewTicker(50 * time.Millisecond); ; {
@@ -76,8 +76,8 @@ func TestAStatusThatFlaps(t *testing.T) {
 				return nil
 			case <-tick.C:
 			}
-			flaps++
-			status := fmt.Sprintf(`{"status":{"conditions":[{"type":"ResolvedRefs","status":%q}]}}`, []string{"True", "False"}[flaps%2])
+			resolved := []string{"True", "False"}[flaps.Add(1)%2]
+			status := fmt.Sprintf(`{"status":{"conditions":[{"type":"ResolvedRefs","status":%q}]}}`, resolved)
 			filter := object("KafkaProtocolFilter", "filter")
 			filter.SetNamespace(k.Namespace)
 			err := k.Status().Patch(flapping, filter, client.RawPatch(types.MergePatchType, []byte(status)))
@@ -91,9 +91,14 @@ func TestAStatusThatFlaps(t *testing.T) {
 	k.rolls("in a time when the filter is ready")
 	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	k.rolls("a release of the workload")
+	k.Await("the status to have flapped often", func() error {
+		if n := flaps.Load(); n <= 20 {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
 	stop()
 	require.NoError(t, flapper.Wait())
-	assert.Greater(t, flaps, 20)
 	k.operate("KafkaProtocolFilter", "filter", true)
 	k.SetSecret("tls", "tls.crt", "3")
 	k.rolls("it still works")

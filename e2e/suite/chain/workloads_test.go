@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +83,7 @@ func ownInstallation(t *testing.T) *installation.Installation {
 	t.Helper()
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
-	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=300ms", location}})
+	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location}})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 	return in
 }
@@ -149,10 +150,17 @@ func (f *found) tools(owned, labelled, other observe.Workload) {
 // restoresWhatAnOperatorRemoves requires that a write without our annotations restarts nothing and loses nothing.
 func (f *found) restoresWhatAnOperatorRemoves(owned observe.Workload) {
 	f.Helper()
-	before := f.Get(owned)
-	manifest := f.ownedManifest(owned.Name)
-	manifest.SetResourceVersion(before.GetResourceVersion())
-	require.NoError(f, f.Update(f.Context(), manifest))
+	var before *unstructured.Unstructured
+	f.Await("a write without a conflict", func() error { // with the Deployment controller
+		before = f.Get(owned)
+		manifest := f.ownedManifest(owned.Name)
+		manifest.SetResourceVersion(before.GetResourceVersion())
+		err := f.Update(f.Context(), manifest)
+		if !apierrors.IsConflict(err) {
+			require.NoError(f, err)
+		}
+		return err
+	})
 	after := f.Get(owned)
 	assert.Equal(f, ours(before)[fixture.ConfigRecord], ours(after)[fixture.ConfigRecord])
 	assert.Equal(f, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(after))
