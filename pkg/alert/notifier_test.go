@@ -83,7 +83,7 @@ func (r running) has(o outcome) float64 {
 
 func (r running) await(t *testing.T, o outcome, n float64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.has(o) == n }, 20*time.Second, 5*time.Millisecond, "%s: %v, log %s", o, r.has(o), r.log.text())
+	require.Eventually(t, func() bool { return r.has(o) == n }, 2*time.Minute, 5*time.Millisecond, "%s: %v, log %s", o, r.has(o), r.log.text())
 }
 
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {

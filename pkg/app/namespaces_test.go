@@ -44,7 +44,7 @@ func TestLabelsOfNamespacesAreNotAwaited(t *testing.T) {
 	}()
 	select {
 	case <-known:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "it waits for the watch")
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 var policy = certs.Policy{Names: []string{"pod-reloader.pod-reloader.svc"}, Lifetime: 90 * 24 * time.Hour, CALifetime: 5 * 365 * 24 * time.Hour}
 
