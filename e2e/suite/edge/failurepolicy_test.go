@@ -50,7 +50,7 @@ func webhookThatFailsWrites(t *testing.T, in *installation.Installation) {
 
 	in.Balancer().SetDelay(0)
 	once(s, []observe.Workload{annotated}, 1, "the webhook answers again")
-	require.NoError(t, setImage(s, annotated, "example.com/app:2"))
+	s.Await("a write of its user to pass", func() error { return setImage(s, annotated, "example.com/app:2") })
 	s.RequireChanges(other, 1, "the user's own")
 }
 
