@@ -35,10 +35,13 @@ func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
 		bystanders = append(bystanders, s.Workload(kind, "bystander", fixture.Uses{ConfigMaps: []string{"other"}, Replicas: 1}))
 	}
 
+	deployment := observe.Deployment(s.Namespace, "asking")
+	s.AwaitRolledOut(deployment)
 	s.SetConfigMap("app", "key", "2")
 	for _, w := range asking {
 		s.AwaitChanges(w, 1, "the content of configmap/app has changed")
 	}
+	s.AwaitRolledOut(deployment)
 	s.Settled()
 	for _, w := range asking {
 		s.RequireChanges(w, 1, "one change of a ConfigMap is one restart")
@@ -55,7 +58,7 @@ func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
 	for _, w := range bystanders {
 		s.AssertChanges(w, 0, "it depends on another ConfigMap")
 	}
-	deployment := observe.Deployment(s.Namespace, "asking")
+	s.AwaitRolledOut(deployment)
 	assert.Equal(t, 3, s.Watcher.ReplicaSets(deployment), "the first rollout and one for each change")
 }
 

@@ -74,6 +74,7 @@ func goThereAndBack(c *podGroup) {
 		c.SetConfigMap("app", "key", content)
 		for _, kind := range podGroupKinds {
 			c.AwaitChanges(c.workload(kind), round+2, "the content changes while the release is stuck")
+			c.AwaitRolledOut(c.workload(kind))
 		}
 	}
 }

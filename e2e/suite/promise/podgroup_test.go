@@ -251,6 +251,9 @@ func (c *podGroup) survivors() pods {
 // templates returns how many templates the controllers have on record: ReplicaSets and ControllerRevisions, by kind.
 func (c *podGroup) templates() map[string]int {
 	c.Helper()
+	for _, kind := range podGroupKinds {
+		c.AwaitRolledOut(c.workload(kind))
+	}
 	count := map[string]int{"Deployment": c.Watcher.ReplicaSets(c.workload("Deployment"))}
 	list := &appsv1.ControllerRevisionList{}
 	require.NoError(c, c.List(c.Context(), list, client.InNamespace(c.Namespace)))
