@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,9 +43,14 @@ type Installation struct {
 }
 
 // Start installs pod-reloader and returns when its replicas are ready and the webhook stamps what is created. ctx bounds
-// the start only; it ends with the control plane at the latest.
+// the start only; it ends with the control plane at the latest. A control plane can have several, one after the other: the
+// replicas of the one before must have been stopped in order, so that the lease is free.
 func Start(ctx context.Context, cp *controlplane.ControlPlane, options Options) (*Installation, error) {
 	i := &Installation{cp: cp, options: options.withDefaults()}
+	for cp.Component(replicaName(i.started)) != nil {
+		i.started++ // names of replicas, and of canaries, are not used again
+	}
+	i.canaries.Store(int64(i.started) * canariesOfReplica)
 	for _, step := range []func(context.Context) error{
 		i.prepare, i.install, i.connect, i.startReplicas,
 	} {
@@ -57,6 +63,12 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, options Options) 
 	}
 	return i, nil
 }
+
+// canariesOfReplica is more than the canaries that there are for each replica of an installation.
+const canariesOfReplica = 1000
+
+// replicaName is the name of the n-th replica on a control plane.
+func replicaName(n int) string { return "pod-reloader-" + strconv.Itoa(n) }
 
 // prepare makes the directory with the program and the certificate, and the balancer.
 func (i *Installation) prepare(ctx context.Context) error {

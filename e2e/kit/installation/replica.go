@@ -37,7 +37,7 @@ type ReplicaOptions struct {
 // AddReplica starts one more replica and returns when it is ready and the balancer knows it.
 func (i *Installation) AddReplica(ctx context.Context, options ReplicaOptions) (*Replica, error) {
 	i.mutex.Lock()
-	name := "pod-reloader-" + strconv.Itoa(i.started)
+	name := replicaName(i.started)
 	i.started++
 	i.mutex.Unlock()
 	program, replica, err := i.program(name, options)

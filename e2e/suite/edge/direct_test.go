@@ -14,12 +14,9 @@ import (
 )
 
 // Direct mode: no webhook is registered, the loop writes the managed annotations itself.
-func TestDirectMode(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
-		Args: []string{"--refractory=0s", "--settle=200ms"}, WithoutWebhook: true,
-	})
+func directMode(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{WithoutWebhook: true})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})

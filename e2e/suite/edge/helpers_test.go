@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
@@ -30,6 +32,62 @@ const serviceName = "pod-reloader.pod-reloader.svc"
 // podless are the components that tests without pods do without.
 func podless() controlplane.Options {
 	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
+}
+
+// inTurn runs tests on one control plane, one after the other, each with an installation of its own.
+func inTurn(t *testing.T, tests []turn) {
+	t.Helper()
+	cp := controlplane.New(t, podless())
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, cp) })
+	}
+}
+
+// turn is one of the tests.
+type turn struct {
+	name string
+	run  func(*testing.T, *controlplane.ControlPlane)
+}
+
+// installed is an installation that makes room for the next one on its control plane: it gives the lease back, and takes its
+// webhook away.
+func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
+	t.Helper()
+	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
+	in := installation.New(t, cp, options)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), fixture.Patience)
+		defer cancel()
+		require.NoError(t, in.StopAll(ctx))
+		if name := in.WebhookConfiguration(); name != "" {
+			webhook := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			require.NoError(t, cp.Client().Delete(ctx, webhook))
+		}
+	})
+	return in
+}
+
+// TestSettings needs an installation with other flags for each test.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	inTurn(t, []turn{
+		{"MissingRequiredReload", missingRequiredReload},
+		{"ObjectSelector", scopeOfObjectSelector},
+		{"ReloadIsPostedOnce", reloadIsPostedOnce},
+		{"ChangeIsPostedInsteadOfAReload", changeIsPostedInsteadOfAReload},
+		{"StampThatIsNotStored", stampThatIsNotStored},
+	})
+}
+
+// TestWithoutWebhook is about direct mode, and about a clock in both modes.
+func TestWithoutWebhook(t *testing.T) {
+	t.Parallel()
+	inTurn(t, []turn{
+		{"DirectMode", directMode},
+		{"Strategy", strategyInDirectMode},
+		{"ClockAheadInDirectMode", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
+		{"ClockAhead", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
+	})
 }
 
 // patchWorkload applies a merge patch to a workload and returns the answer.

@@ -17,11 +17,10 @@ import (
 // A definition that says of the template's metadata only that it is an object has the API server drop every annotation
 // there, ours too, after admission: nothing can restart such a pod. The promise is then that it is reported, as it is
 // where there is no template at all.
-func TestStampThatIsNotStoredIsReported(t *testing.T) {
-	t.Parallel()
+func stampThatIsNotStored(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	forgetful := fixture.Fleet{Group: "forgetful.example.com", Template: "spec.pods.template", Forgetful: true}
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=100ms", forgetful.Flag()}})
+	in := installed(t, cp, installation.Options{Args: []string{forgetful.Flag()}})
 	forgetful.Define(t, in)
 	s := forgetful.Fixture(t, in)
 	forgetful.Route(s)

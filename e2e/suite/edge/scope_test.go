@@ -58,12 +58,9 @@ func TestScopeOfNamespaceSelector(t *testing.T) {
 }
 
 // Workloads by their labels.
-func TestScopeOfObjectSelector(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{Args: []string{
-		"--refractory=0s", "--settle=200ms", "--object-selector=tier!=db,tier notin (cache)",
-	}})
+func scopeOfObjectSelector(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{Args: []string{"--object-selector=tier!=db,tier notin (cache)"}})
 	s := fixture.New(t, in)
 	selected := fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": "web"}}
 	for _, tier := range []string{"db", "cache"} {

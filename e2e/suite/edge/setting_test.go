@@ -19,11 +19,9 @@ import (
 
 // With --missing-required=reload the deletion of an object that pods need is a change like any other. Its return is none:
 // the new pods wait for it, and start with it by themselves.
-func TestMissingRequiredReload(t *testing.T) {
-	t.Parallel()
-	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
-		Args: []string{"--refractory=0s", "--settle=200ms", "--missing-required=reload"},
-	})
+func missingRequiredReload(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{Args: []string{"--missing-required=reload"}})
 	s := fixture.New(t, in)
 	s.Secret("db", fixture.Data{"key": "1"})
 	workloads := everyKind(s, "web", fixture.Uses{Secrets: []string{"db"}})
@@ -49,34 +47,26 @@ func TestMissingRequiredReload(t *testing.T) {
 }
 
 // A last-reload is a day ahead, from a wrong clock: the refractory period counts from when it is seen.
-func TestReloadByAClockThatIsAhead(t *testing.T) {
-	t.Parallel()
-	for name, withoutWebhook := range map[string]bool{"Webhook": false, "Direct": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			in := installation.New(t, controlplane.New(t, podless()), installation.Options{
-				Replicas: 1, WithoutWebhook: withoutWebhook,
-				Args: []string{"--refractory=1s", "--settle=100ms", "--shutdown-grace-period=200ms"},
-			})
-			s := fixture.New(t, in)
-			s.ConfigMap("app", fixture.Data{"key": "1"})
-			w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
-			s.AwaitKnown(w)
-			s.SetConfigMap("app", "key", "2")
-			s.AwaitChanges(w, 1, "its configuration changed")
-			s.AwaitEvent(w, "Reloaded", "configmap/app modified")
+func reloadByAClockThatIsAhead(t *testing.T, cp *controlplane.ControlPlane, withoutWebhook bool) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{Replicas: 1, WithoutWebhook: withoutWebhook, Args: []string{"--refractory=1s"}})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	s.AwaitKnown(w)
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "its configuration changed")
+	s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 
-			require.NoError(t, in.StopAll(s.Patiently()))
-			dayAhead := time.Now().Add(24 * time.Hour)
-			stamped(s, w, dayAhead)
-			require.NoError(t, in.StartAll(s.Patiently()))
-			s.SetConfigMap("app", "key", "3")
-			s.AwaitChanges(w, 2, "the reload does not wait for a day")
-			s.Settled()
-			s.RequireChanges(w, 2, "once each")
-			assert.True(t, lastReload(s, w).Before(dayAhead.Add(-time.Hour)), "the new one is by our own clock")
-		})
-	}
+	require.NoError(t, in.StopAll(s.Patiently()))
+	dayAhead := time.Now().Add(24 * time.Hour)
+	stamped(s, w, dayAhead)
+	require.NoError(t, in.StartAll(s.Patiently()))
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "the reload does not wait for a day")
+	s.Settled()
+	s.RequireChanges(w, 2, "once each")
+	assert.True(t, lastReload(s, w).Before(dayAhead.Add(-time.Hour)), "the new one is by our own clock")
 }
 
 // stamped writes another time into the last-reload of a workload, while no replica may restore it.

@@ -25,7 +25,9 @@ func TestStrategies(t *testing.T) {
 	for _, strategy := range []string{"env-vars", "annotations"} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			in := underStrategy(t, strategy, false)
+			in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+				Replicas: 1, KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms", "--reload-strategy=" + strategy},
+			})
 			t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
 			t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
 			t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
@@ -34,23 +36,18 @@ func TestStrategies(t *testing.T) {
 			t.Run("AutoToSearch", func(t *testing.T) { t.Parallel(); moveFromAutoToSearch(fixture.New(t, in)) })
 		})
 	}
-	t.Run("Direct", func(t *testing.T) {
-		t.Parallel()
-		in := underStrategy(t, "env-vars", true, "--env-vars-hash=sha1")
-		s := fixture.New(t, in)
-		for _, w := range reloadOnceUnderStrategy(s, "env-vars") {
-			assert.Equal(t, sha1Of("key=2"), written(s, w, "env-vars", "secret", "db"), "as Reloader does")
-		}
-		cleanUp(fixture.New(t, in))
-	})
 }
 
-func underStrategy(t *testing.T, strategy string, direct bool, args ...string) *installation.Installation {
+func strategyInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	return installation.New(t, controlplane.New(t, podless()), installation.Options{
-		Replicas: 1, WithoutWebhook: direct,
-		Args: append(args, "--refractory=0s", "--settle=200ms", "--reload-strategy="+strategy),
+	in := installed(t, cp, installation.Options{
+		Replicas: 1, WithoutWebhook: true, Args: []string{"--reload-strategy=env-vars", "--env-vars-hash=sha1"},
 	})
+	s := fixture.New(t, in)
+	for _, w := range reloadOnceUnderStrategy(s, "env-vars") {
+		assert.Equal(t, sha1Of("key=2"), written(s, w, "env-vars", "secret", "db"), "as Reloader does")
+	}
+	cleanUp(fixture.New(t, in))
 }
 
 const stakater = "reloader.stakater.com/"
@@ -190,21 +187,23 @@ func rollBackUnderStrategy(s *fixture.Fixture) {
 		spec, _, _ := unstructured.NestedMap(s.Get(w).Object, "spec", "template")
 		return spec
 	}
-	first := template()
+	changed := func(n int, why string) any {
+		s.Helper()
+		s.AwaitChanges(w, n, why)
+		s.AwaitRolledOut(w)
+		return template()
+	}
+	first := changed(0, "it was created")
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "a change")
-	second := template()
+	second := changed(1, "a change")
 	put("example.com/app:2")
-	s.AwaitChanges(w, 2, "a release")
+	changed(2, "a release")
 	put("example.com/app:1")
-	s.AwaitChanges(w, 3, "the release is taken back")
-	assert.Equal(s, second, template())
+	assert.Equal(s, second, changed(3, "the release is taken back"))
 	s.SetConfigMap("app", "key", "1")
-	s.AwaitChanges(w, 4, "the change is taken back")
-	assert.Equal(s, first, template())
+	assert.Equal(s, first, changed(4, "the change is taken back"))
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 5, "and forth")
-	assert.Equal(s, second, template())
+	assert.Equal(s, second, changed(5, "and forth"))
 	s.Settled()
 	s.RequireChanges(w, 5, "one restart each")
 	assert.Equal(s, 3, s.Watcher.ReplicaSets(w), "one for each template")
