@@ -35,7 +35,7 @@ func TestCustomResource(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _ := sides[1].do(t, get(rollouts))
 		return code == http.StatusOK
-	}, 20*time.Second, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 	w := rollouts + "/w"
 	body := `{"apiVersion":"argoproj.io/v1alpha1",` + strings.TrimPrefix(workload("Rollout", `"replicas":1,`+selector), "{")
 	unpinned := strings.Replace(body, `"replicas":1`, `"replicas":2`, 1)

@@ -121,7 +121,7 @@ func register(t *testing.T, sides [2]*side, model *apiserver.Server, hooks []hoo
 	require.Eventually(t, func() bool {
 		sides[1].do(t, probe)
 		return len(all[1].take()) > 0
-	}, 20*time.Second, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 	sides[0].do(t, probe)
 	all[0].take()
 	for _, s := range sides {
