@@ -158,6 +158,7 @@ func rotationUnderLoad(u *user) {
 	for key := range corrupt.Data {
 		corrupt.Data[key] = []byte("corrupt")
 	}
+	corrupt.SetResourceVersion("") // whatever a replica has written meanwhile
 	require.NoError(u, w.Client().Update(u.Context(), corrupt))
 	u.requireOneCA()
 
@@ -266,24 +267,41 @@ func (l *load) stop() {
 	l.running.Wait()
 }
 
-// trustedEverywhere returns an error if an API server with this webhook configuration would not trust a replica.
+// trustedEverywhere returns an error if an API server with this webhook configuration would not trust a replica: neither with
+// that from before it has connected, nor with that from after it. On a machine that stalls, a CA may come or go in between.
 func trustedEverywhere(ctx context.Context, w *world) error {
-	registration, err := w.registration(ctx)
-	if err != nil {
-		return err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(registration.Webhooks[0].ClientConfig.CABundle)
 	for _, c := range w.kubelet.running() {
+		before, err := w.trusted(ctx)
+		if err != nil {
+			return err
+		}
 		now, err := served(ctx, c)
 		if err != nil {
 			return err
 		}
-		if _, err := now.Verify(x509.VerifyOptions{DNSName: serverName, Roots: roots}); err != nil {
-			return fmt.Errorf("%s: %w", c.Name(), err)
+		if _, err = now.Verify(x509.VerifyOptions{DNSName: serverName, Roots: before}); err == nil {
+			continue
+		}
+		after, failure := w.trusted(ctx)
+		if failure != nil {
+			return failure
+		}
+		if _, failure := now.Verify(x509.VerifyOptions{DNSName: serverName, Roots: after}); failure != nil {
+			return fmt.Errorf("%s: %w", c.Name(), errors.Join(err, failure))
 		}
 	}
 	return nil
+}
+
+// trusted are the CAs of the webhook configuration.
+func (w *world) trusted(ctx context.Context) (*x509.CertPool, error) {
+	registration, err := w.registration(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(registration.Webhooks[0].ClientConfig.CABundle)
+	return roots, nil
 }
 
 func emptiedBundle(u *user) {
