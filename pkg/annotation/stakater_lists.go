@@ -68,24 +68,28 @@ func (r *stakaterReading) named(s *Selection, key, value string) bool {
 	return position > 0
 }
 
-// add takes in one name or expression.
+// add takes in one name or expression. A name with a dot is both: it is tracked also while there is no such object.
 func (l *namedList) add(position int, item string) {
+	name := reference.IsName(item)
+	if name && !l.selection.excludes(item) {
+		l.names.add(item)
+	}
 	switch {
 	case !pattern.IsName(item):
-		l.expression(position, item)
-	case !reference.IsName(item):
+		l.expression(position, item, name)
+	case !name:
 		l.wrong.add(position, item, reference.ValidName)
-	case !l.selection.excludes(item):
-		l.names.add(item)
 	}
 }
 
-func (l *namedList) expression(position int, text string) {
+func (l *namedList) expression(position int, text string, name bool) {
 	if l.seen[text] {
 		return
 	}
 	if l.budget < minExpression {
-		l.wrong.add(position, text, overBudget)
+		if !name {
+			l.wrong.add(position, text, overBudget)
+		}
 		return
 	}
 	if l.seen == nil {

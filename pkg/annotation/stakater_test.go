@@ -60,7 +60,11 @@ func TestStakater(t *testing.T) {
 		"search":       {reason: "Marked, referenced and not ignored.", workload: map[string]string{searchKey: "true"}, tracked: []reference.Ref{configMap("marked")}},
 		"search, gone": {reason: "What was tracked before it was deleted stays tracked.", workload: map[string]string{searchKey: "true"}, recorded: recorded{refs: []reference.Ref{configMap("absent"), configMap("app"), secret("x")}, compact: true}, tracked: []reference.Ref{configMap("absent"), configMap("marked")}},
 		"named":        {reason: "A name is tracked though there is no such object.", workload: map[string]string{cmReloadKey: " app ,nowhere,,app"}, tracked: []reference.Ref{configMap("app"), configMap("nowhere")}},
-		"expression":   {reason: "It tracks what exists, and not what is ignored.", workload: map[string]string{cmReloadKey: "app-.*"}, tracked: []reference.Ref{configMap("app-1")}},
+		"a name with a dot": {
+			reason: "It is a name, and an expression that matches others.", workload: map[string]string{cmReloadKey: "app.1,app.conf,not.me", cmExcludeKey: "not.me"},
+			tracked: []reference.Ref{configMap("app-1"), configMap("app.1"), configMap("app.conf")},
+		},
+		"expression": {reason: "It tracks what exists, and not what is ignored.", workload: map[string]string{cmReloadKey: "app-.*"}, tracked: []reference.Ref{configMap("app-1")}},
 		"expression, a deleted object": {
 			reason: "Recorded ones stay tracked while absent; others, ignored and excluded ones do not.", workload: map[string]string{cmReloadKey: "app-.*", cmExcludeKey: "app-5"},
 			recorded: recorded{refs: []reference.Ref{configMap("app-2"), configMap("app-3"), configMap("app-5"), configMap("x"), secret("app-4")}},

@@ -34,7 +34,7 @@ type Pattern struct {
 	whole  *regexp.Regexp
 }
 
-// IsName reports whether a text has no metacharacters: it is a name, not an expression. A name with a dot is an expression.
+// IsName reports whether a text has no metacharacters, so that it is no expression. A name with a dot is one.
 func IsName(text string) bool { return regexp.QuoteMeta(text) == text }
 
 // Compile reads an expression. The error says in a bounded sentence fragment what is wrong: its syntax, its length, its

@@ -31,7 +31,7 @@ func (r random) annotations() map[string]any {
 	keys := map[string][]string{
 		domain + "auto": {"true", "false", "T", "no", ""}, "configmap." + domain + "auto": {"true", "false", "x", ""},
 		"secret." + domain + "auto": {"true", "0"}, domain + "search": {"true", "false", "True"},
-		"configmap." + domain + "reload":           {"app", "a.*|x", "app, absent", "(", "", "app|db", "other,ap", "A"},
+		"configmap." + domain + "reload":           {"app", "a.*|x", "app, absent", "(", "", "app|db", "other,ap", "A", "a.p"},
 		"secret." + domain + "reload":              {"db", "d|app", ".*", "(?i)DB"},
 		"configmaps.exclude." + domain + "reload":  {"app", " other ", "A"},
 		"pod-reloader.cs.sap.com/configmaps":       {"app", "absent", "A"},

@@ -203,6 +203,9 @@ func TestReasons(t *testing.T) {
 			want: []string{"required-created: configmap/gone created restart nothing"},
 		},
 		"optional object": {reason: "Both restart the pods, which run without it.", manifest: deployment(auto, `, envFrom: [{configMapRef: {name: gone, optional: true}}]}]`), flags: []string{onCreate}},
+		"new object of a name with a dot": {
+			reason: "It is a name, too.", manifest: deployment(`configmap.`+domain+`reload: "gone.conf"`, noRefs), flags: []string{onCreate},
+		},
 		"new object of an expression": {
 			reason: "Its first content is taken as known.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, noRefs), flags: []string{onCreate},
 			want: []string{"first-seen: configmap/app-eu created restart nothing"},

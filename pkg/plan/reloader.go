@@ -189,7 +189,7 @@ func (m model) uses(s subject, ref reference.Ref) bool {
 
 // named reports whether the object is selected by its name, also while it is absent.
 func (m model) named(s subject, ref reference.Ref) bool {
-	named := slices.ContainsFunc(m.accepted(s, ref.Kind), func(item string) bool { return pattern.IsName(item) && item == ref.Name })
+	named := slices.ContainsFunc(m.accepted(s, ref.Kind), func(item string) bool { return item == ref.Name })
 	return named || m.automatic(s, m.origin(s, ref.Kind), ref)
 }
 
@@ -205,7 +205,9 @@ func (m model) accepted(s subject, kind reference.Kind) []string {
 			known[string(selection.Kind)+"/"+p.String()] = true
 		}
 	}
-	return slices.DeleteFunc(items, func(item string) bool { return !pattern.IsName(item) && !known[string(kind)+"/"+item] })
+	return slices.DeleteFunc(items, func(item string) bool {
+		return !pattern.IsName(item) && !reference.IsName(item) && !known[string(kind)+"/"+item]
+	})
 }
 
 // matches compares a name with items. Reloader puts ^ and $ around each one as it is written; one that is invalid is skipped.
