@@ -223,12 +223,17 @@ func (s podStatusSink) Replace(listed []*podStatus) {
 	s.store.listedPodStatuses(s.watcher, all)
 }
 
-// readPodStatuses reads the pod statuses of a namespace as they are stored now. A cluster without the Secrets Store CSI driver has
+// readPodStatuses reads the pod statuses of a namespace as they are stored now, or as they were at a resourceVersion of the storage,
+// which the API server keeps for some minutes. A cluster without the Secrets Store CSI driver has
 // none, and no such kind. Its 404 is the same as that of a proxy, which does little harm here: a class without content triggers
 // nothing, and what is recorded of it stays until the next stamp.
-func (c *client) readPodStatuses(ctx context.Context, namespace string) (podStatuses, error) {
+func (c *client) readPodStatuses(ctx context.Context, namespace, at string) (podStatuses, error) {
+	options := metav1.ListOptions{ResourceVersion: at}
+	if at != "" {
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	}
 	// In a namespace that is watched, it would count as a list of the watch.
-	list, err := c.listPodStatuses(watchhealth.Unwatched(ctx), namespace, metav1.ListOptions{})
+	list, err := c.listPodStatuses(watchhealth.Unwatched(ctx), namespace, options)
 	if apierrors.IsNotFound(err) {
 		return newPodStatuses(), nil
 	}

@@ -210,12 +210,22 @@ func (s *Store) readClass(ctx context.Context, by *lanes, k objectKey) (digest.S
 		return digest.State{}, digest.ErrNoKey
 	}
 	read, err := by.statuses.Do(ctx, k.namespace, func(ctx context.Context) (podStatuses, error) {
-		return s.client.readPodStatuses(ctx, k.namespace)
+		return s.client.readPodStatuses(ctx, k.namespace, "")
 	})
 	if err != nil {
 		return digest.State{}, err
 	}
 	return read.state(k, ring, s.client.sha1(k.ref.Kind)), nil
+}
+
+// classAt returns the state that a SecretProviderClass had at a resourceVersion; false when it had no content then.
+func (s *Store) classAt(ctx context.Context, k objectKey, ring digest.Ring, version string) (digest.State, bool, error) {
+	read, err := s.client.readPodStatuses(ctx, k.namespace, version)
+	if err != nil {
+		return digest.State{}, false, err
+	}
+	state := read.state(k, ring, s.client.sha1(k.ref.Kind))
+	return state, !state.Absent, nil
 }
 
 // recheckClass is Recheck for the statuses of a namespace.
@@ -229,7 +239,7 @@ func (s *Store) recheckClass(ctx context.Context, k objectKey) error {
 	s.mu.RUnlock()
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	read, err := s.client.readPodStatuses(ctx, k.namespace)
+	read, err := s.client.readPodStatuses(ctx, k.namespace, "")
 	if err != nil {
 		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
 	}

@@ -26,6 +26,8 @@ type podStatuses struct {
 	objects map[string]map[string]any
 	watches []chan map[string]any
 	lists   int
+	// past are the objects by version.
+	past []map[string]map[string]any
 	// cut is after how many bytes a list ends; 0 means never.
 	cut int
 }
@@ -68,6 +70,7 @@ func (p *podStatuses) put(namespace, name, version string) {
 	if p.objects == nil {
 		p.objects = map[string]map[string]any{}
 	}
+	p.past = append(p.past, maps.Clone(p.objects))
 	p.objects[namespace+"/"+name] = object
 	p.sendLocked(kind, object)
 }
@@ -97,7 +100,16 @@ func (p *podStatuses) serve(w http.ResponseWriter, r *http.Request, namespace st
 	defer p.mu.Unlock()
 	p.lists++
 	items := []any{}
-	for _, object := range p.objects {
+	objects := p.objects
+	if r.URL.Query().Get("resourceVersionMatch") == "Exact" {
+		at, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+		if err != nil || at >= len(p.past) {
+			http.Error(w, "no such version", http.StatusBadRequest)
+			return
+		}
+		objects = p.past[at]
+	}
+	for _, object := range objects {
 		if namespace == "" || object["metadata"].(map[string]any)["namespace"] == namespace {
 			items = append(items, object)
 		}
@@ -177,6 +189,28 @@ func TestContentOfSecretProviderClass(t *testing.T) {
 	assert.Equal(t, configstate.Modified, f.next(t).Type)
 	assert.True(t, f.observe(t, "shop").Absent)
 	assert.Empty(t, f.events)
+}
+
+func TestSecretProviderClassAtAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := newFixture(t, s, withClasses).start(t)
+	var want []digest.State
+	for _, version := range []string{"1", "2", "3"} {
+		s.podStatuses.put("shop", "web-0", version)
+		f.next(t)
+		want = append(want, f.observe(t, "shop"))
+	}
+	for i, at := range []string{"1", "2"} {
+		got, err := f.At(t.Context(), "shop", vault(), at)
+		require.NoError(t, err)
+		assert.Equal(t, want[i], got)
+	}
+	got, err := f.At(t.Context(), "shop", vault(), "0")
+	require.NoError(t, err)
+	assert.Equal(t, digest.State{Absent: true}, got, "no pod had mounted it")
+	_, err = f.At(t.Context(), "shop", vault(), "9")
+	assert.ErrorContains(t, err, "read secretproviderclass/vault in namespace shop")
 }
 
 // observe returns what is known of the class vault.

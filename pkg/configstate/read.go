@@ -127,7 +127,7 @@ func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, ver
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
 	}
-	if ref.Kind != reference.ConfigMap && ref.Kind != reference.Secret {
+	if ref.Kind.Custom() {
 		return digest.State{}, fmt.Errorf("old versions of %s are not kept", ref)
 	}
 	ctx, cancel := context.WithTimeout(watchhealth.Unwatched(ctx), readLimit)
@@ -138,7 +138,11 @@ func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, ver
 		return digest.State{}, &ReadError{Namespace: namespace, Ref: ref, Err: err}
 	}
 	defer release()
-	state, found, err := s.client.contentAt(ctx, k, ring, version)
+	at := s.client.contentAt
+	if ref.Kind == reference.SecretProviderClass {
+		at = s.classAt
+	}
+	state, found, err := at(ctx, k, ring, version)
 	switch {
 	case err != nil:
 		return digest.State{}, &ReadError{Namespace: namespace, Ref: ref, Err: err}

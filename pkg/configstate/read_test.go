@@ -44,7 +44,7 @@ func TestStateAtAnEarlierVersion(t *testing.T) {
 		_, err = f.At(t.Context(), "a", ref, "100")
 		assert.ErrorContains(t, err, "read "+ref.String()+" in namespace a: compacted")
 	}
-	_, err := f.At(t.Context(), "a", reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}, "101")
+	_, err := f.At(t.Context(), "a", reference.Ref{Kind: "widgets.example.org", Name: "vault"}, "101")
 	assert.ErrorContains(t, err, "not kept")
 }
 

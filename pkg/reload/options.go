@@ -74,8 +74,8 @@ type Dependencies struct {
 	// Watches is nil where all watches work, as in tests.
 	Watches tracking.Watches
 	Metrics prometheus.Registerer
-	// Past returns the state that a ConfigMap or a Secret had at a resourceVersion; configstate.Store.At does. nil where old versions
-	// cannot be read.
+	// Past returns the state that a config object, but no custom resource, had at a resourceVersion; configstate.Store.At does. nil where
+	// old versions cannot be read.
 	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// Alerts is nil where nothing takes them.
 	Alerts report.Alerts

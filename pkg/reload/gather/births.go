@@ -38,8 +38,7 @@ func (g Gatherer) AsCreated(
 // stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
 // the live state. An absent object has no version that could tell whether it was deleted before.
 func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
-	versioned := ref.Kind == reference.ConfigMap || ref.Kind == reference.Secret
-	if g.Past == nil || !versioned || !live.Absent && !later(live.ResourceVersion, version) {
+	if g.Past == nil || !hasPast(ref.Kind, live) || !live.Absent && !later(live.ResourceVersion, version) {
 		return live, false
 	}
 	past, err := g.Past(ctx, s.Key.Namespace, ref, version)
@@ -47,7 +46,19 @@ func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, liv
 		log.FromContext(ctx).V(1).Info("Adopting the present version of an object", "workload", s.Key, "object", ref.String(), "reason", err)
 		return live, false
 	}
+	if past.Absent && ref.Kind == reference.SecretProviderClass {
+		return live, false // the pods have mounted it since
+	}
 	return past, !past.Absent || !live.Absent
+}
+
+// hasPast reports whether the pods may have been started with another content than the live one, which can be read. Of a
+// SecretProviderClass that is so where the driver has rotated what a pod has mounted.
+func hasPast(kind reference.Kind, live digest.State) bool {
+	if kind == reference.SecretProviderClass {
+		return !live.Absent && !live.Mounted
+	}
+	return !kind.Custom()
 }
 
 // later reports whether a resourceVersion is that of a later write than another one. They are of different resources, which share the
