@@ -64,8 +64,10 @@ func (w *Watch) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// resolve waits until the cluster serves the kind. It is false when the context ends.
+// resolve waits until the cluster serves the kind. It is false when the context ends. That a cluster does not have a kind can stay so:
+// it is logged once.
 func (w *Watch) resolve(ctx context.Context) (target, bool) {
+	unserved := w.log
 	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
 	for {
 		to, err := w.source.resolve(w.kind)
@@ -76,7 +78,8 @@ func (w *Watch) resolve(ctx context.Context) (target, bool) {
 			return target{}, false
 		}
 		if meta.IsNoMatchError(err) {
-			w.log.Info("The cluster does not serve this workload kind; retrying")
+			unserved.Info("The cluster does not serve this workload kind; retrying")
+			unserved = w.log.V(1)
 		} else {
 			w.log.Error(err, "Cannot watch this workload kind; retrying")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -118,14 +120,24 @@ func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 	}
 }
 
-// refusing says that a kind is not served.
-type refusing struct{ meta.RESTMapper }
+// refusing says that a kind is not served, and counts how often it is asked.
+type refusing struct {
+	meta.RESTMapper
+
+	asked atomic.Int32
+}
+
+func (r *refusing) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	r.asked.Add(1)
+	return r.RESTMapper.RESTMapping(kind, versions...)
+}
 
 func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &logs{}
-		s := New(Options{Mapper: refusing{meta.NewDefaultRESTMapper(nil)}, Log: log.logger()})
+		mapper := &refusing{RESTMapper: meta.NewDefaultRESTMapper(nil)}
+		s := New(Options{Mapper: mapper, Log: log.logger()})
 		w := s.Watch(kind(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -134,7 +146,8 @@ func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 			close(ended)
 		}()
 		<-time.After(time.Minute)
-		assert.Greater(t, log.count("does not serve this workload kind"), 3)
+		assert.Greater(t, mapper.asked.Load(), int32(3))
+		assert.Equal(t, 1, log.count("does not serve this workload kind"), "it can stay so")
 		cancel()
 		<-ended
 	})
