@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -56,6 +57,7 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 	assert.True(t, s.Stakater.ReloadOnDelete)
 	assert.Equal(t, "x.org/auto", s.Stakater.Keys.Auto)
 	assert.Equal(t, []string{
+		"apps.openshift.io/v1/DeploymentConfig=spec.template",
 		"apps/v1/DaemonSet=spec.template", "apps/v1/Deployment=spec.template", "apps/v1/StatefulSet=spec.template",
 		"argoproj.io/v1alpha1/Rollout=spec.template",
 	}, kindsOf(o))
@@ -197,6 +199,13 @@ func TestDeploymentConfigsOfOpenShift(t *testing.T) {
 			}
 			assert.Equal(t, want, kinds, tt.reason)
 		})
+	}
+	inPlace := map[string]string{"POD_NAMESPACE": "tools", "RELOADER_DEPLOYMENT_NAME": "reloader-reloader"}
+	for value, args := range map[string][]string{"": nil, "false": {"--is-openshift=false"}} {
+		o, err := completeIn(t, inPlace, args...)
+		require.NoError(t, err)
+		_, handled := o.Selection.Kinds.Get(schema.GroupVersionKind{Group: "apps.openshift.io", Version: "v1", Kind: "DeploymentConfig"})
+		assert.Equal(t, value == "", handled, "in the place of Reloader, which looks whether the cluster has them; --is-openshift=%s", value)
 	}
 	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--is-openshift=4.18")
 	require.ErrorContains(t, err, `--is-openshift: "4.18": want true or false or auto`)

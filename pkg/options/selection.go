@@ -27,7 +27,7 @@ func (f *Flags) selection(p *problems, env Environment) Selection {
 	p.add("config", err)
 	return Selection{
 		Keys: keys, Stakater: f.completeStakater(p), WithoutStakater: !f.stakaterAnnotations,
-		Kinds: f.completeKinds(p), Scope: f.scope(p, env), Configuration: location, WithoutSecrets: !f.secrets,
+		Kinds: f.completeKinds(p, env), Scope: f.scope(p, env), Configuration: location, WithoutSecrets: !f.secrets,
 	}
 }
 
@@ -65,14 +65,14 @@ func (f *Flags) namespaceList(p *problems, flag string, items []string) []string
 	return names
 }
 
-func (f *Flags) completeKinds(p *problems) workload.Kinds {
+func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
 	ignored := f.ignoredKinds(p)
 	kinds := slices.DeleteFunc(workload.Builtin(), func(k workload.Kind) bool { return slices.Contains(ignored, k.Kind) })
 	further := f.kinds
 	if f.argoRollouts {
 		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
 	}
-	if f.isOpenshift(p) {
+	if f.isOpenshift(p, env) {
 		further = slices.Insert(slices.Clone(further), 0, deploymentConfigs)
 	}
 	for _, text := range further {
@@ -83,10 +83,14 @@ func (f *Flags) completeKinds(p *problems) workload.Kinds {
 	return workload.NewKinds(kinds...)
 }
 
-// isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty; a
-// kind that the cluster does not have has no effect here.
-func (f *Flags) isOpenshift(p *problems) bool {
+// isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty,
+// which is its default; a kind that the cluster does not have has no effect here. In the place of Reloader it is the default, too: the
+// rights are Reloader's. Otherwise the default is false: they need rights of their own.
+func (f *Flags) isOpenshift(p *problems, env Environment) bool {
 	value := strings.ToLower(strings.TrimSpace(f.openshift))
+	if env.Getenv(reloaderDeployment) != "" && !f.all.Changed("is-openshift") {
+		value = "auto"
+	}
 	if value == "" {
 		return true
 	}
