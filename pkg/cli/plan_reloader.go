@@ -34,6 +34,8 @@ func (p *peer) take(deployment *appsv1.Deployment) {
 			variables[v.Name] = deployment.Namespace
 		}
 	}
+	// What is planned is an installation of its own, not this program in the place of Reloader.
+	delete(variables, "RELOADER_DEPLOYMENT_NAME")
 	p.environment.Getenv = func(name string) string { return variables[name] }
 	if len(container.Command) > 1 {
 		p.parse(container.Command[1:])

@@ -113,7 +113,9 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 		{
 			Name: "reloader-reloader", Image: "ghcr.io/stakater/reloader:v1.4.0",
 			Command: []string{"/manager", "--reload-on-create=true"}, Args: []string{"--reload-on-delete=true"},
-			Env: []corev1.EnvVar{{Name: "KUBERNETES_NAMESPACE", ValueFrom: namespace}},
+			Env: []corev1.EnvVar{
+				{Name: "KUBERNETES_NAMESPACE", ValueFrom: namespace}, {Name: "RELOADER_DEPLOYMENT_NAME", Value: "reloader-reloader"},
+			},
 		},
 	}
 	p := newPeer(nil)
@@ -124,6 +126,8 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	assert.True(t, r.Dialect.ReloadOnDelete)
 	assert.False(t, r.Dialect.AutoReloadAll, "that is an argument of the sidecar")
 	assert.Equal(t, []string{"tools"}, r.Namespaces)
+	_, handled := selection.Kinds.Get(deploymentConfig().GroupVersionKind)
+	assert.False(t, handled, "an installation of its own handles DeploymentConfigs if a flag says so")
 	p = newPeer(nil)
 	p.take(&appsv1.Deployment{})
 	assert.Empty(t, p.unsupported, "there is nothing to read")
