@@ -71,7 +71,7 @@ func TestFlags(t *testing.T) {
 		"bool with value":    {[]string{"--webhook=false"}, func(o options.Options) any { return o.Webhook.Enabled }, false, "direct mode"},
 		"metrics off":        {[]string{"--metrics-bind-address=0"}, func(o options.Options) any { return o.Servers.MetricsAddress }, "0", "as in controller-runtime"},
 		"metrics off, empty": {[]string{"--metrics-bind-address="}, func(o options.Options) any { return o.Servers.MetricsAddress }, "0", "as in controller-runtime"},
-		"namespaces":         {[]string{"--namespaces=a, b", "--namespaces", "c"}, func(o options.Options) any { return o.Selection.Scope.Namespaces }, []string{"a", "b", "c"}, "comma-separated or repeated"},
+		"namespaces":         {[]string{"--namespaces=a, b,a", "--namespaces", "c"}, func(o options.Options) any { return o.Selection.Scope.Namespaces }, []string{"a", "b", "c"}, "comma-separated or repeated"},
 		"selector":           {[]string{"--object-selector=tier in (web)"}, func(o options.Options) any { return o.Selection.Scope.Object("a", map[string]string{"tier": "web"}) }, true, "set-based selectors work"},
 		"election":           {[]string{"--leader-election-lease-duration=60s", "--leader-election-renew-deadline=40s", "--leader-election-retry-period=5s"}, func(o options.Options) any { return o.Election }, options.Election{Namespace: "tools", Lease: "pod-reloader", LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 5 * time.Second}, "Reloader has the same names"},
 		"kinds":              {[]string{"--workload-kinds=x.io/v1/Y=spec.template,x.io/v1/Z=spec.pod"}, func(o options.Options) any { return len(o.Selection.Kinds.All()) }, 7, "beside the built-in ones"},

@@ -53,11 +53,11 @@ func (f *Flags) scope(p *problems, env Environment) scope.Scope {
 	return s
 }
 
-// namespaceList returns the names in a list without the empty ones.
+// namespaceList returns the names in a list, each once, without the empty ones.
 func (f *Flags) namespaceList(p *problems, flag string, items []string) []string {
 	var names []string
 	for _, name := range items {
-		if name = strings.TrimSpace(name); name != "" {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
 			p.namespace(flag, name)
 			names = append(names, name)
 		}
