@@ -2,8 +2,8 @@
 //
 //	config object ─┐ metadata event
 //	               ▼
-//	           tracking ──► queue of workloads ──► loop.Reconcile ──► gather ──► policy.Assess ──► pacing ──► action ──► Outcome
-//	               ▲                                                                               gates
+//	           tracking ──► queue of workloads ──► loop.Reconcile: gather ──► policy.Assess ──► pacing ──► action
+//	               ▲                                                                            gates
 //	workload ──────┘ event
 //
 // The queue is keyed by workload: ten changed objects are one item, and a workload that cannot be written backs off

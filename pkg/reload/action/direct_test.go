@@ -17,9 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -113,7 +111,6 @@ func (c *stored) Patch(_ context.Context, answer client.Object, patch client.Pat
 func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	t.Parallel()
 	ring := reloadtest.Ring(t, "a")
-	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before, other := reloadtest.ReloadAt(now.Add(-time.Hour), "before").String(), reloadtest.ReloadAt(now, "other")
 	for name, tc := range map[string]struct {
@@ -135,7 +132,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
 				annotation.DefaultPrefix + "config-record": view.Managed[stamp.Record],
 			}}, &reloadtest.Outbox{}
-			actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c}, out)
+			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c}, out)
 			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
@@ -163,7 +160,7 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+			ring := reloadtest.Ring(t, "a")
 			hash := "present"
 			last := reloadtest.ReloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
 			newest, _ := ring.Newest()
@@ -172,7 +169,7 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": last,
 				annotation.DefaultPrefix + "config-record": "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=0123456789abcdef",
 			}}
-			actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
+			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
 			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")

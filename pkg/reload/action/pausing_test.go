@@ -11,9 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -139,12 +137,11 @@ func TestDirectStampPausesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ring := reloadtest.Ring(t, "a")
-	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	c, out := &stored{uid: "u1", webhook: func(written string) string { return written }, annotations: map[string]string{
 		"pod-reloader.cs.sap.com/configmaps":    "app",
 		"pod-reloader.cs.sap.com/config-record": reloadtest.StampedView(t, ring).Managed["config-record"],
 	}}, &reloadtest.Outbox{}
-	actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, PausedAt: pausedAt}, out)
 	s := reloadtest.Reloaded(pausedDeployment(t, time.Minute, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 	actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions)
 	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.Notes())

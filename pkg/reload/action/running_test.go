@@ -200,7 +200,10 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &batch{uid: "u1", jobs: map[string]int{}}
-			actions := newActions(Options{Gather: gather.Gatherer{Live: b, Store: &reloadtest.Store{States: states[tc.live], Err: tc.err}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t)}, Client: b, Webhook: true}, &reloadtest.Outbox{})
+			actions := newActions(Options{Client: b, Webhook: true, Gather: gather.Gatherer{
+				Reader: reloadtest.Reader(t), Live: b, Keys: &reloadtest.Keys{Present: ring},
+				Store: &reloadtest.Store{States: states[tc.live], Err: tc.err},
+			}}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
 			s.View.Intent.Asked = true
 			in := policy.Input{Namespace: "shop", Intent: s.View.Intent, Refs: []reference.Ref{app}, Current: maps.Clone(states["recorded"]), Ring: ring}
@@ -230,7 +233,9 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
+	actions := newActions(Options{
+		Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+	}, &reloadtest.Outbox{})
 	for _, attempt := range []struct {
 		reload, hash string
 		after        time.Duration
@@ -344,7 +349,9 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
+	actions := newActions(Options{
+		Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+	}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)

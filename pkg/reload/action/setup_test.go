@@ -1,9 +1,16 @@
 package action
 
 import (
+	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
@@ -19,4 +26,14 @@ func newActions(o Options, out report.Sender) *Actions {
 	o.Gather.Births = &o.State.Births
 	o.Events = report.New(report.Options{Out: out, Leads: leads, State: o.State, Now: o.Gather.Now})
 	return New(o)
+}
+
+// absentApp returns what Actions gather where configmap/app does not exist.
+func absentApp(t testing.TB, live client.Reader, ring digest.Ring, now time.Time) gather.Gatherer {
+	t.Helper()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	return gather.Gatherer{
+		Reader: reloadtest.Reader(t), Live: live, Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
+		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
+	}
 }

@@ -12,10 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -45,7 +42,7 @@ func (c *unhandled) Patch(ctx context.Context, answer client.Object, patch clien
 
 func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 	t.Parallel()
-	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := reloadtest.Ring(t, "a")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
 	web := reloadtest.Reloaded(reloadtest.Web(t), before)
@@ -55,7 +52,7 @@ func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 			annotation.DefaultPrefix + "config-record": reloadtest.StampedView(t, ring).Managed[stamp.Record],
 		},
 	}}, &reloadtest.Outbox{}
-	actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, Webhook: true}, out)
+	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true}, out)
 	result := actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), actions)
 	assert.Zero(t, result.RequeueAfter)
 	assert.Equal(t, []types.PatchType{types.MergePatchType, types.JSONPatchType}, c.types)

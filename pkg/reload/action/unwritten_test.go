@@ -17,7 +17,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -80,7 +79,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 			if tc.uid != "" {
 				c.uid = tc.uid
 			}
-			actions := newActions(Options{Gather: gather.Gatherer{Live: c, Store: &reloadtest.Store{States: states}, Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}, Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}}, out)
+			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}}, out)
 			in := policy.Input{
 				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
 			}
@@ -105,7 +104,7 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	web := reloadtest.Web(t)
 	web.View.Managed[stamp.Hash] = "present"
 	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
-	actions := newActions(Options{Gather: gather.Gatherer{Keys: &reloadtest.Keys{Present: ring}, Reader: reloadtest.Reader(t), Now: func() time.Time { return now }}}, out)
+	actions := newActions(Options{Gather: absentApp(t, nil, ring, now)}, out)
 	actions.stamped(web, policy.Verdict{}, directStamp{
 		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
 	}).close(t.Context(), actions)
