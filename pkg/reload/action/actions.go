@@ -32,7 +32,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Gates hold back what a live read shows to be too early.
 	Gates state.Gates
-	// Webhook means that an admission webhook of ours is meant to answer; without it all reloads are stamped directly.
+	// Webhook means that an admission webhook of ours is meant to answer; without it the actions stamp by themselves.
 	Webhook bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string

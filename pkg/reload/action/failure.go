@@ -75,8 +75,8 @@ func failedWrite(reason string, err error) failure {
 	}
 	code := status.Status().Code
 	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
-	passing := lost || code == 429 || code >= 500
-	return failure{reason: reason, err: err, soon: passing, quiet: lost, refused: unauthorized(err)}
+	soon := lost || code == 429 || code >= 500
+	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: unauthorized(err)}
 }
 
 // unauthorized reports that the API server itself refused a request, and not an admission webhook or policy: that has looked at
