@@ -21,14 +21,16 @@ func TestRun(t *testing.T) {
 		stdout, stderr []string
 		why            string
 	}{
-		"help":              {[]string{"--help"}, 0, []string{"Usage:", "--settle", "version", "why", "Workloads:"}, nil, "a newcomer asks for it first"},
-		"help, one dash":    {[]string{"-help"}, 0, []string{"Usage:"}, nil, "as Go's own flags take it"},
-		"help as a command": {[]string{"help"}, 0, []string{"Usage:", "--settle"}, nil, "as cobra has it"},
-		"help on a command": {[]string{"version", "--help"}, 0, []string{"--output"}, nil, "as cobra has it"},
-		"version":           {[]string{"version"}, 0, []string{"pod-reloader "}, nil, "bug reports name it"},
-		"wrong output":      {[]string{"version", "-o", "xml"}, 2, nil, []string{`pod-reloader: --output: "xml": want text or json`}, "a usage error"},
-		"wrong flag":        {[]string{"version", "--bogus"}, 2, nil, []string{"pod-reloader: unknown flag: --bogus"}, "a usage error"},
-		"argument":          {[]string{"version", "now"}, 2, nil, []string{`pod-reloader: unexpected argument "now"`}, "a usage error"},
+		"help":                             {[]string{"--help"}, 0, []string{"Usage:", "--settle", "version", "why", "Workloads:"}, nil, "a newcomer asks for it first"},
+		"help, one dash":                   {[]string{"-help"}, 0, []string{"Usage:"}, nil, "as Go's own flags take it"},
+		"help as a command":                {[]string{"help"}, 0, []string{"Usage:", "--settle"}, nil, "as cobra has it"},
+		"help as a command, on a command":  {[]string{"help", "why"}, 0, []string{"why KIND/NAME"}, nil, "as cobra has it"},
+		"help as a command, on no command": {[]string{"help", "verify"}, 2, nil, []string{`pod-reloader: "verify" is no command`}, "there is no such help"},
+		"help on a command":                {[]string{"version", "--help"}, 0, []string{"--output"}, nil, "as cobra has it"},
+		"version":                          {[]string{"version"}, 0, []string{"pod-reloader "}, nil, "bug reports name it"},
+		"wrong output":                     {[]string{"version", "-o", "xml"}, 2, nil, []string{`pod-reloader: --output: "xml": want text or json`}, "a usage error"},
+		"wrong flag":                       {[]string{"version", "--bogus"}, 2, nil, []string{"pod-reloader: unknown flag: --bogus"}, "a usage error"},
+		"argument":                         {[]string{"version", "now"}, 2, nil, []string{`pod-reloader: unexpected argument "now"`}, "a usage error"},
 		"why with all wrong": {
 			[]string{"why", "deployment", "-o", "xml", "--annotation-prefix", "A/B", "--config", "configmap:x"},
 			2, nil,

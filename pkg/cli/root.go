@@ -72,6 +72,7 @@ func newRoot(p Process) *cobra.Command {
 		command.Args = usage(command.Args)
 		root.AddCommand(command)
 	}
+	root.SetHelpCommand(newHelp(root))
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd == root {
@@ -122,6 +123,25 @@ func printHelp(w io.Writer, root *cobra.Command, flags *options.Flags) {
 		fmt.Fprintf(w, "  %-28s %s\n", v.Name, v.Usage)
 	}
 	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" explains a command, \"pod-reloader --version\" prints the version.\n")
+}
+
+// newHelp returns the sub-command that prints the help of another one.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [COMMAND]",
+		Short:  "Explain a command",
+		Hidden: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return root.Help()
+			}
+			command, _, err := root.Find(args)
+			if err != nil || command == root {
+				return usageError{unknownCommand(root, args[0])}
+			}
+			return command.Help()
+		},
+	}
 }
 
 // unknownCommand names the command that was probably meant.
