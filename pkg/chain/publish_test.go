@@ -209,7 +209,7 @@ func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 				before = w.writes.Load()
 				w.set(tls, "2")
 				w.pass(15 * time.Second)
-				assert.EqualValues(t, before+2, w.writes.Load())
+				assert.Equal(t, before+2, w.writes.Load())
 				assert.Len(t, w.reports(), 1, "it was reported already")
 
 				w.refuse(nil)
@@ -283,7 +283,7 @@ func newRefused(t *testing.T) *refused {
 	t.Helper()
 	r := &refused{world: newWorld(t), writes: &atomic.Int32{}, registry: prometheus.NewRegistry()}
 	require.NoError(t, r.Register(r.registry))
-	r.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	r.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		r.writes.Add(1)
 		r.mu.Lock()
 		defer r.mu.Unlock()
