@@ -32,6 +32,7 @@ func TestBareProgramWhereReloaderLooks(t *testing.T) {
 	cp := controlplane.New(t, podless())
 	w := &where{cp: cp}
 	t.Run("everywhere", w.everywhere)
+	t.Run("on OpenShift", w.onOpenShift)
 	t.Run("in named namespaces", w.named)
 	t.Run("at home", w.atHome)
 	t.Run("by labels", w.byLabels)
@@ -140,6 +141,15 @@ func (w *where) atHome(t *testing.T) {
 	other.prompt("web", deployment)
 	home.meet(aReload(nil))
 	other.untouched("web", deployment, "its namespace is not named")
+}
+
+// onOpenShift has DeploymentConfigs, which no argument mentions.
+func (w *where) onOpenShift(t *testing.T) {
+	define(t, w.cp, "DeploymentConfig")
+	home := w.home(t)
+	w.run(home, "--reload-strategy=annotations", "--namespaces="+home.namespace)
+	home.awaitStart()
+	home.meet(map[string]meeting{"web": {kind: "DeploymentConfig", on: anyChange, reloads: true}})
 }
 
 func (w *where) byLabels(t *testing.T) {
