@@ -213,6 +213,8 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 			s.put(better)
 			r.awaitRing(t, ringOf(t, better))
 			assert.Equal(t, 1, r.logged("not usable"), "the same problem is logged once")
+			s.put(bad)
+			require.Eventually(t, func() bool { return r.logged("not usable") == 2 }, wait, tick, "it is logged again when it is back")
 			assert.Zero(t, r.logged("too short"), "what is in the Secret is not logged")
 		})
 	}
