@@ -170,7 +170,7 @@ func TestReloadThatCannotBeExplainedIsInTheDecision(t *testing.T) {
 	assert.Empty(t, w.result.Unwritten)
 }
 
-// An explanation that somebody has written by hand is never stored, so that its size takes nothing from the Record.
+// A last-reload annotation that was written by hand is never stored, so that its size takes nothing from the Record.
 func TestHugeHandwrittenExplanationLeavesTheRecordItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, created := range map[string]bool{"at the creation": true, "at a release": false} {
