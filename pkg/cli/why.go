@@ -146,15 +146,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	ring, ringErr := f.ring(ctx, c)
 	in.Ring = ring
 	in.NoKey = f.noKey(ringErr)
-	outside, scopeErr := outside(ctx, c, q.selection.Scope, u)
-	in.Outside = outside
-	warnings, eventsErr := warnings(ctx, c, u)
-	in.Warnings = warnings
-	blind, blindErr := blindness(ctx, c, f.keyNamespace)
-	in.Blind = blind
-	lease, leaseErr := leaseOf(ctx, c, q.lease)
-	in.Lease = lease
-	for _, err := range []error{handled.problem, in.View.Unresolved, custom.failed, ringErr, scopeErr, eventsErr, blindErr, leaseErr} {
+	for _, err := range append([]error{handled.problem, in.View.Unresolved, custom.failed, ringErr}, f.around(ctx, c, q, u, &in)...) {
 		if err != nil {
 			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
 		}
@@ -169,4 +161,14 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		return explain.Report{}, err
 	}
 	return explain.Explain(in), nil
+}
+
+// around reads what else bears on a workload. The errors say what cannot be read.
+func (f *whyFlags) around(ctx context.Context, c client.Reader, q question, u *unstructured.Unstructured, in *explain.Input) []error {
+	var unread [4]error
+	in.Outside, unread[0] = outside(ctx, c, q.selection.Scope, u)
+	in.Warnings, unread[1] = warnings(ctx, c, u)
+	in.Blind, unread[2] = blindness(ctx, c, f.keyNamespace)
+	in.Lease, unread[3] = leaseOf(ctx, c, q.lease)
+	return unread[:]
 }

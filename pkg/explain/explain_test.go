@@ -366,12 +366,20 @@ func TestReportSaysThatNoReplicaLeads(t *testing.T) {
 		lease  *explain.Lease
 		idle   bool
 	}{
-		"unknown": {"An installation without an election has no lease.", nil, false},
-		"held":    {"It is renewed every second.", &explain.Lease{Renewed: now.Add(-time.Second), Ends: now.Add(14 * time.Second)}, false},
-		"handed over": {"Another replica takes over within seconds, and clocks differ.",
-			&explain.Lease{Renewed: now.Add(-16 * time.Second), Ends: now.Add(-14 * time.Second)}, false},
-		"over": {"The pods are gone, or may not update it.",
-			&explain.Lease{Name: "tools/reloader", Renewed: now.Add(-5 * time.Minute), Ends: now.Add(-285 * time.Second)}, true},
+		"unknown": {reason: "An installation without an election has no lease."},
+		"held": {
+			reason: "It is renewed every second.",
+			lease:  &explain.Lease{Renewed: now.Add(-time.Second), Ends: now.Add(14 * time.Second)},
+		},
+		"handed over": {
+			reason: "Another replica takes over within seconds, and clocks differ.",
+			lease:  &explain.Lease{Renewed: now.Add(-16 * time.Second), Ends: now.Add(-14 * time.Second)},
+		},
+		"over": {
+			reason: "The pods are gone, or may not update it.",
+			lease:  &explain.Lease{Name: "tools/reloader", Renewed: now.Add(-5 * time.Minute), Ends: now.Add(-285 * time.Second)},
+			idle:   true,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -176,7 +176,7 @@ func (f *fleet) restarts(in *installation.Installation) {
 func (f *fleet) idle(in *installation.Installation, lease *coordinationv1.Lease) {
 	f.Helper()
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(lease.Spec.RenewTime.Add(-10 * time.Minute)))
-	require.NoError(f, f.Client.Update(f.Context(), lease))
+	require.NoError(f, f.Update(f.Context(), lease))
 	output, err := in.Why(f.Context(), strings.ToLower(f.workloads[0].Kind)+"/"+f.workloads[0].Name, "-n", f.Namespace)
 	require.NoError(f, err)
 	assert.Contains(f, output, "no replica of pod-reloader leads, so that changes restart nothing: the lease "+in.Namespace()+"/pod-reloader")
