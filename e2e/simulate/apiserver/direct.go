@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -197,7 +196,7 @@ func one(given map[string]any, known any) bool {
 
 func fromValues(k *kind, o world.Object) (object, error) {
 	next := k.make()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, next); err != nil {
+	if err := valuesInto(o, next); err != nil {
 		return nil, fmt.Errorf("convert the object to a %s: %w", k.Kind, err)
 	}
 	next.GetObjectKind().SetGroupVersionKind(k.gvk)

@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -58,7 +57,7 @@ func (p mergePatch) part(field string, old *item, into any) error {
 		return nil
 	case map[string]any:
 		have, _ := old.object()[field].(map[string]any)
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged(have, patch), into)
+		err := valuesInto(merged(have, patch), into)
 		if err == nil {
 			return nil
 		}

@@ -87,7 +87,7 @@ func decodeStrategic(body []byte) (applied, error) {
 // converted makes an object of its decoded JSON form.
 func (q *request) converted(values, patch map[string]any) (object, error) {
 	next := q.kind.make()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(values, next); err != nil {
+	if err := valuesInto(values, next); err != nil {
 		return nil, invalidPatch(fmt.Sprintf("%+v", patch), err)
 	}
 	next.GetObjectKind().SetGroupVersionKind(q.kind.gvk)

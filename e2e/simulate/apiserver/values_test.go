@@ -91,3 +91,57 @@ func TestValuesAreThoseOfTheLibrary(t *testing.T) {
 		})
 	}
 }
+
+func TestObjectsOfValuesAreThoseOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.Kind+" "+k.Group, func(t *testing.T) {
+			t.Parallel()
+			for depth := range 14 {
+				o := k.make()
+				fillIn(reflect.ValueOf(o).Elem(), depth)
+				values := toValues(o)
+				assert.True(t, fillerOf(reflect.TypeOf(o).Elem())(values, reflect.New(reflect.TypeOf(o).Elem()).Elem()), "the library is not needed")
+				assertSameObject(t, k, values)
+				if depth > 4 {
+					continue // the rest takes time, and shows nothing new
+				}
+				for _, other := range []any{nil, "other", true, int64(-5), 1.5, 2.0, []any{}, []any{nil}, map[string]any{}, map[string]any{"other": nil}, []any(nil), map[string]any(nil)} {
+					replaced(values, other, func() { assertSameObject(t, k, values) })
+				}
+			}
+		})
+	}
+}
+
+// assertSameObject checks that the library makes the same of decoded JSON.
+func assertSameObject(t *testing.T, k *kind, values map[string]any) {
+	t.Helper()
+	want, got := k.make(), k.make()
+	wantErr := runtime.DefaultUnstructuredConverter.FromUnstructured(values, want)
+	err := valuesInto(values, got)
+	require.Equal(t, wantErr == nil, err == nil, "%v, %v", wantErr, err)
+	if err == nil {
+		require.Equal(t, want, got)
+	}
+}
+
+// replaced calls check with each value below replaced by another one, one after the other.
+func replaced(value, other any, check func()) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			value[name] = other
+			check()
+			value[name] = inner
+			replaced(inner, other, check)
+		}
+	case []any:
+		for n, inner := range value {
+			value[n] = other
+			check()
+			value[n] = inner
+			replaced(inner, other, check)
+		}
+	}
+}
