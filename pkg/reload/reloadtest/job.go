@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,22 +92,13 @@ func (a *JobAPI) List(_ context.Context, list client.ObjectList, opts ...client.
 	return a.do("list", func() error {
 		for _, key := range slices.Sorted(maps.Keys(a.Objects)) {
 			object := a.Objects[key]
-			if object.GetKind() == "Secret" && object.GetNamespace() == options.Namespace && options.LabelSelector.Matches(labelSet(object.GetLabels())) {
+			if object.GetKind() == "Secret" && object.GetNamespace() == options.Namespace && options.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 				items := &list.(*unstructured.UnstructuredList).Items
 				*items = append(*items, *object.DeepCopy())
 			}
 		}
 		return nil
 	})
-}
-
-type labelSet map[string]string
-
-func (l labelSet) Has(label string) bool   { _, ok := l[label]; return ok }
-func (l labelSet) Get(label string) string { return l[label] }
-func (l labelSet) Lookup(label string) (value string, _ bool) {
-	value, ok := l[label]
-	return value, ok
 }
 
 // Create is that of a client.
