@@ -1,7 +1,9 @@
 package kind_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -273,10 +275,41 @@ func undo(s *fixture.Fixture, w observe.Workload, image string) {
 	require.Fail(s, "no ReplicaSet has the image "+image)
 }
 
-// A release stops half-way and is aborted and undone; meanwhile the configuration is only labelled. Undo brings the template only,
-// and all pods of the version before survive.
+// A release stops half-way and is aborted and undone; meanwhile the configuration is only labelled, or the digest key is rotated. Undo
+// brings the template only, and all pods of the version before survive.
 func TestRolloutUndoKeepsPods(t *testing.T) {
 	t.Parallel()
+	for name, happen := range map[string]func(s *fixture.Fixture){
+		"Label": func(s *fixture.Fixture) {
+			s.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"touched":"true"}}}`)
+		},
+		"KeyRotated": rotateKey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			undoKeepsPods(t, happen)
+		})
+	}
+}
+
+// rotateKey adds a digest key, and waits until each replica signs with it.
+func rotateKey(s *fixture.Fixture) {
+	s.Helper()
+	key := fmt.Sprintf(`{"stringData":{"0002":%q}}`, rand.Text()+rand.Text())
+	fixture.In(s, shared, shared.Namespace()).Merge(&corev1.Secret{}, "pod-reloader-digest-key", key)
+	for _, replica := range shared.Replicas() {
+		s.Await("the new key in "+replica.Name(), func() error {
+			log, err := replica.Log()
+			if err == nil && !strings.Contains(log, `"keys":2`) {
+				err = errors.New("it has one")
+			}
+			return err
+		})
+	}
+}
+
+func undoKeepsPods(t *testing.T, happen func(s *fixture.Fixture)) {
+	t.Helper()
 	s := argo(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w, changes := rollout(s, "web", map[string]string{auto: "true"}, map[string]any{"strategy": map[string]any{"canary": map[string]any{
@@ -290,7 +323,7 @@ func TestRolloutUndoKeepsPods(t *testing.T) {
 	halfway := pods(s, w)
 	maps.DeleteFunc(before, func(uid types.UID, _ bool) bool { return !halfway[uid] })
 	require.NotEmpty(t, before, "pods of both versions run")
-	s.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"touched":"true"}}}`)
+	happen(s)
 
 	object := argoObject(s, w)
 	require.NoError(t, s.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"status":{"abort":true}}`))))
