@@ -19,6 +19,9 @@ type Options struct {
 	// KeepRunning starts replicas again that end by themselves, as the kubelet does: where the API server or the machine
 	// stalls for long, the leader loses its lease and ends. It is not for tests that stop replicas.
 	KeepRunning bool
+	// Patient has the API server wait for the webhook as long as it may, half a minute: after the three seconds of the manifests,
+	// a write on a machine that stalls passes without a stamp. It is not for tests of a webhook that does not answer.
+	Patient bool
 	// Components are directories of manifests/components to add, like "namespaced". Its namespace my-app is created.
 	Components []string
 	// WithoutWebhook is direct mode: the component without-webhook, and no balancer.

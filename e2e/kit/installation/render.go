@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -131,6 +132,9 @@ func findDeployment(objects []*unstructured.Unstructured) (*appsv1.Deployment, e
 	return nil, errors.New("there is no Deployment in the manifests")
 }
 
+// longestTimeout is the longest timeout of a webhook that the API server accepts, in seconds.
+const longestTimeout = 30
+
 // redirect makes a webhook configuration reach the balancer.
 func (i *Installation) redirect(object *unstructured.Unstructured) error {
 	config := &admissionv1.MutatingWebhookConfiguration{}
@@ -139,6 +143,11 @@ func (i *Installation) redirect(object *unstructured.Unstructured) error {
 	}
 	if err := controlplane.RedirectWebhooks(config, i.balancer.Addr(), i.cp.CA()); err != nil {
 		return err
+	}
+	if i.options.Patient {
+		for n := range config.Webhooks {
+			config.Webhooks[n].TimeoutSeconds = ptr.To[int32](longestTimeout)
+		}
 	}
 	redirected, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
 	if err != nil {
