@@ -77,6 +77,7 @@ func TestCompileErrs(t *testing.T) {
 		"too long":     {reason: "What is compiled is bounded.", text: strings.Repeat("a", 1023) + ".*", err: "is 1025 bytes long: at most 1024 are possible"},
 		"too large":    {reason: "A short text can compile to something large.", text: "[a-z]{500}[a-z]{1,800}[a-z]{800,}", err: "repeats too much"},
 		"too often":    {reason: "A text compiles again for each time.", text: "(abcdefghijklmnopqrstuvwxyz){80}", err: "repeats too much"},
+		"too wide":     {reason: "Each range of a class compiles.", text: "[acegikmoqsuwy02468]{700}", err: "repeats too much"},
 		"too nested":   {reason: "RE2's own limit.", text: "((a{100}){100}){100}", err: "invalid repeat count"},
 		"capital":      {reason: "Names have none.", text: "App-.*", err: `the expression "App-.*" matches no name that an object can have; a comma separates items`},
 		"underscore":   {reason: "Names have none.", text: "app_.*", err: "matches no name"},

@@ -324,3 +324,29 @@ func TestStoredFieldsThatAreNoVariablesAreLeftOut(t *testing.T) {
 		assert.Empty(t, strategy.Fields{Variables: []strategy.Variable{v}}.On(template).Variables, name)
 	}
 }
+
+func TestSourceIsWrittenAnewWhereItSaysSomethingElse(t *testing.T) {
+	t.Parallel()
+	source := func(change func(*strategy.Source)) strategy.Source {
+		s := strategy.NewSource(secret("foo"), "ns", "abc", "c")
+		change(&s)
+		return s
+	}
+	f := strategy.Fields{}.WithSource(source(func(*strategy.Source) {}))
+	for name, change := range map[string]func(*strategy.Source){
+		"type":      func(s *strategy.Source) { s.Type = "CONFIGMAP" },
+		"name":      func(s *strategy.Source) { s.Name = "bar" },
+		"namespace": func(s *strategy.Source) { s.Namespace = "other" },
+		"hash":      func(s *strategy.Source) { s.Hash = "def" },
+		"container": func(s *strategy.Source) { s.ContainerRefs = []string{"d"} },
+	} {
+		assert.NotEqual(t, f, f.WithSource(source(change)), "another %s", name)
+	}
+}
+
+func TestFirstContainerThatMountsComesBeforeAnEnvironment(t *testing.T) {
+	t.Parallel()
+	template := decode(t, `{"spec":{"volumes":[{"name":"v","configMap":{"name":"a"}}],"containers":[
+		{"name":"c","volumeMounts":[{"name":"v"}]},{"name":"d","envFrom":[{"configMapRef":{"name":"a"}}]}]}}`)
+	assert.Equal(t, "c", strategy.UsersOf(template).Of(cm("a")))
+}

@@ -1,0 +1,20 @@
+package pattern
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A set of a table's names takes a bit for each.
+func TestBitsetGrowsAsFarAsNeeded(t *testing.T) {
+	t.Parallel()
+	var b bitset
+	for _, n := range []int{0, 63, 64, 200, 5, 199} {
+		b.set(n)
+		assert.True(t, b.has(n), "%d", n)
+	}
+	assert.Len(t, b, 4, "words for the numbers up to 200")
+	assert.False(t, b.has(1))
+	assert.False(t, b.has(256))
+}
