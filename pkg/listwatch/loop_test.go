@@ -187,7 +187,7 @@ func TestRefusedConnectionIsReportedAndEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { l.Run(ctx); close(ended) }()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		assert.NotEmpty(t, reported, "the failure is not reported")
 		cancelled := time.Now()

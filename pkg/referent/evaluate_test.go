@@ -293,7 +293,9 @@ func TestDeletedObjectIsReportedAndOneThatWasNeverThereIsNot(t *testing.T) {
 	w.Evaluate()
 	w.Delete(key("services/s"))
 	assert.Equal(t, []referent.Change{
-		{Key: key("clusters/c1"), Held: true}, {Key: key("clusters/c2"), Held: true},
-		{Key: key("proxies/p"), Held: true}, {Key: key("services/s"), Held: true},
+		{Key: key("clusters/c1"), Held: true},
+		{Key: key("clusters/c2"), Held: true},
+		{Key: key("proxies/p"), Held: true},
+		{Key: key("services/s"), Held: true},
 	}, w.Evaluate().Changes)
 }

@@ -65,28 +65,8 @@ func membersOf(t reflect.Type) map[string]memberField {
 }
 
 func fillerOf(t reflect.Type) filler {
-	switch t.Kind() { //nolint:exhaustive // the others follow below
-	case reflect.String:
-		return func(from any, into reflect.Value) bool {
-			text, ok := from.(string)
-			into.SetString(text)
-			return ok
-		}
-	case reflect.Bool:
-		return func(from any, into reflect.Value) bool {
-			b, ok := from.(bool)
-			into.SetBool(b)
-			return ok
-		}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return func(from any, into reflect.Value) bool {
-			n, ok := from.(int64)
-			if !ok || into.OverflowInt(n) {
-				return false
-			}
-			into.SetInt(n)
-			return true
-		}
+	if fill := scalarFiller(t); fill != nil {
+		return fill
 	}
 	if t == reflect.TypeFor[metav1.Time]() {
 		return fillTime
@@ -110,6 +90,35 @@ func fillerOf(t reflect.Type) filler {
 		return sliceFiller(t)
 	}
 	return func(any, reflect.Value) bool { return false }
+}
+
+// scalarFiller returns nil for a type that may have parts.
+func scalarFiller(t reflect.Type) filler {
+	switch t.Kind() {
+	case reflect.String:
+		return func(from any, into reflect.Value) bool {
+			text, ok := from.(string)
+			into.SetString(text)
+			return ok
+		}
+	case reflect.Bool:
+		return func(from any, into reflect.Value) bool {
+			b, ok := from.(bool)
+			into.SetBool(b)
+			return ok
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return func(from any, into reflect.Value) bool {
+			n, ok := from.(int64)
+			if !ok || into.OverflowInt(n) {
+				return false
+			}
+			into.SetInt(n)
+			return true
+		}
+	default:
+		return nil
+	}
 }
 
 func fillTime(from any, into reflect.Value) bool {

@@ -107,8 +107,13 @@ func TestObjectsOfValuesAreThoseOfTheLibrary(t *testing.T) {
 					continue // the rest takes time, and shows nothing new
 				}
 				for _, other := range []any{
-					nil, "other", true, int64(-5), 1.5, 2.0, []any{}, []any{nil}, []any(nil),
-					map[string]any{}, map[string]any{"other": nil}, map[string]any(nil),
+					nil, "other", true, int64(-5), 1.5, 2.0,
+					[]any{},
+					[]any{nil},
+					[]any(nil),
+					map[string]any{},
+					map[string]any{"other": nil},
+					map[string]any(nil),
 				} {
 					replaced(values, other, func() { assertSameObject(t, k, values) })
 				}

@@ -155,6 +155,11 @@ type source struct {
 	ObservedAt                  int64
 }
 
+// near reports whether a time is about that of the stamp.
+func (s *stamp) near(at time.Time) bool {
+	return !at.Before(s.arrivedAt.Add(-closeTo)) && !at.After(s.at.Add(closeTo))
+}
+
 // judgeSource looks whether the annotation names an object that may have changed. It stays where the object has another content with
 // the same SHA-1.
 func (o *Oracle) judgeSource(w *workload, s *stamp, old, now string) {
@@ -162,12 +167,13 @@ func (o *Oracle) judgeSource(w *workload, s *stamp, old, now string) {
 	var named source
 	_ = json.Unmarshal([]byte(now), &named)
 	r := ref{strings.ToLower(named.Type) + "s", named.Name}
+	if now == old && now != "" && o.alike(w, before, s, r) {
+		return
+	}
 	at := time.Unix(named.ObservedAt, 0)
-	late := !o.faults.clocksWrong(s.at) && o.healthy(w, s.arrivedAt) &&
-		(at.Before(s.arrivedAt.Add(-closeTo)) || at.After(s.at.Add(closeTo)))
+	late := !o.faults.clocksWrong(s.at) && o.healthy(w, s.arrivedAt) && !s.near(at)
 	kept, _, _ := o.changed(w, before, s, r)
 	switch {
-	case now == old && now != "" && o.alike(w, before, s, r):
 	case now == old || now == "" || !w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
 		o.violate(s.at, broken{"explained", w.id.String(), "source-stale"}, "the restart of %s leaves %s at %q", o.when(s.at), sourceMark, now)
 	case late:

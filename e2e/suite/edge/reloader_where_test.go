@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -61,6 +60,7 @@ func (w *where) home(t *testing.T, labels ...map[string]string) *bare {
 }
 
 func (w *where) at(t *testing.T, namespace string) *bare {
+	t.Helper()
 	return &bare{TB: t, Client: w.cp.Client(), namespace: namespace}
 }
 
@@ -280,8 +280,8 @@ func (w *where) profiles(t *testing.T) {
 	profiles := w.address(t)
 	metrics, process := w.run(home, "--namespaces="+home.namespace, "--pprof-addr="+profiles)
 	assert.Equal(t, http.StatusNotFound, statusCode(t, metrics, "/debug/pprof/"))
-	_, err := get(t, profiles, "/debug/pprof/")
-	require.Error(t, err, "nobody has asked for profiles")
+	_, err := answerOf(t, profiles, "/debug/pprof/")
+	require.Error(t, err, "no flag has asked for profiles")
 	require.NoError(t, process.Stop(t.Context()))
 
 	metrics, _ = w.run(home, "--namespaces="+home.namespace, "--enable-pprof", "--pprof-addr="+profiles)
@@ -292,19 +292,21 @@ func (w *where) profiles(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, address, path string) (*http.Response, error) {
+// answerOf returns the status of an answer, or why there is none.
+func answerOf(t *testing.T, address, path string) (int, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
 	require.NoError(t, err)
-	return http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
 }
 
 func statusCode(t *testing.T, address, path string) int {
 	t.Helper()
-	response, err := get(t, address, path)
+	code, err := answerOf(t, address, path)
 	require.NoError(t, err)
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	require.NoError(t, err)
-	return response.StatusCode
+	return code
 }

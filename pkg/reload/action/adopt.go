@@ -37,7 +37,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		return a.Purge(ctx, s) // the hash alone is compared, at the price of reads
 	}
 	key := a.annotations.ConfigRecord
-	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
+	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
 		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
 	}
@@ -91,7 +91,7 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 	if !a.MayWrite(s, inflight.Background) {
 		return Waiting{}
 	}
-	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
+	if _, err := a.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
 		return failed{s, failedWrite("PurgeFailed", err)}
 	}
 	return InOrder{s}

@@ -65,7 +65,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
-	answer, err := a.writer.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
+	answer, err := a.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
 	if err != nil {
 		return failed{s, failedPin(reasonReloadFailed, err)}
 	}

@@ -27,7 +27,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	if !fits {
 		return failed{s, failure{reason: reasonNoRoom, err: errors.New(noRoom(false))}}
 	}
-	answer, err := a.writer.patchAnnotations(ctx, s, map[string]any{key: text})
+	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}

@@ -64,7 +64,7 @@ func (a *Actions) resume(ctx context.Context, s gather.Subject, action pause.Act
 	if action == pause.Resume {
 		change["spec"] = map[string]any{"paused": nil}
 	}
-	answer, err := a.writer.merge(ctx, s, change)
+	answer, err := a.merge(ctx, s, change)
 	if err != nil {
 		return err
 	}

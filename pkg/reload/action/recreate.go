@@ -111,7 +111,7 @@ func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
 func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
-	err := a.writer.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
+	err := a.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
 	// The name is looked for last: there is nothing else against the new Job.
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("dry run of the new job: %w", err)
@@ -120,7 +120,7 @@ func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manife
 	if err != nil {
 		return err
 	}
-	err = a.writer.create(ctx, s, secret)
+	err = a.create(ctx, s, secret)
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
 		a.state.Recreations.Add(s.Key, secret.GetName())
 	}
@@ -128,7 +128,7 @@ func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manife
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
 	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
-	err = a.writer.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err = a.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if err == nil || absence.Certain(err) {
 		// Not found: another leader may have deleted it for the same reason, and stopped.
 		return nil
@@ -156,7 +156,7 @@ func (a *Actions) adoptSuspended(ctx context.Context, s gather.Subject, in polic
 	if !fits {
 		return InOrder{s}
 	}
-	if _, err := a.writer.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
+	if _, err := a.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
 		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
 	}
 	a.metrics.adopted(s.Object.Kind)

@@ -108,7 +108,7 @@ func (a *Actions) completeManifest(ctx context.Context, s gather.Subject, r recr
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
 func (a *Actions) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	job := r.manifest.Job.DeepCopy()
-	err := a.writer.create(ctx, s, job)
+	err := a.create(ctx, s, job)
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
@@ -159,7 +159,7 @@ func verdictOf(last record.LastReload) policy.Verdict {
 
 // explainRecreation writes last-reload on the new Job.
 func (a *Actions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
-	_, err := a.writer.merge(ctx, s, map[string]any{"metadata": map[string]any{
+	_, err := a.merge(ctx, s, map[string]any{"metadata": map[string]any{
 		"uid": s.Object.UID(), "annotations": map[string]any{a.annotations.LastReload: last.String()},
 	}})
 	if absence.Certain(err) {
@@ -180,7 +180,7 @@ func (a *Actions) endRecreation(ctx context.Context, s gather.Subject, r recreat
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
 func (a *Actions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
-	err := a.writer.delete(ctx, s, secret, client.Preconditions{UID: &uid})
+	err := a.delete(ctx, s, secret, client.Preconditions{UID: &uid})
 	if absence.Certain(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -86,8 +86,8 @@ func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input
 
 // send sends a request, and judges the answer by what is known of the workload.
 func (a *Actions) send(ctx context.Context, s gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
-	err = a.writer.write(ctx, s, func(ctx context.Context) (err error) {
-		result, err = poke.Do(ctx, a.writer.client, request, fieldOwner)
+	err = a.write(ctx, s, func(ctx context.Context) (err error) {
+		result, err = poke.Do(ctx, a.client, request, fieldOwner)
 		return err
 	})
 	a.metrics.poked(result.Outcome)

@@ -23,7 +23,7 @@ func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
-	answer, err := a.writer.merge(ctx, s, change)
+	answer, err := a.merge(ctx, s, change)
 	if err != nil {
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}

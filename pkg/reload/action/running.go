@@ -195,7 +195,7 @@ func (a *Actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.C
 	case cronrun.Run:
 	}
 	job := cron.Job(due.Job, a.annotations.ConfigHash, due.Hash)
-	err = a.writer.create(ctx, *s, job)
+	err = a.create(ctx, *s, job)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
@@ -220,7 +220,7 @@ func (a *Actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronru
 // deleteJobs deletes some Jobs with their pods.
 func (a *Actions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
 	for _, name := range names {
-		if err := a.writer.deleteJob(ctx, *s, name); err != nil && !apierrors.IsNotFound(err) {
+		if err := a.deleteJob(ctx, *s, name); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete job %s: %w", name, err)
 		}
 	}
