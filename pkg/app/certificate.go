@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -32,7 +33,7 @@ type servingCertificate interface {
 func (b *builder) buildCertificate() (servingCertificate, error) {
 	o := b.options
 	if o.Webhook.Certificate.Mode == options.CertificateFiles {
-		return newCertificate(o.Webhook.Directory, o.Webhook.Certificate.DNSNames, b.log.WithName("certificate")), nil
+		return newCertificate(o.Webhook.Directory, o.Webhook.Certificate, b.log.WithName("certificate")), nil
 	}
 	c := o.Webhook.Certificate
 	return rotate.New(rotate.Options{
@@ -50,20 +51,22 @@ const certificatePoll = 2 * time.Second
 // What a CertWatcher cannot do is start without the files: they may come later than the program, with cert-manager's.
 type certificate struct {
 	certFile, keyFile string
-	// names are those by which the API server calls the webhook.
-	names   []string
-	poll    time.Duration
-	log     logr.Logger
-	watcher atomic.Pointer[certwatcher.CertWatcher]
+	// names are those by which the API server calls the webhook; a certificate without one of them is reported. It is not valid
+	// where they are required.
+	names    []string
+	required bool
+	poll     time.Duration
+	log      logr.Logger
+	watcher  atomic.Pointer[certwatcher.CertWatcher]
 }
 
 // errNoCertificate says that there has been no certificate since the start.
 var errNoCertificate = errors.New("no certificate is loaded yet")
 
-func newCertificate(directory string, names []string, log logr.Logger) *certificate {
+func newCertificate(directory string, o options.Certificate, log logr.Logger) *certificate {
 	return &certificate{
-		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"), names: names,
-		poll: certificatePoll, log: log,
+		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"),
+		names: o.DNSNames, required: o.NamesRequired, poll: certificatePoll, log: log,
 	}
 }
 
@@ -91,6 +94,9 @@ func (c *certificate) follow(ctx context.Context) error {
 	}
 	watcher.RegisterCallback(func(pair tls.Certificate) {
 		c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+		if err := c.misnamed(pair.Leaf); err != nil {
+			c.log.Info("The certificate may be for another name than the API server calls", "reason", err.Error())
+		}
 	})
 	c.watcher.Store(watcher)
 	if err := watcher.Start(ctx); err != nil {
@@ -121,10 +127,17 @@ func (c *certificate) Valid() error {
 	case now.Before(leaf.NotBefore):
 		return fmt.Errorf("the certificate in %s is not valid before %s", c.certFile, leaf.NotBefore.UTC().Format(time.RFC3339))
 	}
+	if c.required {
+		return c.misnamed(pair.Leaf)
+	}
+	return nil
+}
+
+// misnamed says which name a certificate lacks, or nil.
+func (c *certificate) misnamed(leaf *x509.Certificate) error {
 	for _, name := range c.names {
-		if err := pair.Leaf.VerifyHostname(name); err != nil {
-			return fmt.Errorf("the API server calls the webhook as %s (--certificate-dns-names): the certificate in %s is not for that name: %w",
-				name, c.certFile, err)
+		if err := leaf.VerifyHostname(name); err != nil {
+			return fmt.Errorf("the certificate in %s is not for %s (--certificate-dns-names): %w", c.certFile, name, err)
 		}
 	}
 	return nil

@@ -20,6 +20,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
 // pair makes a key pair that is valid around now for so long before and after.
@@ -67,9 +69,9 @@ func serial(c *certificate) int64 {
 }
 
 // follow follows the certificate in a directory until the test ends.
-func follow(t *testing.T, directory string, log logr.Logger) *certificate {
+func follow(t *testing.T, directory string, log logr.Logger, names ...string) *certificate {
 	t.Helper()
-	c := newCertificate(directory, []string{"localhost"}, log)
+	c := newCertificate(directory, options.Certificate{DNSNames: names}, log)
 	c.poll = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -133,15 +135,20 @@ func TestCertificateForAnotherName(t *testing.T) {
 	directory := t.TempDir()
 	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
 	project(t, directory, "v1", certPEM, keyPEM)
-	c := follow(t, directory, logr.Discard())
+	logged := make(chan string, 10)
+	log := funcr.New(func(_, args string) { logged <- args }, funcr.Options{})
+	c := follow(t, directory, log, "localhost", "pod-reloader.tools.svc")
 	awaitSerial(t, c, 1, "it is served nevertheless")
-	require.NoError(t, c.Valid())
-	c.names = []string{"localhost", "pod-reloader.tools.svc"}
-	err := c.Valid()
-	require.ErrorContains(t, err, "pod-reloader.tools.svc")
-	assert.ErrorContains(t, err, filepath.Join(directory, "tls.crt"))
-	assert.ErrorContains(t, err, "valid for localhost", "the user sees which names it has")
-	assert.ErrorContains(t, err, "--certificate-dns-names", "and where the expected name comes from")
+	require.NoError(t, c.Valid(), "the names are a guess")
+	assert.Contains(t, <-logged, "Loaded the certificate")
+	warning := <-logged
+	assert.Contains(t, warning, "is not for pod-reloader.tools.svc")
+	assert.Contains(t, warning, filepath.Join(directory, "tls.crt"))
+	assert.Contains(t, warning, "valid for localhost", "the user sees which names it has")
+	assert.Contains(t, warning, "--certificate-dns-names", "and which flag has the expected ones")
+
+	c.required = true
+	assert.ErrorContains(t, c.Valid(), "is not for pod-reloader.tools.svc")
 }
 
 func TestCertificateValid(t *testing.T) {

@@ -140,14 +140,14 @@ func TestAddressInUseIsNamed(t *testing.T) {
 	address := first.Listener.Addr().String()
 	_, err = b.listen("two", address, noContent, nil)
 	assert.ErrorContains(t, err, "listen for two on "+address)
-	a, err := newAdmission(options.Webhook{Address: address}, newCertificate(t.TempDir(), nil, logr.Discard()), noContent)
+	a, err := newAdmission(options.Webhook{Address: address}, newCertificate(t.TempDir(), options.Certificate{}, logr.Discard()), noContent)
 	require.NoError(t, err)
 	assert.ErrorContains(t, a.Start(t.Context()), "serve admission on "+address)
 }
 
 func TestServerWithoutACertificateIsNotServing(t *testing.T) {
 	t.Parallel()
-	a, err := newAdmission(options.Webhook{Address: freeAddress(t)}, newCertificate(t.TempDir(), nil, logr.Discard()), noContent)
+	a, err := newAdmission(options.Webhook{Address: freeAddress(t)}, newCertificate(t.TempDir(), options.Certificate{}, logr.Discard()), noContent)
 	require.NoError(t, err)
 	start(t, a)
 	assert.ErrorIs(t, a.Serving(), errNoCertificate)

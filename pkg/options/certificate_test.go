@@ -21,7 +21,7 @@ func TestCertificateNamesComeFromTheInstallation(t *testing.T) {
 	o = complete(t, "--certificate-secret=s", "--webhook-configuration=w", "--certificate-dns-names=a.example,b.example",
 		"--certificate-lifetime=24h", "--certificate-ca-lifetime=72h")
 	assert.Equal(t, options.Certificate{
-		Mode: options.CertificateFiles, Secret: "s", WebhookConfiguration: "w", DNSNames: []string{"a.example", "b.example"},
+		Mode: options.CertificateFiles, Secret: "s", WebhookConfiguration: "w", DNSNames: []string{"a.example", "b.example"}, NamesRequired: true,
 		Lifetime: 24 * time.Hour, CALifetime: 72 * time.Hour,
 	}, o.Webhook.Certificate)
 }

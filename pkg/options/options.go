@@ -94,8 +94,10 @@ type Certificate struct {
 	Mode CertificateMode
 	// Secret is the name of the Secret with the certificates, WebhookConfiguration that of the MutatingWebhookConfiguration.
 	Secret, WebhookConfiguration string
-	// DNSNames are those that the API server may ask for.
-	DNSNames []string
+	// DNSNames are those that the API server may ask for. They are required of a certificate in files if a flag says them: the
+	// default is a guess, since the configuration of the webhook may have an address in place of a Service.
+	DNSNames      []string
+	NamesRequired bool
 	// Lifetime is that of the certificate, CALifetime that of its CA.
 	Lifetime, CALifetime time.Duration
 }
