@@ -23,7 +23,7 @@ import (
 func TestRightsToWatchAreWithdrawn(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{Args: []string{"--refractory=0s", "--settle=200ms"}})
+	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=200ms"}})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})

@@ -18,7 +18,7 @@ var argoController *controlplane.Process
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{
-		KeepRunning: true, Args: []string{"--refractory=0s", "--settle=300ms"},
+		KeepRunning: true, Patient: true, Args: []string{"--refractory=0s", "--settle=300ms"},
 		Components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "csi-integration"},
 	}, func(i *installation.Installation) {
 		shared = i

@@ -75,7 +75,7 @@ func TestExtendedListAdoptsInDirectMode(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 1, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=100ms"},
+		Replicas: 1, KeepRunning: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=100ms"},
 	})
 	s := fixture.New(t, in)
 	s.ConfigMap("a", fixture.Data{"key": "1"})
@@ -101,7 +101,7 @@ func TestNamespaceLeavesTheScopeAndReturns(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 1, Components: []string{"namespace-selector"}, Args: []string{"--refractory=0s", "--settle=100ms"},
+		Replicas: 1, KeepRunning: true, Components: []string{"namespace-selector"}, Args: []string{"--refractory=0s", "--settle=100ms"},
 	})
 	s, witness := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
 	label := func(s *fixture.Fixture, value string) {
