@@ -11,7 +11,7 @@ type Reference struct {
 }
 
 // FromPodSpec returns the config objects that a pod spec names, sorted and each once. The spec is raw, as unstructured objects
-// hold it: converting it to the API's type takes several times as long as reading it. It looks at every place in which the
+// hold it: it is not converted to the type of the API, which takes longer than reading it. It looks at every place in which the
 // API knows one: the environment of containers, init containers and ephemeral containers, all volume types with a
 // ConfigMap, a Secret or a reference to a Secret, and image pull secrets. A test walks the API's type PodSpec by reflection,
 // so that a place that is added to the API cannot be missed. A SecretProviderClass is named by the attributes of a volume of

@@ -90,7 +90,7 @@ func (d *decoder) value(shape *Shape) (any, error) {
 	return scalar(text)
 }
 
-// scalar decodes a value with nothing inside: what is usual by itself, since a general decoder takes several times as long.
+// scalar decodes a value with nothing inside: what is usual by itself, without the reflection of a general decoder.
 func scalar(text []byte) (any, error) {
 	switch {
 	case text[0] == '"':
@@ -145,7 +145,7 @@ func (d *decoder) plain() (string, bool) {
 }
 
 // escaped decodes a string with escapes of two characters, as JSON inside of a string has them: what this program keeps in
-// annotations is JSON. A general decoder takes several times as long. It is false for every other string, as those with \u.
+// annotations is JSON. It does without the reflection of a general decoder. It is false for every other string, as those with \u.
 func escaped(text []byte) (string, bool) {
 	if len(text) < 2 || text[0] != '"' {
 		return "", false
