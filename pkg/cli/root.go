@@ -67,7 +67,7 @@ func newRoot(p Process) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
 	})
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	root.SetUsageFunc(printUsage)
 	for _, command := range commands(p) {
 		command.Args = usage(command.Args)
 		root.AddCommand(command)
@@ -123,6 +123,20 @@ func printHelp(w io.Writer, root *cobra.Command, flags *options.Flags) {
 		fmt.Fprintf(w, "  %-28s %s\n", v.Name, v.Usage)
 	}
 	fmt.Fprint(w, "\n\"pod-reloader COMMAND --help\" explains a command, \"pod-reloader --version\" prints the version.\n")
+}
+
+// printUsage prints how a sub-command is called, with lines of limited length. A template of cobra's would do that, too, but makes the
+// linker keep each exported method of the program: 10 MB.
+func printUsage(cmd *cobra.Command) error {
+	w := cmd.OutOrStderr()
+	fmt.Fprintf(w, "Usage:\n  %s\n", cmd.UseLine())
+	if cmd.HasExample() {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if cmd.HasAvailableLocalFlags() {
+		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsagesWrapped(helpWidth), "\n"))
+	}
+	return nil
 }
 
 // newHelp returns the sub-command that prints the help of another one.
