@@ -98,9 +98,11 @@ type Chain struct {
 type owned struct {
 	definitions []referent.Definition
 	sources     []*source
-	watching    context.Context // of the watches, which may be made anew
-	stop        context.CancelFunc
-	running     sync.WaitGroup
+	// turned are those of another state than before the last evaluation.
+	turned   []*source
+	watching context.Context // of the watches, which may be made anew
+	stop     context.CancelFunc
+	running  sync.WaitGroup
 	// reads and publications are by namespace.
 	reads        map[string]*reads
 	publications map[string]*publications
@@ -165,87 +167,101 @@ func (c *Chain) ConfigChanged(e configstate.Event) {
 // apply takes in what has gathered, evaluates, and reports what has changed.
 func (c *Chain) apply(ctx context.Context, p pending) {
 	c.lead(p)
-	if p.configured {
-		c.reconfigure(ctx, p.definitions)
-	}
-	if p.rekeyed {
-		c.rekey()
-	}
-	if c.graph == nil && len(c.owned.sources) > 0 {
-		c.rekey() // there was no digest key before
-	}
-	if c.graph == nil {
+	reconfigured := p.configured && c.reconfigure(ctx, p.definitions)
+	before := c.graph
+	if graph := c.latest(p); graph != nil {
+		c.evaluate(graph, p) //nolint:contextcheck // a read ends with the configuration, a write with the leadership
+	} else {
 		for _, change := range p.changes {
 			change.apply(nil)
 		}
 		c.closeBatches(p)
-		return
 	}
+	if reconfigured || before == nil && c.graph != nil {
+		c.reread()
+	}
+}
+
+// evaluate takes what has gathered into a graph, and puts that in force.
+func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	c.answers.Lock()
 	for _, change := range p.changes {
-		change.apply(c.graph)
+		change.apply(graph)
 	}
-	done := c.graph.Evaluate()
+	done := graph.Evaluate()
 	c.evaluations += done.Evaluated
-	changes := done.Changes
-	unread := c.graph.Unread()
+	c.enforce(graph)
+	done.Changes = append(done.Changes, c.turned()...)
+	unread := graph.Unread()
 	c.answers.Unlock()
-	c.remember(changes)
+	c.remember(done.Changes)
 	c.restart(p.changes)
 	c.closeBatches(p)
 	c.want(p, unread)
 	if p.gathered {
-		c.read() //nolint:contextcheck // a read ends with the configuration
+		c.read()
 	} else if c.wanting() {
 		signal(c.wake) // reads wait for the debounce: one that ends must not begin the next one at once
 	}
-	c.publish(p, changes) //nolint:contextcheck // a write ends with the leadership
-	c.report(changes)
+	c.publish(p, done.Changes)
+	c.report(done.Changes)
 }
 
-// reconfigure replaces the graph and its watches, unless the resources are the same.
-func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) {
+// enforce has questions answered from a graph, which was evaluated. Of one that was never evaluated the answers would be wrong.
+func (c *Chain) enforce(graph *referent.Graph) {
+	if graph == c.graph {
+		return
+	}
+	c.graph, c.tracked = graph, map[referent.Key]steps{}
+	if c.held == nil {
+		c.held = map[referent.Key]time.Time{} // under other keys, the same objects are held
+	}
+}
+
+// reconfigure replaces the watches, unless the resources are the same. It reports whether answers may be others than before.
+func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) bool {
 	same := len(definitions) == len(c.owned.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.owned.definitions))
 	schema, faults := referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
 	if len(faults) > 0 {
 		c.options.Log.Error(faults.ToAggregate(), "The resources of the configuration are not valid; the previous ones remain in force")
-		return
+		return false
 	}
 	c.answers.Lock()
+	first := !c.configured
 	c.configured = true
 	if same {
 		c.answers.Unlock()
-		return
+		return first
 	}
-	reread := !schema.SameWorkloads(c.schema)
 	c.schema, c.graph, c.held, c.tracked = schema, nil, nil, nil
 	c.answers.Unlock()
 	c.stopSources()
 	c.owned.unpublished.clear()
 	c.owned.definitions = definitions
 	c.startSources(ctx, schema)
-	c.rekey()
 	c.options.Log.Info("Custom resources configured", "resources", len(definitions))
+	return true
+}
+
+// reread has the loop look at its workloads once more: what it has asked for may be in no graph, and then no change of one names it.
+func (c *Chain) reread() {
 	for _, handler := range c.rereaders {
-		if reread {
-			handler()
-		}
+		handler()
 	}
 }
 
-// rekey makes the graph anew from what the watches have delivered.
-func (c *Chain) rekey() {
-	if len(c.owned.sources) == 0 {
-		return
+// latest returns the graph to be in force: the present one, or another one, of what the watches have delivered. It is nil where the
+// configuration has no resource, and as long as there is no digest key: the change of the keys brings us back.
+func (c *Chain) latest(p pending) *referent.Graph {
+	if len(c.owned.sources) == 0 || c.graph != nil && !p.rekeyed {
+		return c.graph
 	}
 	graph, err := referent.NewGraph(c.schema, c.options.Ring())
 	if err != nil {
-		return // the change of the keys brings us back
+		return c.graph
 	}
 	for _, s := range c.owned.sources {
 		s.fill(graph)
 	}
-	c.answers.Lock()
-	defer c.answers.Unlock()
-	c.graph, c.held, c.tracked = graph, map[referent.Key]time.Time{}, map[referent.Key]steps{}
+	return graph
 }

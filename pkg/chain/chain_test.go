@@ -134,18 +134,13 @@ func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.mu.Lock()
-		w.ring = digest.Ring{}
-		w.mu.Unlock()
-		w.graph()
-		assert.Equal(t, "no digest key is loaded yet", w.hold())
 		rotate := func(r digest.Ring) {
-			w.mu.Lock()
-			w.ring = r
-			w.mu.Unlock()
-			w.KeysChanged()
+			w.rotate(r)
 			w.pass(time.Second)
 		}
+		rotate(digest.Ring{})
+		w.graph()
+		assert.Equal(t, "no digest key is loaded yet", w.hold())
 		rotate(ring(t, "1"))
 		first := w.entry()
 		rotate(ring(t, "1", "2"))

@@ -1,5 +1,7 @@
 package chain
 
+import "context"
+
 // Remembered is how many objects something is remembered of, for tests.
 func (c *Chain) Remembered() int {
 	c.answers.RLock()
@@ -18,3 +20,6 @@ func (c *Chain) Kept() int {
 	}
 	return size
 }
+
+// Hurry waits until all is applied that is pending.
+func (c *Chain) Hurry(ctx context.Context) { c.hurry(ctx) }

@@ -113,6 +113,14 @@ func ring(t *testing.T, keys ...string) digest.Ring {
 	return r
 }
 
+// rotate puts other keys in force.
+func (w *world) rotate(r digest.Ring) {
+	w.mu.Lock()
+	w.ring = r
+	w.mu.Unlock()
+	w.KeysChanged()
+}
+
 func (w *world) currentRing() digest.Ring {
 	w.mu.Lock()
 	defer w.mu.Unlock()

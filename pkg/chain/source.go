@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -145,9 +146,13 @@ func (c sourceChange) apply(graph *referent.Graph) {
 	if s.stopped() {
 		return
 	}
+	before := s.state
 	s.state = c.state
 	if s.state == referent.SourceSynced && s.misplaced.Load() {
 		s.state = referent.SourceOtherScope
+	}
+	if s.state != before {
+		s.chain.owned.turned = append(s.chain.owned.turned, s)
 	}
 	if graph == nil {
 		return
@@ -191,6 +196,27 @@ func (s *source) fill(graph *referent.Graph) {
 			graph.Put(read)
 		}
 	}
+}
+
+// turned returns what is held that no graph has, of the sources whose state is another one than before: with that, the reason
+// is another one.
+func (c *Chain) turned() []referent.Change {
+	var changes []referent.Change
+	for _, s := range c.owned.turned {
+		for key := range c.held {
+			if s.has(key) && !c.graph.Has(key) {
+				changes = append(changes, referent.Change{Key: key, Held: true})
+			}
+		}
+	}
+	c.owned.turned = nil
+	slices.SortFunc(changes, func(a, b referent.Change) int { return a.Key.Compare(b.Key) })
+	return changes
+}
+
+// has reports whether an object would come from the source.
+func (s *source) has(key referent.Key) bool {
+	return key.GroupResource() == s.resource.GVR.GroupResource() && (s.namespace == "" || s.namespace == key.Namespace)
 }
 
 // restart makes the watches anew that had synced and fail now.

@@ -14,8 +14,8 @@ func (c *Chain) Workload(labels map[string]string, owners []reference.Owner) (ow
 	return owned, labelled, true
 }
 
-// OnReread registers a function that is called when Workload finds something else than before, before Start. It must return
-// soon.
+// OnReread registers, before Start, a function that is called when Workload, Check and State may answer otherwise than before without an
+// event: a configuration was read, or is another one, or there is a digest key at last. It must return soon.
 func (c *Chain) OnReread(handler func()) { c.rereaders = append(c.rereaders, handler) }
 
 // Exists reports whether there is an object of a custom resource, as far as the watches have delivered it. Before they have, or

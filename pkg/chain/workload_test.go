@@ -12,7 +12,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // The rules are in force as soon as they are configured; which objects exist is known once they are listed.
@@ -48,11 +47,6 @@ func TestWorkloadsAreFoundByTheConfiguration(t *testing.T) {
 		assert.False(t, w.Exists("other", proxy))
 		assert.Contains(t, w.take(), "ns kafkaproxies.kroxylicious.io/p", "its workloads are queued")
 
-		definitions = append([]referent.Definition{}, definitions...)
-		definitions[1].Self.Rule = referent.SelfNone
-		w.Configure(definitions)
-		w.pass(time.Second)
-		assert.Equal(t, 1, rereads, "the same workloads are found")
 		w.Configure(nil)
 		w.pass(time.Second)
 		assert.Equal(t, 2, rereads)

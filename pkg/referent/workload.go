@@ -110,15 +110,3 @@ func (s *Schema) Workload(of map[string]string, owners []reference.Owner) (owned
 	}
 	return owned, labelled
 }
-
-// SameWorkloads reports whether another Schema finds the same custom resources for each workload.
-func (s *Schema) SameWorkloads(other *Schema) bool {
-	return slices.EqualFunc(s.finding(), other.finding(), func(a, b *Resource) bool {
-		return a.GVR.GroupResource() == b.GVR.GroupResource() && a.workloads == b.workloads
-	})
-}
-
-// finding returns the resources whose workloads are found.
-func (s *Schema) finding() []*Resource {
-	return slices.DeleteFunc(s.Resources(), func(r *Resource) bool { return !r.workloads.ownedBy && !r.Selects() })
-}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -69,39 +68,6 @@ func TestWorkload(t *testing.T) {
 			owned, labelled := compiled.Workload(c.labels, c.owners)
 			assert.Equal(t, refs(c.owned), owned, c.reason)
 			assert.Equal(t, refs(c.labelled), labelled, c.reason)
-		})
-	}
-}
-
-func TestSameWorkloads(t *testing.T) {
-	t.Parallel()
-	base := func() []referent.Definition {
-		all := kafka()
-		all[3].Workloads.OwnedBy = true
-		return all
-	}
-	for name, c := range map[string]struct {
-		change func([]referent.Definition) []referent.Definition
-		same   bool
-	}{
-		"other edges":      {func(d []referent.Definition) []referent.Definition { d[2].Refs = nil; return d }, true},
-		"another version":  {func(d []referent.Definition) []referent.Definition { d[3].GVR.Version = "v2"; return d }, true},
-		"another resource": {func(d []referent.Definition) []referent.Definition { return d[:3] }, false},
-		"no longer owned":  {func(d []referent.Definition) []referent.Definition { d[3].Workloads.OwnedBy = false; return d }, false},
-		"selected as well": {func(d []referent.Definition) []referent.Definition { d[0].Workloads.Selector = "a={name}"; return d }, false},
-		"another selector": {func(d []referent.Definition) []referent.Definition { d[3].Workloads.Selector = "a={name}"; return d }, false},
-		"another owner":    {func(d []referent.Definition) []referent.Definition { d[3].Workloads.OwnerKind = "A"; return d }, false},
-		"a further one": {func(d []referent.Definition) []referent.Definition {
-			return append(d, referent.Definition{ID: "z", GVR: gvr("zs")})
-		}, true},
-		"of another group": {func(d []referent.Definition) []referent.Definition {
-			d[3].GVR = schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: "proxies"}
-			return d
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, c.same, compile(t, base()...).SameWorkloads(compile(t, c.change(base())...)))
 		})
 	}
 }

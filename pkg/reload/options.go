@@ -81,8 +81,8 @@ type Dependencies struct {
 	Alerts report.Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
 	Patterns *pattern.Index[workload.Key]
-	// Reread registers what is called when the annotations, labels or owners of workloads read differently than before; nil
-	// where they never do.
+	// Reread registers what is called when the annotations, labels or owners of workloads read differently than before, or the custom
+	// resources that they track are answered for otherwise without an event; nil where neither happens.
 	Reread func(reread func())
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
