@@ -2,7 +2,10 @@ package reload
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -130,7 +133,7 @@ func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	l := j.leader(t)
 	_, followed := l.tracking.Get(t.Context(), reloadtest.JobKey)
 	assert.False(t, followed)
-	require.NoError(t, l.actions.ResumeRecreations(t.Context()))
+	l.actions.ResumeRecreations(t.Context())
 	assert.Empty(t, j.API.Calls, "no right is needed")
 }
 
@@ -212,4 +215,37 @@ func TestRecordUnderAForeignKeyIsAdoptedOnce(t *testing.T) {
 	assert.Empty(t, j.Writes())
 	require.NotEmpty(t, j.Notes())
 	assert.Contains(t, j.Notes()[len(j.Notes())-1], "ForeignDigestKey: ")
+}
+
+// The manager starts what runs on the leader in no order, and does not wait for the watches.
+func TestDeletedJobIsQueuedHoweverLateTheQueueOpens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := newJobScene(t, nil, nil)
+		j.API.Before = func(call string) error {
+			if call == "create Job" {
+				return errors.New("the connection is lost")
+			}
+			return nil
+		}
+		j.reconcile(t, j.leader(t))
+		j.API.Before = nil
+		require.Nil(t, j.Stored(), "an earlier leader has deleted the Job, and not created it")
+
+		j.opts.Reader = j.Reader
+		l := newLoop(cluster{client: j.API, live: j.API, events: j.Out, Dependencies: Dependencies{
+			Store: &reloadtest.JobStore{Scene: j.JobScene}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
+		}}, j.opts)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { assert.NoError(t, l.lead(ctx)) })
+		synctest.Wait()
+		q := open(t, l)
+		synctest.Wait()
+		require.Equal(t, 1, q.Len())
+		key, _ := q.Get()
+		assert.Equal(t, reloadtest.JobKey, key)
+		stop()
+		running.Wait()
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -134,7 +135,6 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 			return l.events.CatchUp(ctx, api, opts.Scope.Namespaces, l.queueAgain)
 		},
 		l.lead,
-		l.actions.ResumeRecreations,
 		l.tracking.Recheck,
 	} {
 		if err := mgr.Add(run); err != nil {
@@ -160,11 +160,18 @@ func (l *loop) watch(c controller.TypedController[workload.Key]) error {
 func (l *loop) queueAgain(keys ...workload.Key) { l.queue.Add(queue.Workload, keys...) }
 
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
-// nothing, since it would never be taken out, however many workloads come and go.
+// nothing, since it would never be taken out, however many workloads come and go. The manager begins this before the sources of the
+// controller have started, or after. A Job that is to be created again is in no index: it is queued here or not at all.
 func (l *loop) lead(ctx context.Context) error {
+	if err := l.queue.WaitUntilOpen(ctx); err != nil {
+		return nil //nolint:nilerr // the context has ended
+	}
 	l.state.Changes.Lead()
 	l.leads.Begin(l.now())
 	l.tracking.QueueAll()
+	var resuming sync.WaitGroup
+	defer resuming.Wait()
+	resuming.Go(func() { l.actions.ResumeRecreations(ctx) })
 	l.queue.Raise(ctx)
 	return nil
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// ResumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them.
-func (a *Actions) ResumeRecreations(ctx context.Context) error {
+// ResumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them. This
+// process must lead: a standby queues nothing.
+func (a *Actions) ResumeRecreations(ctx context.Context) {
 	if !a.jobs.Follow {
-		return nil
+		return
 	}
 	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 5 * time.Minute, Jitter: 0.1}
 	failed := ""
@@ -23,7 +24,7 @@ func (a *Actions) ResumeRecreations(ctx context.Context) error {
 		keys, err := a.listRecreations(ctx)
 		if err == nil {
 			a.queue.Add(queue.Workload, keys...)
-			return nil
+			return
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {
 			failed = text
@@ -31,7 +32,7 @@ func (a *Actions) ResumeRecreations(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(pause.Step()):
 		}
 	}

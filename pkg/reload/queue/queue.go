@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,22 +44,35 @@ type Queue struct {
 	now   func() time.Time
 	leads *Leadership
 	aging *aging
-	// to is nil until the controller starts.
-	to atomic.Pointer[workqueue.TypedRateLimitingInterface[workload.Key]]
+	// to is nil until the controller starts; then opened is closed.
+	to     atomic.Pointer[workqueue.TypedRateLimitingInterface[workload.Key]]
+	opened chan struct{}
+	open   sync.Once
 }
 
 // New returns the queue of a process that is, or may become, the leader.
 func New(leads *Leadership, now func() time.Time) *Queue {
-	return &Queue{now: now, leads: leads, aging: newAging()}
+	return &Queue{now: now, leads: leads, aging: newAging(), opened: make(chan struct{})}
 }
 
 // Source feeds the queue by what begins when the controller starts its sources.
 func (q *Queue) Source(begin func(ctx context.Context)) source.TypedSource[workload.Key] {
 	return source.TypedFunc[workload.Key](func(ctx context.Context, to workqueue.TypedRateLimitingInterface[workload.Key]) error {
 		q.to.Store(&to)
+		q.open.Do(func() { close(q.opened) })
 		go begin(ctx)
 		return nil
 	})
+}
+
+// WaitUntilOpen waits until a source has started: what is added before that is dropped. The error is the context's.
+func (q *Queue) WaitUntilOpen(ctx context.Context) error {
+	select {
+	case <-q.opened:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Taken records that a workload is taken from the queue.
