@@ -12,13 +12,26 @@ import (
 // giveUpSync is how long a failing watch delays Synced.
 const giveUpSync = time.Minute
 
-// anytime accepts what a watch delivers, whatever was delivered before.
-func anytime(uint64) bool { return true }
+// origin is where something comes from: a read that began when the watch had delivered so much, or the watch, which is the zero value.
+type origin struct {
+	read      bool
+	delivered uint64
+}
 
-// put stores an object, if fresh accepts what its watch has delivered so far.
-func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(delivered uint64) bool) {
+// takesLocked reports whether something is taken in. What a read has found is not, if the watch has delivered anything since that may
+// be newer. Reads do not count: those of other objects are under way at the same time.
+func (s *Store) takesLocked(w *watcher, from origin) bool {
+	if from.read {
+		return s.delivered[w] == from.delivered
+	}
+	s.delivered[w]++
+	return true
+}
+
+// put stores an object.
+func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
 	s.mu.Lock()
-	if !fresh(s.delivered[w]) {
+	if !s.takesLocked(w, from) {
 		s.mu.Unlock()
 		return
 	}
@@ -30,9 +43,9 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(d
 	}
 	kind, changed := difference(objects, meta)
 	objects[meta.Name] = objectOf(meta)
-	s.delivered[w]++
-	initial := !s.syncedLocked()
+	initial := s.beginLocked()
 	s.mu.Unlock()
+	defer s.end(initial)
 	if changed {
 		s.tell(s.event(w, meta.Namespace, meta.Name, kind, initial))
 	}
@@ -55,10 +68,10 @@ func objectOf(meta *metav1.PartialObjectMetadata) object {
 	return o
 }
 
-// remove deletes an object, if fresh accepts what its watch has delivered so far.
-func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, fresh func(delivered uint64) bool) {
+// remove deletes an object.
+func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
 	s.mu.Lock()
-	if !fresh(s.delivered[w]) {
+	if !s.takesLocked(w, from) {
 		s.mu.Unlock()
 		return
 	}
@@ -68,9 +81,9 @@ func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, fresh fun
 	if len(s.objects[at]) == 0 {
 		delete(s.objects, at)
 	}
-	s.delivered[w]++
-	initial := !s.syncedLocked()
+	initial := s.beginLocked()
 	s.mu.Unlock()
+	defer s.end(initial)
 	s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
 	if known {
 		s.tell(s.event(w, meta.Namespace, meta.Name, Deleted, initial))
@@ -89,7 +102,7 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 	}
 
 	s.mu.Lock()
-	initial := !s.syncedLocked()
+	initial := s.beginLocked()
 	var events []Event
 	for _, meta := range metas {
 		if kind, changed := difference(s.objects[scopeKey{w.kind, meta.Namespace}], meta); changed {
@@ -103,6 +116,7 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 	s.status[w] = progress{synced: true}
 	s.delivered[w]++
 	s.mu.Unlock()
+	defer s.end(initial)
 
 	for _, event := range events {
 		if event.Type == Deleted {
@@ -110,7 +124,6 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 		}
 		s.tell(event)
 	}
-	s.closeSynced()
 }
 
 // takeOutLocked removes all that a watch delivered, and returns what is not in the new listing.
@@ -161,11 +174,32 @@ func (s *Store) syncedLocked() bool {
 	return true
 }
 
-// closeSynced closes the channel that Synced reads, after the events of every listing were delivered.
+// beginLocked begins a delivery, which end must end, and reports whether its events are initial ones.
+func (s *Store) beginLocked() (initial bool) {
+	initial = !s.syncedLocked()
+	if initial {
+		s.initials++
+	}
+	return initial
+}
+
+// end ends a delivery: its events have been reported.
+func (s *Store) end(initial bool) {
+	if !initial {
+		return
+	}
+	s.mu.Lock()
+	s.initials--
+	s.mu.Unlock()
+	s.closeSynced()
+}
+
+// closeSynced closes the channel that Synced reads, once all initial events have been reported: who looks at everything then passes
+// over them, so that nothing would be looked at again for one that comes later.
 func (s *Store) closeSynced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.Synced() && s.syncedLocked() {
+	if !s.Synced() && s.initials == 0 && s.syncedLocked() {
 		close(s.synced)
 	}
 }

@@ -139,8 +139,8 @@ func (s *Store) changePodStatuses(w *watcher, classes []objectKey, key statusKey
 		before = append(before, s.statuses.version(k))
 	}
 	change()
-	s.delivered[w]++
-	initial := !s.syncedLocked()
+	s.takesLocked(w, origin{})
+	initial := s.beginLocked()
 	var events []Event
 	for i, k := range classes {
 		if s.statuses.version(k) != before[i] {
@@ -148,25 +148,25 @@ func (s *Store) changePodStatuses(w *watcher, classes []objectKey, key statusKey
 		}
 	}
 	s.mu.Unlock()
+	defer s.end(initial)
 	for _, event := range events {
 		s.tell(event)
 	}
 }
 
-// replacePodStatuses stores a listing of a namespace, or of all of them, in place of what was delivered before, if fresh
-// accepts what the watch has delivered so far.
-func (s *Store) replacePodStatuses(w *watcher, namespace string, listed podStatuses, fresh func(delivered uint64) bool) {
+// replacePodStatuses stores a listing of a namespace, or of all of them, in place of what was delivered before.
+func (s *Store) replacePodStatuses(w *watcher, namespace string, listed podStatuses, from origin) {
 	s.mu.Lock()
-	if !fresh(s.delivered[w]) {
+	if !s.takesLocked(w, from) {
 		s.mu.Unlock()
 		return
 	}
 	before := s.statuses.versions(namespace)
 	s.statuses.replace(namespace, listed)
 	after := s.statuses.versions(namespace)
-	s.delivered[w]++
-	initial := !s.syncedLocked()
+	initial := s.beginLocked()
 	s.mu.Unlock()
+	defer s.end(initial)
 	changed := slices.Collect(maps.Keys(after))
 	for k := range before {
 		if _, still := after[k]; !still {
@@ -181,7 +181,7 @@ func (s *Store) replacePodStatuses(w *watcher, namespace string, listed podStatu
 
 // listedPodStatuses takes the first listing of a watch, or a later one.
 func (s *Store) listedPodStatuses(w *watcher, listed podStatuses) {
-	s.replacePodStatuses(w, w.namespace, listed, anytime)
+	s.replacePodStatuses(w, w.namespace, listed, origin{})
 	s.mu.Lock()
 	s.status[w] = progress{synced: true}
 	s.mu.Unlock()
@@ -235,7 +235,7 @@ func (s *Store) recheckClass(ctx context.Context, k objectKey) error {
 		return nil // out of scope, or not handled
 	}
 	s.mu.RLock()
-	before := s.delivered[w]
+	from := origin{read: true, delivered: s.delivered[w]}
 	s.mu.RUnlock()
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -243,6 +243,6 @@ func (s *Store) recheckClass(ctx context.Context, k objectKey) error {
 	if err != nil {
 		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
 	}
-	s.replacePodStatuses(w, k.namespace, read, func(delivered uint64) bool { return delivered == before })
+	s.replacePodStatuses(w, k.namespace, read, from)
 	return nil
 }

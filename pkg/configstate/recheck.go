@@ -22,9 +22,8 @@ func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref
 		return nil // out of scope
 	}
 	s.mu.RLock()
-	before, known := s.delivered[w], s.objects[scopeKey{ref.Kind, namespace}][ref.Name]
+	from, known := origin{read: true, delivered: s.delivered[w]}, s.objects[scopeKey{ref.Kind, namespace}][ref.Name]
 	s.mu.RUnlock()
-	fresh := func(delivered uint64) bool { return delivered == before }
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	found, exists, err := s.client.meta(ctx, k)
@@ -33,13 +32,13 @@ func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref
 	}
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}}
 	if !exists {
-		s.remove(w, meta, fresh)
+		s.remove(w, meta, from)
 		return nil
 	}
 	meta.UID, meta.ResourceVersion = types.UID(found.UID), found.ResourceVersion
 	if known.own != nil { // this read leaves them out
 		meta.Annotations, meta.Labels = known.own.annotations, known.own.labels
 	}
-	s.put(w, meta, fresh)
+	s.put(w, meta, from)
 	return nil
 }

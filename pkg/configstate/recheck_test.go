@@ -119,3 +119,23 @@ func TestRecheckThatFailsNamesTheObject(t *testing.T) {
 	require.Len(t, configstate.ReadErrors(err), 1)
 	assert.ErrorContains(t, err, "secret/db")
 }
+
+// The reads of a round overlap where the API server takes longer than the pause between them.
+func TestRechecksThatOverlapAreAllTakenIn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "db", "x"))
+	s.put(secret("a", "web", "x"))
+	f := blind(t, s)
+	f.next(t)
+	s.put(secret("a", "db", "y"))
+	s.put(secret("a", "web", "y"))
+	s.holding(func(*http.Request) {
+		s.holding(nil)
+		require.NoError(t, f.Recheck(t.Context(), "a", sec("web")))
+	})
+	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+	assert.Equal(t, sec("web"), f.next(t).Ref)
+	require.NotEmpty(t, f.events, "of two objects, one says nothing of the other")
+	assert.Equal(t, sec("db"), f.next(t).Ref)
+}

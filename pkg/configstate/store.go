@@ -109,6 +109,8 @@ type Store struct {
 	status map[*watcher]progress
 	// delivered counts what each watch has delivered.
 	delivered map[*watcher]uint64
+	// initials counts the deliveries under way whose events are initial ones.
+	initials int
 }
 
 // progress is how much a watch has delivered.

@@ -97,10 +97,10 @@ func fill(object *metav1.PartialObjectMetadata, meta wire.Meta) {
 }
 
 // Put takes an object that comes or changes.
-func (w *watcher) Put(meta *metav1.PartialObjectMetadata) { w.store.put(w, meta, anytime) }
+func (w *watcher) Put(meta *metav1.PartialObjectMetadata) { w.store.put(w, meta, origin{}) }
 
 // Remove takes an object that is gone.
-func (w *watcher) Remove(meta *metav1.PartialObjectMetadata) { w.store.remove(w, meta, anytime) }
+func (w *watcher) Remove(meta *metav1.PartialObjectMetadata) { w.store.remove(w, meta, origin{}) }
 
 // Replace takes a listing.
 func (w *watcher) Replace(metas []*metav1.PartialObjectMetadata) { w.store.replace(w, metas) }
