@@ -35,14 +35,26 @@ type problems struct {
 	now     func() time.Time
 }
 
-// report reports what the user got wrong, and which tracked objects do not exist.
-func (p problems) report(ctx context.Context, s gather.Subject, in policy.Input) {
+// report reports what the user got wrong, and which tracked objects do not exist. Where nothing is known of one of these, and some
+// objects are to be read, that is reported afterwards: reportMissing.
+func (p problems) report(ctx context.Context, s gather.Subject, in policy.Input, reads []reference.Ref) {
 	var wrong []string
 	for _, problem := range s.Problems {
 		wrong = append(wrong, problem.Message)
 	}
 	p.events.Warn(s.Reported(), reasonProblems, strings.Join(wrong, "; "))
 	p.events.Warn(s.Reported(), reasonReferentHeld, p.held(in))
+	unknown := func(ref reference.Ref) bool {
+		_, known := in.Current[ref]
+		return !known
+	}
+	if len(reads) == 0 || !slices.ContainsFunc(in.Refs, unknown) {
+		p.reportMissing(ctx, s, in)
+	}
+}
+
+// reportMissing reports which tracked objects do not exist.
+func (p problems) reportMissing(ctx context.Context, s gather.Subject, in policy.Input) {
 	var absent []reference.Ref
 	for _, ref := range in.Refs {
 		// A SecretProviderClass has no content as long as no pod has mounted it.

@@ -48,7 +48,7 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 			for range 2 {
 				l.problems.report(t.Context(), s, policy.Input{
 					Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: {Absent: true}},
-				})
+				}, nil)
 				l.problems.reportHold(t.Context(), s, policy.Verdict{
 					Action: policy.Hold, Changes: []policy.Change{{Ref: app, Type: policy.Deleted}}, Reason: "configmap/app deleted",
 				})

@@ -25,7 +25,8 @@ func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Resul
 		return queue.After(time.Second, queue.Workload), nil // the context has ended
 	}
 	ended, limit := l.attend(ctx, key)
-	return notLater(l.actions.Close(ctx, ended), limit), nil
+	result := notLater(l.actions.Close(ctx, ended), limit)
+	return notLater(result, l.state.Warnings.Again(key, l.now())), nil
 }
 
 // attend ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look again at the
@@ -63,7 +64,7 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 		return action.InOrder{Subject: s}
 	}
 	if s.View.Excluded || !s.View.Intent.Asked {
-		l.problems.report(ctx, s, policy.Input{})
+		l.problems.report(ctx, s, policy.Input{}, nil)
 		return l.actions.Purge(ctx, s)
 	}
 	if l.keys.Ring().Empty() {
@@ -100,7 +101,7 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 	in := l.gather.Input(s)
 	l.state.Takeovers.Returned(s.Key, in.Ring)
 	a := policy.Assess(in)
-	l.problems.report(ctx, s, in)
+	l.problems.report(ctx, s, in, a.Reads)
 	l.events.Warn(s.Reported(), reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
 		l.events.Warn(s.Reported(), reasonHeld, "")
@@ -122,7 +123,9 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 		return action.Waiting{} // queued again when it has a slot
 	}
 	if len(a.Reads) > 0 {
-		if err := l.gather.Read(ctx, s, in, a.Reads); err != nil {
+		err := l.gather.Read(ctx, s, in, a.Reads)
+		l.problems.reportMissing(ctx, s, in)
+		if err != nil {
 			return action.Unreadable(s, err)
 		}
 		a = policy.Assess(in)

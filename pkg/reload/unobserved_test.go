@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -60,4 +65,62 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
 	}
+}
+
+// Where a watch is refused, or has not listed its objects yet, no event says later that an object is not there.
+func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := reloadtest.Ring(t, "a")
+	newest, _ := ring.Newest()
+	out, store := &reloadtest.Outbox{}, &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}
+	l := newLoop(cluster{
+		client: &refusing{}, events: out, Dependencies: Dependencies{Store: store, Keys: &reloadtest.Keys{Present: ring}},
+	}, Options{Webhook: true})
+	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
+	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
+	for range 2 {
+		l.actions.Close(t.Context(), l.reconcile(t.Context(), s))
+		assert.Equal(t, []string{missing([]reference.Ref{app})}, out.Notes(), "once")
+	}
+}
+
+// The API server forgets Events after an hour.
+func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := reloadtest.Ring(t, "a")
+	newest, _ := ring.Newest()
+	out, now := &reloadtest.Outbox{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	web := reloadtest.Summary(workload.Builtin()[1], map[string]any{
+		"metadata": map[string]any{
+			"namespace": "shop", "name": "web", "annotations": map[string]any{
+				annotation.DefaultPrefix + "configmaps": "app,a_b", annotation.DefaultPrefix + "config-record": "v1:-:" + string(newest.ID) + ":configmap/app=-",
+			},
+		},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+	})
+	with := cluster{events: out, Dependencies: Dependencies{
+		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
+		Keys:  &reloadtest.Keys{Present: ring},
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+			changed(workload.Summary{}, web)
+			return single{web}
+		},
+	}}
+	l, _ := leading(t, with, Options{Now: func() time.Time { return now }})
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(web.Kind)))
+	look := func() time.Duration {
+		result, err := l.Reconcile(t.Context(), web.Key())
+		require.NoError(t, err)
+		return result.RequeueAfter
+	}
+	require.Equal(t, time.Hour, look(), "nothing else has it looked at again")
+	require.Len(t, out.Messages, 2, "InvalidAnnotation and ConfigMissing")
+	now = now.Add(20 * time.Minute)
+	assert.Equal(t, 40*time.Minute, look(), "by any event")
+	require.Len(t, out.Messages, 2)
+	now = now.Add(40 * time.Minute)
+	assert.Equal(t, time.Hour, look())
+	assert.Len(t, out.Messages, 4)
 }

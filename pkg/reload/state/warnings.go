@@ -78,6 +78,20 @@ func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (d
 	return delay, news
 }
 
+// Again returns how long it takes until the first of the Warning Events of a workload may be repeated, if what it reported has not
+// passed by then; 0 if there is none. One that was not repeated at its time has none.
+func (w *warnings) Again(key workload.Key, now time.Time) time.Duration {
+	var first time.Duration
+	w.find(key, func(e *warned) {
+		for _, last := range *e {
+			if wait := last.at.Add(WarnAgain).Sub(now); last.text != "" && wait > 0 && (first == 0 || wait < first) {
+				first = wait
+			}
+		}
+	})
+	return first
+}
+
 // IsWarned reports whether a text is the last one of its reason, and has not passed.
 func (w *warnings) IsWarned(key workload.Key, reason, text string) bool {
 	same := false

@@ -70,3 +70,16 @@ func TestWarningsAreSpacedOut(t *testing.T) {
 	}
 	assert.Equal(t, warnEvery, warn("a", late))
 }
+
+func TestWarningIsRepeatedWhenTheFirstOfThemMayBe(t *testing.T) {
+	t.Parallel()
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := &warnings{}
+	assert.Zero(t, m.Again(key, t0))
+	m.Warn(key, "ConfigMissing", "a", t0)
+	m.Warn(key, "ReloadHeld", "b", t0.Add(time.Minute))
+	assert.Equal(t, time.Hour, m.Again(key, t0))
+	m.Warn(key, "ConfigMissing", "", t0.Add(2*time.Minute))
+	assert.Equal(t, 59*time.Minute, m.Again(key, t0.Add(2*time.Minute)), "the other one has passed")
+	assert.Zero(t, m.Again(key, t0.Add(61*time.Minute)), "what was not repeated then is not looked at for ever")
+}
