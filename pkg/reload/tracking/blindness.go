@@ -51,18 +51,29 @@ func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary,
 }
 
 // getLive reads a workload live, and keeps the index up to date in place of the watch. Where the read fails, what is kept must
-// do.
+// do; where the watch has delivered the workload meanwhile, that may be newer.
 func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
+	known, _ := w.workloads.Get(key.Namespace, key.Name)
 	u := w.kind.NewObject()
 	err := t.with.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
+	live := workload.Summary{Kind: w.kind}
 	switch {
-	case absence.Certain(err):
-		w.unlessGone(func() { t.index.Delete(key) })
-		return workload.Summary{}, false
-	case err != nil:
+	case err == nil:
+		live = workload.Object{Kind: w.kind, Raw: u.Object}.Summary()
+	case !absence.Certain(err):
 		return w.workloads.Get(key.Namespace, key.Name)
 	}
-	live := workload.Object{Kind: w.kind, Raw: u.Object}.Summary()
-	w.unlessGone(func() { t.index.Enter(key, t.intent(live)) })
-	return live, true
+	w.unlessGone(func() {
+		if now, _ := w.workloads.Get(key.Namespace, key.Name); now.Kept != known.Kept {
+			live = now
+			return
+		}
+		w.setReadLive(key)
+		if live.Kept == nil {
+			t.index.Delete(key)
+			return
+		}
+		t.enter(key, live)
+	})
+	return live, live.Kept != nil
 }

@@ -3,6 +3,7 @@ package tracking
 import (
 	"context"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,8 @@ type namespaces struct {
 	index     *index.Index
 	queue     *queue.Queue
 	log       logr.Logger
+	// readLive has the names of the namespaces that were read live since the watch has last delivered them.
+	readLive sync.Map
 }
 
 // namespaceKind is the kind whose labels the namespace selector looks at.
@@ -88,8 +92,11 @@ func (n *namespaces) inScope(ctx context.Context, namespace string, labels map[s
 
 // read reads the metadata of a namespace: from the cache, or live where its watch fails.
 func (n *namespaces) read(ctx context.Context, name string, into client.Object) error {
-	if n.blindness.toNamespaces(n.scope) && n.live.Get(ctx, types.NamespacedName{Name: name}, into) == nil {
-		return nil
+	if n.blindness.toNamespaces(n.scope) {
+		n.readLive.Store(name, nil)
+		if n.live.Get(ctx, types.NamespacedName{Name: name}, into) == nil {
+			return nil
+		}
 	}
 	return n.cache.Get(ctx, types.NamespacedName{Name: name}, into)
 }
@@ -101,14 +108,22 @@ func (n *namespaces) OnAdd(obj any, _ bool) {
 	}
 }
 
-// OnUpdate queues the workloads of a namespace whose labels changed, since it may have entered the scope.
+// OnUpdate queues the workloads of a namespace whose labels changed, since it may have entered the scope. While its watch failed, it may
+// have been judged by other labels than those from before.
 func (n *namespaces) OnUpdate(oldObj, newObj any) {
 	before, ok := oldObj.(metav1.Object)
 	after, ok2 := newObj.(metav1.Object)
-	if ok && ok2 && !maps.Equal(before.GetLabels(), after.GetLabels()) {
+	if !ok || !ok2 {
+		return
+	}
+	if _, readLive := n.readLive.LoadAndDelete(after.GetName()); readLive || !maps.Equal(before.GetLabels(), after.GetLabels()) {
 		n.queue.Add(queue.Workload, n.index.Inside(after.GetName())...)
 	}
 }
 
-// OnDelete has nothing to do: the workloads go with their namespace.
-func (n *namespaces) OnDelete(any) {}
+// OnDelete has little to do: the workloads go with their namespace.
+func (n *namespaces) OnDelete(obj any) {
+	if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+		n.readLive.Delete(name.Name)
+	}
+}

@@ -247,6 +247,107 @@ func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
 	}
 }
 
+// recovering is a watch that fails, with one workload of which it delivers other versions.
+type recovering struct {
+	mu   sync.Mutex
+	kept workload.Summary
+	// deliver is what the watch calls.
+	deliver changed
+}
+
+func (r *recovering) Run(ctx context.Context) { <-ctx.Done() }
+
+func (r *recovering) Get(_, _ string) (workload.Summary, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.kept, r.kept.Kept != nil
+}
+
+// put delivers a version.
+func (r *recovering) put(after workload.Summary) {
+	r.mu.Lock()
+	before := r.kept
+	r.kept = after
+	r.mu.Unlock()
+	r.deliver(before, after)
+}
+
+// duringRead is an API server that something happens during a read of.
+type duringRead struct {
+	liveReader
+	happens func()
+}
+
+func (d duringRead) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	err := d.liveReader.Get(ctx, key, object, opts...)
+	d.happens()
+	return err
+}
+
+// What was read live stands in for the watch until that delivers the workload again, be it the version from before.
+func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
+	t.Parallel()
+	ref := func(name string) reference.Ref { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: "example.com", Resource: "fleets"}, "web")
+	for name, c := range map[string]struct {
+		live liveReader
+		// delivers is what the watch delivers: during the read, or after it.
+		delivers string
+		during   bool
+		read     reference.Ref
+	}{
+		"during the read, another version":  {live: liveReader{lists: "fresh"}, delivers: "new", during: true, read: ref("new")},
+		"during the read, the same content": {live: liveReader{lists: "fresh"}, delivers: "old", during: true, read: ref("old")},
+		"during the read, created anew":     {live: liveReader{err: gone}, delivers: "new", during: true, read: ref("new")},
+		"later, another version":            {live: liveReader{lists: "fresh"}, delivers: "new", read: ref("fresh")},
+		"later, the same content":           {live: liveReader{lists: "fresh"}, delivers: "old", read: ref("fresh")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, store, keys := blindTracking(t, failing{"fleets.example.com": true}, nil, nil)
+			key := keys[1]
+			kind := fleet(t, "spec.template")
+			watch := &recovering{kept: listing(kind, "old")}
+			w := &watched{kind: kind, workloads: watch}
+			watch.deliver = func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
+			l.tracking.watches.add(w)
+			l.tracking.index.Set(key, []reference.Ref{ref("old")})
+			deliver := func() { watch.put(listing(kind, c.delivers)) }
+			l.tracking.with.Live = c.live
+			if c.during {
+				l.tracking.with.Live = duringRead{c.live, deliver}
+			}
+			o, found := l.tracking.Get(t.Context(), key)
+			require.True(t, found)
+			assert.Equal(t, []reference.Ref{c.read}, sapReader(t).Intent(o).Refs())
+			if !c.during {
+				deliver()
+				assert.Contains(t, store.queued(), key)
+			}
+			tracked := l.tracking.index.Tracked(func(at index.Object) bool { return at.Namespace == "shop" })
+			assert.Equal(t, []index.Object{{Namespace: "shop", Ref: ref(c.delivers)}}, tracked)
+		})
+	}
+}
+
+// The labels that were read live can be another time than those that the watch shows before and after it failed.
+func TestNamespaceThatWasReadLiveIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	selector, err := labels.Parse("team=b")
+	require.NoError(t, err)
+	watches := failing{"namespaces": true}
+	l, store, keys := blindTracking(t, watches, liveReader{}, selector)
+	shop := func(version string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: version, Labels: map[string]string{"team": "b"}}}
+	}
+	require.False(t, l.tracking.InScope(t.Context(), keys[1], nil), "by the labels of now")
+	delete(watches, "namespaces")
+	l.tracking.namespaces.OnUpdate(shop("1"), shop("3"))
+	assert.Equal(t, keys[1:], store.queued())
+	l.tracking.namespaces.OnUpdate(shop("3"), shop("4"))
+	assert.Empty(t, store.queued(), "once")
+}
+
 // single has one workload only, whatever is asked for.
 type single struct{ workload workload.Summary }
 

@@ -3,6 +3,7 @@ package tracking
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -34,6 +35,8 @@ type Tracking struct {
 	namespaces *namespaces
 	// began is when the process began to watch.
 	began time.Time
+	// rereads counts how often all workloads were to be read again.
+	rereads atomic.Uint64
 }
 
 // Workloads are those of one kind; workloadstate.Watch is some.
@@ -113,6 +116,7 @@ func (t *Tracking) QueueAll() { t.with.Queue.Add(queue.Workload, t.index.All()..
 
 // Reread enters what the workloads ask for once more, and queues them all.
 func (t *Tracking) Reread() {
+	t.rereads.Add(1) // before the index is asked: what enters it from now on is read anew
 	for _, key := range t.index.All() {
 		w := t.watches.get(key.Kind)
 		if w == nil {
@@ -121,7 +125,7 @@ func (t *Tracking) Reread() {
 		w.unlessGone(func() {
 			// Within the lock, so that no later version has been entered.
 			if s, ok := w.workloads.Get(key.Namespace, key.Name); ok {
-				t.index.Enter(key, t.intent(s))
+				t.enter(key, s)
 			}
 		})
 	}
@@ -180,23 +184,28 @@ func (t *Tracking) Forget(key workload.Key) {
 
 // workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
 func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) {
-	first := before
-	before, after = t.concerned(before), t.concerned(after)
-	if before.Kept == nil && after.Kept == nil || before.Kept != nil && after.Kept != nil && !after.Matters(before) {
-		return
+	first, last := before, after
+	if last.Kept == nil {
+		last = before
 	}
+	before, after = t.concerned(before), t.concerned(after)
+	matters := (before.Kept != nil || after.Kept != nil) && (before.Kept == nil || after.Kept == nil || after.Matters(before))
 	of.unlessGone(func() {
+		if readLive := of.takeReadLive(last); !matters && !readLive {
+			return
+		}
+		key := last.Key()
 		if before.Kept != nil && (after.Kept == nil || before.UID() != after.UID()) {
 			// Here too, since a standby treats nothing that is queued.
-			t.with.State.Forget(before.Key())
+			t.with.State.Forget(key)
 		}
 		if after.Kept != nil {
 			t.born(first, after)
 			t.update(after)
 			return
 		}
-		t.index.Delete(before.Key())
-		t.with.Queue.Add(queue.Workload, before.Key())
+		t.index.Delete(key)
+		t.with.Queue.Add(queue.Workload, key)
 	})
 }
 
@@ -238,12 +247,24 @@ func (t *Tracking) finished(key workload.Key) bool {
 
 func (t *Tracking) update(s workload.Summary) {
 	key := s.Key()
-	for _, ref := range t.index.Enter(key, t.intent(s)) {
+	for _, ref := range t.enter(key, s) {
 		if at, ok := t.recent.At(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok {
 			t.with.State.Changes.Changed(key, at)
 		}
 	}
 	t.with.Queue.Add(queue.Workload, key)
+}
+
+// enter puts into the index what a workload asks for, and returns what that did not have before. Where all are reread meanwhile, the
+// workload may have been read as before, and not be among all yet: it is read again.
+func (t *Tracking) enter(key workload.Key, s workload.Summary) (added []reference.Ref) {
+	for {
+		reads := t.rereads.Load()
+		added = append(added, t.index.Enter(key, t.intent(s))...)
+		if t.rereads.Load() == reads {
+			return added
+		}
+	}
 }
 
 // intent returns what can cause a reload of a workload, with what it selects unresolved.

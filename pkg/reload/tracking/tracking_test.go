@@ -82,6 +82,31 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	assert.Empty(t, l.tracking.index.Trackers("shop", proxy))
 }
 
+// A workload can come while the configuration changes: it is read by the one, and entered after all have been read by the other.
+func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
+	t.Parallel()
+	reader := sapReader(t)
+	sap, ok := reader.Dialects[0].(annotation.SAP)
+	require.True(t, ok)
+	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
+	var found []reference.Ref
+	var l *fixture
+	sap.Workloads = func(map[string]string, []reference.Owner) (owned, labelled []reference.Ref, known bool) {
+		before := found
+		if found == nil {
+			found = []reference.Ref{proxy}
+			l.tracking.Reread()
+		}
+		return before, nil, true
+	}
+	reader.Dialects = []annotation.Dialect{sap}
+	l = standby(Options{Reader: reader})
+	kind := workload.Builtin()[1]
+	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
+	changesOf(l, kind)(workload.Summary{}, one)
+	assert.Equal(t, []workload.Key{one.Key()}, l.tracking.index.Trackers("shop", proxy))
+}
+
 // workloadsOf are workloads that are not followed.
 type workloadsOf []workload.Summary
 

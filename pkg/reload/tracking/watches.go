@@ -31,6 +31,8 @@ type watched struct {
 	mu sync.Mutex
 	// gone means that no event is wanted any more: one may be on its way.
 	gone bool
+	// readLive are the workloads that the index has as they were read live. Whatever the watch delivers of them next replaces that.
+	readLive map[workload.Key]struct{}
 }
 
 // resource returns the resource of the kind, written as in the rule of a Role; empty while the cluster does not serve it. It is
@@ -46,6 +48,25 @@ func (w *watched) resource(mapper meta.RESTMapper) string {
 	resource := mapping.Resource.GroupResource().String()
 	w.resolved.Store(&resource)
 	return resource
+}
+
+// setReadLive records that the index has a workload as it was read live. The caller holds the lock.
+func (w *watched) setReadLive(key workload.Key) {
+	if w.readLive == nil {
+		w.readLive = map[workload.Key]struct{}{}
+	}
+	w.readLive[key] = struct{}{}
+}
+
+// takeReadLive reports whether the index has a workload as it was read live, and forgets that. The caller holds the lock.
+func (w *watched) takeReadLive(s workload.Summary) bool {
+	if len(w.readLive) == 0 {
+		return false // mostly, and there are many events that do not matter
+	}
+	key := s.Key()
+	_, was := w.readLive[key]
+	delete(w.readLive, key)
+	return was
 }
 
 // unlessGone handles an event.
