@@ -61,11 +61,26 @@ func (d *digests) put(k objectKey, state digest.State) {
 	}
 }
 
-// drop forgets an object.
-func (d *digests) drop(k objectKey) {
+// drop forgets an object, and reports whether it was known.
+func (d *digests) drop(k objectKey) (known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	_, known = d.entries[k]
 	d.dropLocked(k)
+	return known
+}
+
+// read returns the objects that are known, out of those that pick selects, in any order.
+func (d *digests) read(pick func(objectKey) bool) []objectKey {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var keys []objectKey
+	for k := range d.entries {
+		if pick(k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 func (d *digests) dropLocked(k objectKey) {

@@ -94,7 +94,7 @@ func (s *Store) readVersions(ctx context.Context, key scopeKey) (map[string]list
 func (s *Store) atVersion(k objectKey, versions map[string]listed) (digest.State, bool) {
 	found, exists := versions[k.ref.Name]
 	if !exists {
-		s.digests.drop(k)
+		s.absent(k)
 		return digest.State{Absent: true}, true
 	}
 	keys := s.ring().Keys()

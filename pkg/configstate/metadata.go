@@ -2,6 +2,7 @@ package configstate
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,8 +85,8 @@ func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, from orig
 	initial := s.beginLocked()
 	s.mu.Unlock()
 	defer s.end(initial)
-	s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
-	if known {
+	read := s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
+	if known || read {
 		s.tell(s.event(w, meta.Namespace, meta.Name, Deleted, initial))
 	}
 }
@@ -109,7 +110,11 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 			events = append(events, s.event(w, meta.Namespace, meta.Name, kind, initial))
 		}
 	}
-	for _, k := range s.takeOutLocked(w, fresh) {
+	gone := s.takeOutLocked(w, fresh)
+	if !s.status[w].synced {
+		gone = append(gone, s.readOnlyLocked(w, fresh, gone)...)
+	}
+	for _, k := range gone {
 		events = append(events, s.event(w, k.namespace, k.ref.Name, Deleted, initial))
 	}
 	maps.Copy(s.objects, fresh)
@@ -124,6 +129,15 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 		}
 		s.tell(event)
 	}
+}
+
+// readOnlyLocked returns what was read before a watch has listed its objects for the first time, and is in neither of two sets: of its
+// end no watch says anything.
+func (s *Store) readOnlyLocked(w *watcher, fresh map[scopeKey]map[string]object, gone []objectKey) []objectKey {
+	return s.digests.read(func(k objectKey) bool {
+		_, listed := fresh[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
+		return k.ref.Kind == w.kind && (w.namespace == "" || k.namespace == w.namespace) && !listed && !slices.Contains(gone, k)
+	})
 }
 
 // takeOutLocked removes all that a watch delivered, and returns what is not in the new listing.

@@ -216,7 +216,7 @@ func (s *Store) readLive(ctx context.Context, k objectKey) (digest.State, error)
 		return digest.State{}, err
 	}
 	if !found {
-		s.digests.drop(k)
+		s.absent(k)
 		return digest.State{Absent: true}, nil
 	}
 	// Look again: another call may have read the object during this request.
@@ -237,6 +237,17 @@ func (s *Store) readSeen(ctx context.Context, k objectKey) (digest.State, error)
 		return s.readContent(ctx, k)
 	}
 	return state, err
+}
+
+// absent forgets an object that a read has not found, unless nothing but that would report its end to the others who have read it.
+func (s *Store) absent(k objectKey) {
+	s.mu.RLock()
+	w := s.watcherOf(k)
+	watched := w == nil || s.status[w].synced
+	s.mu.RUnlock()
+	if watched {
+		s.digests.drop(k)
+	}
 }
 
 // outdated reports whether the metadata cache has another version of an object than the digest cache.
@@ -263,7 +274,7 @@ func (s *Store) readContentAt(ctx context.Context, k objectKey, atLeast string) 
 		return digest.State{}, err
 	}
 	if !found {
-		s.digests.drop(k)
+		s.absent(k)
 		return digest.State{Absent: true}, nil
 	}
 	s.digests.put(k, state)

@@ -139,3 +139,38 @@ func TestRechecksThatOverlapAreAllTakenIn(t *testing.T) {
 	require.NotEmpty(t, f.events, "of two objects, one says nothing of the other")
 	assert.Equal(t, sec("db"), f.next(t).Ref)
 }
+
+// Nobody but the readers knows of an object that no watch has shown: its end must be reported all the same.
+func TestObjectThatWasOnlyReadIsReportedAsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, find := range map[string]func(t *testing.T, s *server, f *fixture){
+		"by a recheck": func(t *testing.T, _ *server, f *fixture) {
+			t.Helper()
+			require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+		},
+		"by the first listing": func(_ *testing.T, s *server, _ *fixture) { s.refusing(lists, 0) },
+		"by a recheck, after another reader": func(t *testing.T, _ *server, f *fixture) {
+			t.Helper()
+			read, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+			require.NoError(t, err)
+			require.True(t, read[sec("db")].Absent)
+			require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			db := s.put(secret("a", "db", "x"))
+			s.refusing(lists, http.StatusForbidden)
+			f := newFixture(t, s, nil).start(t)
+			read, err := f.Current(t.Context(), "a", []reference.Ref{sec("db")})
+			require.NoError(t, err)
+			require.NotEmpty(t, read[sec("db")].Entries)
+			s.forget(db)
+			find(t, s, f)
+			assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Deleted}, f.next(t))
+			require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+			assert.Empty(t, f.events, "once")
+		})
+	}
+}
