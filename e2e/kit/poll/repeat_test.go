@@ -1,6 +1,8 @@
 package poll
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,13 +63,37 @@ func TestSteadily(t *testing.T) {
 
 func TestStalls(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		longest := stalls()
-		<-time.After(time.Minute)
-		assert.Zero(t, longest(), "fake time does not stall")
-	})
+	takes := func(d time.Duration) func(context.Context) error {
+		return func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(d):
+			}
+			return errors.New("no")
+		}
+	}
+	tests := map[string]struct {
+		asks []func(context.Context) error
+		want time.Duration
+		why  string
+	}{
+		"nothing is asked": {nil, 0, "fake time does not stall"},
+		"prompt answers":   {[]func(context.Context) error{takes(answer), takes(0)}, 0, "they are in time, and a refusal is an answer"},
+		"a late answer":    {[]func(context.Context) error{takes(0), takes(answer + time.Second)}, time.Second, "one process has stalled"},
+		"no answer":        {[]func(context.Context) error{takes(time.Hour)}, time.Minute - answer, "it is not there at the end"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				longest := stalls(t.Context(), test.asks...)
+				<-time.After(time.Minute)
+				assert.Equal(t, test.want, longest(), test.why)
+			})
+		})
+	}
 	begun := time.Now()
-	longest := stalls()
+	longest := stalls(t.Context())
 	<-time.After(time.Second / 10)
 	assert.LessOrEqual(t, longest(), time.Since(begun), "it is not later than the end")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // fleetOf creates Deployments that list configmap/app, and waits until they are known.
@@ -59,7 +58,7 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	changes := 0
 	for range 5 {
 		var took time.Duration
-		poll.Steadily(t, func() bool {
+		fixture.Steadily(t, shared, func() bool {
 			changes++
 			start := time.Now()
 			other.SetConfigMap("app", "key", "changed "+strconv.Itoa(changes))
@@ -131,7 +130,7 @@ func (h *hangingWebhook) answer(ctx context.Context, _ *admissionv1.AdmissionReq
 // Not in parallel with the other tests of this package: seconds are compared.
 func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {
 	var late []string
-	poll.Steadily(t, func() bool {
+	fixture.Steadily(t, shared, func() bool {
 		late = restartedLate(t)
 		return len(late) == 0
 	})
