@@ -22,6 +22,9 @@ type Options struct {
 	// Patient has the API server wait for the webhook as long as it may, half a minute: after the three seconds of the manifests,
 	// a write on a machine that stalls passes without a stamp. It is not for tests of a webhook that does not answer.
 	Patient bool
+	// LongLease has the leader keep its lease for a minute in which it cannot renew it: where another replica takes over, or the
+	// process has ended and started again, counters begin at zero. It is not for tests in which a leader ends.
+	LongLease bool
 	// Components are directories of manifests/components to add, like "namespaced". Its namespace my-app is created.
 	Components []string
 	// WithoutWebhook is direct mode: the component without-webhook, and no balancer.
@@ -53,6 +56,9 @@ func (o Options) withDefaults() Options {
 		o.Namespace = cmp.Or(o.Namespace, "my-app")
 	}
 	o.Namespace = cmp.Or(o.Namespace, "pod-reloader-canary")
+	if o.LongLease {
+		o.Args = append([]string{"--leader-election-lease-duration=75s", "--leader-election-renew-deadline=60s"}, o.Args...)
+	}
 	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
 	return o
 }

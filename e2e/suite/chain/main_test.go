@@ -29,7 +29,7 @@ var shared *installation.Installation
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m,
 		controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}},
-		installation.Options{KeepRunning: true, Patient: true, Args: []string{
+		installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{
 			"--refractory=0s", "--settle=" + settle.String(), "--config=configmap:pod-reloader/settings",
 		}},
 		func(i *installation.Installation) {

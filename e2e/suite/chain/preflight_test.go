@@ -32,7 +32,9 @@ func TestMissingRightsAreNamedUntilTheyAreGiven(t *testing.T) {
 	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: "pod-reloader-referents"}, role))
 	withoutServices(role)
 	require.NoError(t, cp.Client().Update(t.Context(), role))
-	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location}})
+	in := installation.New(t, cp, installation.Options{
+		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
+	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 
 	f := &found{kafka: &kafka{Fixture: fixture.New(t, in)}, in: in}

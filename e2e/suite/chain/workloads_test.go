@@ -83,7 +83,9 @@ func ownInstallation(t *testing.T) *installation.Installation {
 	t.Helper()
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
-	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location}})
+	in := installation.New(t, cp, installation.Options{
+		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
+	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 	return in
 }

@@ -13,7 +13,7 @@ import (
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, Args: []string{
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{
 		"--refractory=0s", "--settle=300ms", fleet.Flag(),
 	}}, func(i *installation.Installation) { shared = i }))
 }

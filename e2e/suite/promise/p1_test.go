@@ -102,7 +102,8 @@ func TestP1DirectModeInOneNamespaceRestartsOnce(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, WithoutWebhook: true, Components: []string{"namespaced"}, Args: []string{"--settle=200ms", "--refractory=0s"},
+		KeepRunning: true, LongLease: true, WithoutWebhook: true, Components: []string{"namespaced"},
+		Args: []string{"--settle=200ms", "--refractory=0s"},
 	})
 	s, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
 	var workloads []observe.Workload

@@ -102,7 +102,9 @@ func TestP4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T) {
 	t.Parallel()
 	const refractory, reloads = 3 * time.Second, 3
 	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{KeepRunning: true, Args: []string{"--settle=0s", "--refractory=" + refractory.String()}})
+	in := installation.New(t, cp, installation.Options{
+		KeepRunning: true, LongLease: true, Args: []string{"--settle=0s", "--refractory=" + refractory.String()},
+	})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "0"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
