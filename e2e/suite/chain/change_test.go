@@ -108,8 +108,8 @@ func TestAnInvalidLeafHoldsWhateverIsAboveIt(t *testing.T) {
 
 	k.edit("KafkaService", "service", `{"bootstrapServers":"nowhere"}`)
 	k.operate("KafkaService", "service", false)
-	k.SetSecret("tls", "tls.crt", "2")
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
+	k.SetSecret("tls", "tls.crt", "2")
 	k.stays("nothing is restarted for an invalid configuration")
 
 	config := "--config=configmap:pod-reloader/settings"
@@ -218,6 +218,7 @@ func TestADigestIsPublished(t *testing.T) {
 	assert.Equal(t, first, published(), "the digest of a service covers what is below it")
 
 	k.operate("KafkaService", "service", false)
+	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
 	k.SetSecret("tls", "tls.crt", "2")
 	k.stays("it is held")
 	assert.Equal(t, first, published(), "the last valid one remains")

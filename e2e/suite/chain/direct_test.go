@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
@@ -17,7 +17,7 @@ func TestDirectModeFollowsTheGraph(t *testing.T) {
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
 	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=300ms", location},
+		KeepRunning: true, LongLease: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=300ms", location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 	k := newKafkaOn(t, in)
@@ -31,17 +31,16 @@ func TestDirectModeFollowsTheGraph(t *testing.T) {
 	k.operate("KafkaProtocolFilter", "filter", true)
 	k.rolls("a filter")
 
-	service := object("KafkaService", "service")
-	require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, service))
-	service.Object["status"].(map[string]any)["note"] = "noise"
-	require.NoError(t, k.Status().Update(t.Context(), service))
+	k.setStatus("KafkaService", "service", func(u *unstructured.Unstructured) {
+		u.Object["status"].(map[string]any)["note"] = "noise"
+	})
 	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"}}}`)
 	k.edit("KafkaProxy", "my-proxy", `{"replicas":3}`)
 	k.stays("status, labels and the replicas of the proxy do not count")
 
 	k.operate("KafkaService", "service", false)
-	k.SetSecret("tls", "tls.crt", "3")
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
+	k.SetSecret("tls", "tls.crt", "3")
 	k.stays("the graph is held")
 	why, err := in.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, location)
 	require.NoError(t, err)

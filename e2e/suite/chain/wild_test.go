@@ -115,12 +115,12 @@ func TestACertificateAndItsSecret(t *testing.T) {
 	s.issued()
 	s.stays(w, "once")
 
-	// The issuer does not exist: the Certificate is not ready, whatever is in its Secret.
-	s.edit("Certificate", "web", `{"issuerRef":{"name":"absent"}}`)
+	// The issuer does not exist yet: the Certificate is not ready, whatever is in its Secret.
+	s.edit("Certificate", "web", `{"issuerRef":{"name":"later"}}`)
 	s.AwaitEvent(w, "ReferentHeld", theCertificate+": not-ready", `condition Ready is "False", want True`)
 	s.SetSecret("web-tls", "note", "1")
 	s.stays(w, "it is held")
-	s.edit("Certificate", "web", `{"issuerRef":{"name":"ca"}}`)
+	s.make("Issuer", "later", `{selfSigned: {}}`) // unlike the one before, it has to issue before the Certificate is ready
 	s.rolls(w, "it is ready again, and its Secret is another one")
 }
 
