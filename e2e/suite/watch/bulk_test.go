@@ -144,6 +144,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 			})
 			_, err := bulk.LastWatchError()
 			require.NoError(t, err)
+			await(t, true, wire.Watches)
 			wire.Break(t, reason)
 			await(t, true, func() bool { _, err := bulk.LastWatchError(); return err != nil })
 			require.Error(t, <-errs)

@@ -62,6 +62,7 @@ type line struct {
 	cut      bool
 	conns    []*wire
 	requests []*http.Request
+	watches  int // that the server has answered
 }
 
 // wire is one connection. Its reader gets the error by which it broke.
@@ -106,13 +107,26 @@ func (l *line) FieldSelectors() []string {
 	return slices.Compact(all)
 }
 
+// Watches says whether a watch has begun, so that a connection that breaks interrupts it.
+func (l *line) Watches() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.watches > 0
+}
+
 // wrap notes the requests.
 func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		l.mu.Lock()
 		l.requests = append(l.requests, r)
 		l.mu.Unlock()
-		return next.RoundTrip(r)
+		response, err := next.RoundTrip(r)
+		if err == nil && r.URL.Query().Get("watch") != "" {
+			l.mu.Lock()
+			l.watches++
+			l.mu.Unlock()
+		}
+		return response, err
 	})
 }
 
