@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // Updates of workloads that leave their pod template alone, or only forget what is ours.
@@ -127,10 +128,15 @@ func TestP2EditedListsStampAtOnce(t *testing.T) {
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.ConfigMap("more", fixture.Data{"key": "1"})
-	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
-	other := s.Deployment("other", fixture.Uses{ConfigMaps: []string{"app", "more"}})
-	merge(s, w, `{"metadata":{"annotations":{"`+fixture.ConfigMaps+`":"app,more"}}}`)
-	merge(s, other, `{"metadata":{"annotations":{"`+fixture.ConfigMaps+`":" more , app,app "}}}`)
+	var w, other observe.Workload
+	edit := func(of observe.Workload, list string) bool {
+		return within(fixture.Prompt, func() { merge(s, of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.ConfigMaps, list)) })
+	}
+	require.True(t, poll.Repeat(t, attempts, "the webhook may have given up reading", func(n int) bool {
+		w = s.Deployment(fmt.Sprintf("web-%d", n), fixture.Uses{ConfigMaps: []string{"app"}})
+		other = s.Deployment(fmt.Sprintf("other-%d", n), fixture.Uses{ConfigMaps: []string{"app", "more"}})
+		return edit(w, "app,more") && edit(other, " more , app,app ")
+	}))
 	s.Settled()
 	s.AssertChanges(w, 1, "its list was extended")
 	s.AssertChanges(other, 0, "its list names the same objects as before")

@@ -27,13 +27,14 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 		s.Secret(name, fixture.Data{"key": "1"})
 		w := s.Workload(kinds[tries%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}})
 		tries++
+		stamped := true
 		inTime := within(settle, func() {
 			s.SetConfigMap(name, "key", "2")
 			s.SetSecret(name, "key", "2")
-			setImage(s, w, "example.com/app:2")
+			stamped = within(fixture.Prompt, func() { setImage(s, w, "example.com/app:2") })
 		})
-		if !inTime {
-			return 0 // the configuration may have settled before the workload changed, and then counts by itself
+		if !inTime || !stamped {
+			return 0 // the configuration may have settled before the workload changed, or the webhook may have given up reading it
 		}
 		released = append(released, w)
 		return 1
@@ -58,9 +59,9 @@ func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	hashes := map[string]int{fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]: 0}
 	const atATime = 5
-	expected := 0
+	expected, release := 0, 0
 	enough(t, releases, func() int {
-		prompt := releaseOneAfterTheOther(s, w, hashes, atATime)
+		prompt := releaseOneAfterTheOther(s, w, hashes, &release, atATime)
 		s.Settled()
 		before := expected
 		expected = len(s.Watcher.Changes(w))
@@ -73,20 +74,25 @@ func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
 }
 
 // releaseOneAfterTheOther changes the configuration and the workload some times, and reports whether the loop had no time to
-// look in between. The stamps are gathered in hashes.
-func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[string]int, times int) bool {
+// look in between, and the webhook had the time to read. The stamps are gathered in hashes.
+func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[string]int, release *int, times int) bool {
 	s.Helper()
 	each := true
 	return within(settleMax, func() {
 		for range times {
-			n := len(hashes)
-			each = within(settle, func() {
-				s.SetConfigMap("app", "key", strconv.Itoa(n))
-				hash := setImage(s, w, fmt.Sprintf("example.com/app:release-%d", n))
+			*release++
+			stamped := true
+			inTime := within(settle, func() {
+				s.SetConfigMap("app", "key", strconv.Itoa(*release))
+				var hash string
+				stamped = within(fixture.Prompt, func() { hash = setImage(s, w, fmt.Sprintf("example.com/app:release-%d", *release)) })
 				require.NotEmpty(s, hash)
-				require.NotContains(s, hashes, hash, "release %d has the stamp of an earlier configuration", n)
-				hashes[hash] = n
-			}) && each
+				if stamped {
+					require.NotContains(s, hashes, hash, "release %d has the stamp of an earlier configuration", *release)
+				}
+				hashes[hash] = *release
+			})
+			each = each && inTime && stamped
 		}
 	}) && each
 }

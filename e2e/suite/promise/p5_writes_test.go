@@ -49,7 +49,7 @@ func newOutage(t *testing.T) *outage {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, api.Close()) })
 	in := installation.New(t, cp, installation.Options{
-		Args:    []string{"--settle=100ms", "--refractory=0s", "--shutdown-grace-period=300ms"},
+		LongLease: true, Args: []string{"--settle=100ms", "--refractory=0s", "--shutdown-grace-period=300ms"},
 		Connect: func(config *rest.Config) { config.Host = "https://" + api.Addr() },
 	})
 	f := &outage{Fixture: fixture.New(t, in), in: in, api: api}
@@ -84,7 +84,7 @@ func TestP5WritesPassDuringOutages(t *testing.T) {
 	release := func(failure string) {
 		t.Helper()
 		var slowest time.Duration
-		poll.Steadily(t, func() bool {
+		fixture.Steadily(t, f.in, func() bool {
 			expected++
 			slowest = f.releaseAll(t, workloads, fmt.Sprintf("example.com/app:during-%d", expected), failure)
 			return slowest < writeLimit
@@ -177,14 +177,18 @@ func TestP5OnlyAWrongProofIsRejected(t *testing.T) {
 	assert.True(t, apierrors.IsConflict(err), "as a conflict, so that clients look again: %v", err)
 	assert.Contains(t, err.Error(), "configmap/app", "it names what was compared")
 
-	assert.NoError(t, annotate(never, wrongProof(0)), "on a workload that never opted in it is purged")
+	require.True(t, poll.Repeat(t, attempts, leftOut, func(n int) bool {
+		return within(fixture.Prompt, func() {
+			assert.NoError(t, annotate(never, wrongProof(n)), "on a workload that never opted in it is purged")
+		})
+	}))
 	assert.NotContains(t, f.Get(never).GetAnnotations(), fixture.ConfigHash)
 	copied := f.Manifest("Deployment", "copied", uses)
 	annotations := copied.GetAnnotations()
 	annotations[fixture.ConfigHash] = "0000"
 	copied.SetAnnotations(annotations)
-	assert.NoError(t, f.users.Create(t.Context(), copied), "one that was copied from elsewhere is purged")
-	assert.NotContains(t, f.Get(observe.Deployment(f.Namespace, "copied")).GetAnnotations(), fixture.ConfigHash)
+	f.CreatePromptly(copied)
+	assert.NotContains(t, f.Get(observe.Deployment(f.Namespace, "copied")).GetAnnotations(), fixture.ConfigHash, "one that was copied from elsewhere is purged")
 	for _, garbage := range []string{
 		`"` + fixture.ConfigRecord + `":"garbage"`, `"` + fixture.LastReload + `":"{"`,
 		`"` + fixture.ConfigMaps + `":"app,,App!,../etc"`, `"` + fixture.Secrets + `":" , "`,
