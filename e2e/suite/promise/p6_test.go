@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,9 @@ spec:
   matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAME}}}
 `
 
+// longestPause is that between two attempts at a write that is denied: the longer it has been denied, the longer is the next pause.
+const longestPause = 5 * time.Minute
+
 func TestP6WorkloadWhoseEveryWriteIsDeniedBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
@@ -71,7 +75,10 @@ func TestP6WorkloadWhoseEveryWriteIsDeniedBlocksNoOther(t *testing.T) {
 	s.RequireChanges(poisoned, 0, "every write of it is denied")
 
 	require.NoError(t, s.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}))
-	s.AwaitChanges(poisoned, 1, "its reload is still due and is made when it can be")
+	ctx, cancel := context.WithTimeout(t.Context(), longestPause+fixture.Patience)
+	defer cancel()
+	_, err = s.Watcher.AwaitTemplateChanges(ctx, poisoned, 1)
+	require.NoError(t, err, "its reload is still due and is made when it can be")
 	s.Settled()
 	s.AssertChanges(poisoned, 1, "three changes that could not be followed are one restart in the end")
 }
@@ -93,9 +100,13 @@ func awaitDenial(s *fixture.Fixture, of observe.Workload) {
 	s.Await("the policy to be in effect", func() error {
 		object := s.Get(of)
 		object.SetLabels(map[string]string{"try": "it"})
-		if err := s.Update(s.Context(), object, client.DryRunAll); err != nil {
-			return nil //nolint:nilerr // the denial is what is awaited
+		err := s.Update(s.Context(), object, client.DryRunAll)
+		if err == nil {
+			return errors.New("a write is not denied yet")
 		}
-		return errors.New("a write is not denied yet")
+		if !strings.Contains(err.Error(), "writes of this workload are denied") {
+			return err
+		}
+		return nil
 	})
 }
