@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -128,21 +129,23 @@ func TestWritePassesWhenTheDecisionFails(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			tt.world(w)
-			s := newHandler(t, w, func(o *webhook.Options) { o.Deadline = 50 * time.Millisecond }, logr.Discard())
-			response := responseOf(t, post(s.handler, fixture(t, tt.request+"/request.yaml")))
-			assert.Equal(t, tt.allowed, response.Allowed)
-			assert.Equal(t, 1, decisions(t, s, tt.rule, tt.outcome))
-			if tt.allowed {
-				assert.Contains(t, strings.Join(response.Warnings, "\n"), tt.text)
-				assert.NotContains(t, string(response.Patch), "config-hash", "no stamp without the state")
-				return
-			}
-			assert.Equal(t, int32(http.StatusServiceUnavailable), response.Result.Code)
-			assert.Equal(t, metav1.StatusReasonServiceUnavailable, response.Result.Reason)
-			assert.Equal(t, int32(1), response.Result.Details.RetryAfterSeconds, "clients retry by themselves")
-			assert.Contains(t, response.Result.Message, tt.text)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				tt.world(w)
+				s := newHandler(t, w, func(o *webhook.Options) { o.Deadline = 50 * time.Millisecond }, logr.Discard())
+				response := responseOf(t, post(s.handler, fixture(t, tt.request+"/request.yaml")))
+				assert.Equal(t, tt.allowed, response.Allowed)
+				assert.Equal(t, 1, decisions(t, s, tt.rule, tt.outcome))
+				if tt.allowed {
+					assert.Contains(t, strings.Join(response.Warnings, "\n"), tt.text)
+					assert.NotContains(t, string(response.Patch), "config-hash", "no stamp without the state")
+					return
+				}
+				assert.Equal(t, int32(http.StatusServiceUnavailable), response.Result.Code)
+				assert.Equal(t, metav1.StatusReasonServiceUnavailable, response.Result.Reason)
+				assert.Equal(t, int32(1), response.Result.Details.RetryAfterSeconds, "clients retry by themselves")
+				assert.Contains(t, response.Result.Message, tt.text)
+			})
 		})
 	}
 }
@@ -165,16 +168,18 @@ pod_reloader_webhook_panics_total 1
 // TestDeadline shows that a third of the API server's own timeout is left for the answer.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.hang = true
-	s := newHandler(t, w, nil, logr.Discard())
-	r := httptest.NewRequest(http.MethodPost, webhook.Path+"?timeout=60ms", bytes.NewReader(fixture(t, "create/request.yaml")))
-	r.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
-	s.handler.ServeHTTP(recorder, r)
-	response := responseOf(t, recorder)
-	assert.True(t, response.Allowed)
-	assert.Contains(t, response.Warnings[0], "within 40ms")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hang = true
+		s := newHandler(t, w, nil, logr.Discard())
+		r := httptest.NewRequest(http.MethodPost, webhook.Path+"?timeout=60ms", bytes.NewReader(fixture(t, "create/request.yaml")))
+		r.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		s.handler.ServeHTTP(recorder, r)
+		response := responseOf(t, recorder)
+		assert.True(t, response.Allowed)
+		assert.Contains(t, response.Warnings[0], "within 40ms")
+	})
 }
 
 // A Server of controller-runtime ends the contexts of all requests when it stops.

@@ -108,6 +108,8 @@ func newHandler(t testing.TB, w *world, change func(*webhook.Options), log logr.
 		Kinds:  func() workload.Kinds { return kinds },
 		Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}},
 		Now:    func() time.Time { return now },
+		// No slow machine reaches it.
+		Deadline: time.Hour,
 	}
 	if change != nil {
 		change(&options)
@@ -119,7 +121,7 @@ func newHandler(t testing.TB, w *world, change func(*webhook.Options), log logr.
 }
 
 func post(handler http.Handler, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, webhook.Path+"?timeout=3s", bytes.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, webhook.Path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, r)

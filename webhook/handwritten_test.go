@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
@@ -18,7 +17,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
 // deployment is a workload as a test needs it.
@@ -76,10 +74,7 @@ func (d deployment) after(t testing.TB, body []byte, response *admissionv1.Admis
 	return d
 }
 
-// patiently makes the deadline one that no slow machine reaches.
-func patiently(o *webhook.Options) { o.Deadline = time.Hour }
-
-// ask is post by a caller without a timeout of its own.
+// ask is post by a caller with an address.
 func ask(handler http.Handler, body []byte) *httptest.ResponseRecorder {
 	return send(handler, "10.0.0.1", bytes.NewReader(body))
 }
@@ -134,7 +129,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHandler(t, newWorld(t), patiently, logr.Discard())
+			s := newHandler(t, newWorld(t), nil, logr.Discard())
 			old := stamped(t, s)
 			asking := old.with(func(d *deployment) { d.onWorkload[testKeys(t).ConfigHash] = tt.dummy })
 			body := updating(t, old, asking)
@@ -158,7 +153,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 func TestImpossibleGenerations(t *testing.T) {
 	t.Parallel()
 	for _, generation := range []string{"null", "-1", `"3"`, "1e30", "99999999999999999999", "3.5", "{}", "[]", "true"} {
-		s := newHandler(t, newWorld(t), patiently, logr.Discard())
+		s := newHandler(t, newWorld(t), nil, logr.Discard())
 		old := stamped(t, s).with(func(d *deployment) { d.generation = generation })
 		asking := old.with(func(d *deployment) { d.onWorkload[testKeys(t).ConfigHash] = "live@3" })
 		body := updating(t, old, asking)
@@ -230,7 +225,7 @@ func handwritings(t testing.TB, d deployment) map[string]handwriting {
 
 func TestHandwrittenManagedAnnotationsAreRestored(t *testing.T) {
 	t.Parallel()
-	s := newHandler(t, newWorld(t), patiently, logr.Discard())
+	s := newHandler(t, newWorld(t), nil, logr.Discard())
 	old := stamped(t, s)
 	for name, written := range handwritings(t, old) {
 		edited := old.with(written.on)
@@ -252,7 +247,7 @@ func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 	for name, release := range map[string]bool{"Scale": false, "Release": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHandler(t, newWorld(t), patiently, logr.Discard())
+			s := newHandler(t, newWorld(t), nil, logr.Discard())
 			good := stamped(t, s)
 			for name, written := range handwritings(t, good) {
 				old := good.with(written.on)
@@ -280,7 +275,7 @@ func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 // A Record of a newer version is neither judged nor replaced.
 func TestHandwrittenNewerRecordStaysWhereItIsStored(t *testing.T) {
 	t.Parallel()
-	s := newHandler(t, newWorld(t), patiently, logr.Discard())
+	s := newHandler(t, newWorld(t), nil, logr.Discard())
 	good := stamped(t, s)
 	for _, text := range []string{"v2:", "v999999:x", "v2:" + strings.Repeat("x", 40<<10)} {
 		newer := func(d *deployment) { d.onWorkload[testKeys(t).ConfigRecord] = text }
