@@ -37,7 +37,7 @@ import (
 )
 
 // patience bounds what real clients, in real time, may take.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // listen serves a Server over TCP and returns the way to it.
 func listen(t *testing.T, s *apiserver.Server) *rest.Config {
