@@ -31,8 +31,9 @@ type Installation struct {
 	// certificates is the directory of tls.crt and tls.key.
 	certificates, kubeconfig, executable string
 	canaries                             atomic.Int64
-	// keeping are what keeps the replicas running.
+	// keeping are what keeps the replicas running; its context is nil where nothing does.
 	keeping struct {
+		ctx    context.Context
 		cancel context.CancelFunc
 		all    sync.WaitGroup
 	}
@@ -51,15 +52,15 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, options Options) 
 		i.started++ // names of replicas, and of canaries, are not used again
 	}
 	i.canaries.Store(int64(i.started) * canariesOfReplica)
+	if i.options.KeepRunning {
+		i.keeping.ctx, i.keeping.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	}
 	for _, step := range []func(context.Context) error{
 		i.prepare, i.install, i.connect, i.startReplicas,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("install pod-reloader: %w", err), i.Close())
 		}
-	}
-	if i.options.KeepRunning {
-		i.keepRunning(context.WithoutCancel(ctx))
 	}
 	return i, nil
 }
@@ -205,22 +206,25 @@ func (i *Installation) RestartAll(ctx context.Context) error {
 	return nil
 }
 
-// keepRunning starts replicas that end, until stopKeeping.
-func (i *Installation) keepRunning(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	i.keeping.cancel = cancel
-	for _, replica := range i.Replicas() {
-		i.keeping.all.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-replica.Exited():
-					_ = replica.Start(ctx) // what does not start is tried again
-				}
-			}
-		})
+// keepRunning starts a replica that ends, until it is removed or stopKeeping.
+func (i *Installation) keepRunning(replica *Replica) {
+	ctx := i.keeping.ctx
+	if ctx == nil {
+		return
 	}
+	i.keeping.all.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-replica.Exited():
+			}
+			if !slices.Contains(i.Replicas(), replica) {
+				return
+			}
+			_ = replica.Start(ctx) // what does not start is tried again
+		}
+	})
 }
 
 func (i *Installation) stopKeeping() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,7 @@ func (i *Installation) AddReplica(ctx context.Context, options ReplicaOptions) (
 	i.mutex.Lock()
 	i.replicas = append(i.replicas, replica)
 	i.mutex.Unlock()
+	i.keepRunning(replica) //nolint:contextcheck // until the installation ends
 	if i.balancer == nil {
 		return replica, nil
 	}
@@ -64,16 +66,10 @@ func (i *Installation) RemoveReplica(ctx context.Context, replica *Replica) erro
 	if i.balancer != nil {
 		i.balancer.RemoveBackend(replica.Name())
 	}
-	err := replica.Stop(ctx)
 	i.mutex.Lock()
-	defer i.mutex.Unlock()
-	for n, r := range i.replicas {
-		if r == replica {
-			i.replicas = append(i.replicas[:n:n], i.replicas[n+1:]...)
-			break
-		}
-	}
-	return err
+	i.replicas = slices.DeleteFunc(slices.Clone(i.replicas), func(r *Replica) bool { return r == replica })
+	i.mutex.Unlock()
+	return replica.Stop(ctx)
 }
 
 // program says how to run a replica: the container of the manifests with this machine's addresses.
