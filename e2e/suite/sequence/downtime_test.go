@@ -25,7 +25,7 @@ type downtime struct {
 func TestDowntime(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, controlplane.Options{}), installation.Options{
-		Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
+		Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"},
 	})
 	for _, test := range []struct {
 		name string

@@ -25,7 +25,7 @@ func TestHelmReleaseRollsOutOnce(t *testing.T) {
 	const ungated, quickly = "--refractory=0s", "--shutdown-grace-period=200ms"
 	cp := controlplane.New(t, controlplane.Options{Audit: controlplane.AuditPolicy{Users: []string{controlplane.Admin().User}}})
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 1, Args: []string{ungated, quickly, "--settle=1h", "--settle-max=1h"},
+		Replicas: 1, Patient: true, LongLease: true, Args: []string{ungated, quickly, "--settle=1h", "--settle-max=1h"},
 	})
 	s := fixture.New(t, in)
 	tool, err := toolchain.Builder{}.Build(t.Context(), "helm")

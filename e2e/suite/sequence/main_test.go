@@ -13,6 +13,6 @@ import (
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, Args: []string{"--refractory=0s", "--settle=300ms"}},
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=300ms"}},
 		func(i *installation.Installation) { shared = i }))
 }

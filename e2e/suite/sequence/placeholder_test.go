@@ -20,7 +20,7 @@ func TestRequiredSecretThatChangesRightAfterItsCreationRestarts(t *testing.T) {
 	const ungated, quickly = "--refractory=0s", "--shutdown-grace-period=200ms"
 	cp := controlplane.New(t, controlplane.Options{})
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 1, Args: []string{ungated, quickly, "--settle=1h", "--settle-max=1h"},
+		Replicas: 1, Patient: true, LongLease: true, Args: []string{ungated, quickly, "--settle=1h", "--settle-max=1h"},
 	})
 	s := fixture.New(t, in)
 	w := s.Deployment("web", fixture.Uses{Secrets: []string{"tls"}, Replicas: 1})

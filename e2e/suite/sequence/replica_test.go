@@ -6,6 +6,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -17,8 +21,10 @@ func frozenLeaderComesBack(t *testing.T, d *downtime) {
 	t.Helper()
 	s, in := d.Fixture, d.in
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
-	first, err := in.Leader(t.Context())
-	require.NoError(t, err)
+	first := leadForShort(t, d)
+	impatient := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":3}]`))
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: in.WebhookConfiguration()}}
+	require.NoError(t, s.Patch(t.Context(), configuration, impatient), "the frozen replica does not answer")
 
 	first.Freeze()
 	s.SetConfigMap("app", "key", "2")
@@ -38,12 +44,31 @@ func frozenLeaderComesBack(t *testing.T, d *downtime) {
 	s.RequireChanges(w, 2, "the old one changed nothing after it came back")
 }
 
+// leadForShort replaces the replicas by two, of which the first leads and has the default lease, which the other one waits for.
+func leadForShort(t *testing.T, d *downtime) (leader *installation.Replica) {
+	t.Helper()
+	before := d.in.Replicas()
+	first, err := d.in.AddReplica(d.Patiently(), installation.ReplicaOptions{
+		Args: []string{"--leader-election-lease-duration=15s", "--leader-election-renew-deadline=10s"},
+	})
+	require.NoError(t, err)
+	for _, replica := range before {
+		require.NoError(t, d.in.RemoveReplica(d.Patiently(), replica))
+	}
+	leader, err = d.in.Leader(d.Patiently())
+	require.NoError(t, err)
+	require.Equal(t, first, leader)
+	_, err = d.in.AddReplica(d.Patiently(), installation.ReplicaOptions{})
+	require.NoError(t, err)
+	return first
+}
+
 // Two replicas have different keys in memory, as during a failed upgrade: no restart, and no endless writes.
 func TestReplicasWithDifferentKeysTakeOverOnce(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
 	args := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
-	in := installation.New(t, cp, installation.Options{Replicas: 1, Args: args})
+	in := installation.New(t, cp, installation.Options{Replicas: 1, Patient: true, LongLease: true, Args: args})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
@@ -75,7 +100,7 @@ func TestExtendedListAdoptsInDirectMode(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 1, KeepRunning: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=100ms"},
+		Replicas: 1, KeepRunning: true, LongLease: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=100ms"},
 	})
 	s := fixture.New(t, in)
 	s.ConfigMap("a", fixture.Data{"key": "1"})
@@ -101,7 +126,8 @@ func TestNamespaceLeavesTheScopeAndReturns(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{})
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 1, KeepRunning: true, Components: []string{"namespace-selector"}, Args: []string{"--refractory=0s", "--settle=100ms"},
+		Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Components: []string{"namespace-selector"},
+		Args: []string{"--refractory=0s", "--settle=100ms"},
 	})
 	s, witness := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
 	label := func(s *fixture.Fixture, value string) {

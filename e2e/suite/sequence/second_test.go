@@ -71,6 +71,7 @@ func second(s *fixture.Fixture, patch func(*admissionv1.AdmissionRequest) string
 	s.Helper()
 	return fixture.Webhook{
 		Mutating: true,
+		Patient:  true,
 		Answer:   func(_ context.Context, request *admissionv1.AdmissionRequest) string { return patch(request) },
 	}.Register(s)
 }

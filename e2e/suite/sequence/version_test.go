@@ -32,9 +32,11 @@ func TestReplicasOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	common := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
 	before := installation.ReplicaOptions{Program: build(t, sourceOf(t, earlier), "v1.0.0")}
-	after := installation.ReplicaOptions{Program: build(t, repository(t), "v2.0.0"), Args: []string{"--hash=revision"}}
+	after := installation.ReplicaOptions{Program: build(t, repository(t), "v2.0.0"), Args: []string{
+		"--hash=revision", "--leader-election-lease-duration=75s", "--leader-election-renew-deadline=60s", // the earlier one has no such flags
+	}}
 	in := installation.New(t, controlplane.New(t, controlplane.Options{}), installation.Options{
-		Replicas: 1, Args: common, Program: before.Program,
+		Replicas: 1, KeepRunning: true, Patient: true, Args: common, Program: before.Program,
 	})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
