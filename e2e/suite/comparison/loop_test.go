@@ -96,6 +96,9 @@ func TestRestartAndRelistWriteNothing(t *testing.T) {
 		s.Secret(name, fixture.Data{"key": "1"})
 		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}}))
 	}
+	for _, w := range workloads {
+		s.AwaitKnown(w)
+	}
 	s.Settled()
 	cp := s.Installation.ControlPlane()
 	tests := []struct {

@@ -13,7 +13,7 @@ import (
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Args: []string{
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{Patient: true, LongLease: true, Args: []string{
 		"--refractory=0s", "--settle=300ms", "--shutdown-grace-period=500ms",
 	}}, func(i *installation.Installation) { shared = i }))
 }
