@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -54,16 +53,7 @@ func TestConfigMap(t *testing.T) {
 	assert.Empty(t, fixture.TemplateAnnotations(r.get("early")))
 	started := time.Now()
 	r.write(withFleet)
-	r.Await("a stamp at admission", func() error {
-		probe := r.manifest("probe")
-		if err := r.Create(t.Context(), probe, client.DryRunAll); err != nil {
-			return err
-		}
-		if fixture.TemplateAnnotations(probe)[fixture.ConfigHash] == "" {
-			return errors.New("there is none")
-		}
-		return nil
-	})
+	r.awaitStamps()
 	stamped := time.Since(started)
 	r.Await("the adoption of what was there before", func() error {
 		if r.get("early").GetAnnotations()[fixture.ConfigRecord] == "" {

@@ -48,6 +48,7 @@ func TestFile(t *testing.T) {
 	r.serving(1, `"added":["`+fleetText+`"]`)
 	r.AwaitEvent(pod, "ConfigurationApplied", "added "+fleetText)
 	r.valid(1)
+	r.awaitStamps()
 	w := r.fleet("web")
 	assert.Contains(t, r.get("web").GetAnnotations()[fixture.ConfigRecord], "configmap/app=", "stamped at admission")
 	r.change("2", 1, "one change is one restart", w)

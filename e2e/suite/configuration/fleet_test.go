@@ -2,6 +2,7 @@ package configuration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -40,7 +42,7 @@ type fleetFixture struct {
 func newFleetFixture(t *testing.T, args ...string) *fleetFixture {
 	t.Helper()
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
-	in := installation.New(t, cp, installation.Options{Args: append([]string{"--refractory=0s", "--settle=200ms"}, args...)})
+	in := installation.New(t, cp, installation.Options{Patient: true, LongLease: true, Args: append([]string{"--refractory=0s", "--settle=200ms"}, args...)})
 	fleet.Define(t, in)
 	r := &fleetFixture{pids: map[string]int{}, Fixture: fleet.Fixture(t, in)}
 	fleet.Route(r.Fixture)
@@ -70,6 +72,21 @@ func (r *fleetFixture) get(name string) *unstructured.Unstructured {
 	object.SetGroupVersionKind(fleet.Kind())
 	require.NoError(r, r.Client.Get(r.Context(), types.NamespacedName{Namespace: r.Namespace, Name: name}, object))
 	return object
+}
+
+// awaitStamps waits until the API server sends fleets to the webhook, and that stamps them. The probe is not stored.
+func (r *fleetFixture) awaitStamps() {
+	r.Helper()
+	r.Await("a stamp at admission", func() error {
+		probe := r.manifest("probe")
+		if err := r.Create(r.Context(), probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if fixture.TemplateAnnotations(probe)[fixture.ConfigHash] == "" {
+			return errors.New("there is none")
+		}
+		return nil
+	})
 }
 
 // serving awaits that every replica has applied a configuration for the n-th time, by its log.

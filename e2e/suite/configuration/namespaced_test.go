@@ -35,6 +35,7 @@ func TestRightsOfATenant(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	in := installation.New(t, cp, installation.Options{
+		Patient: true, LongLease: true,
 		Args:       []string{"--refractory=0s", "--settle=200ms", "--config=configmap:pod-reloader/pod-reloader"},
 		Components: []string{"namespaced"},
 	})
