@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -67,6 +68,44 @@ type world struct {
 	reads    int
 	// outside: the namespace is out of scope.
 	outside atomic.Bool
+	// applying is called by each write before it reaches the client, which makes one write after the other by itself; nil calls nothing.
+	applying func()
+}
+
+// client is the client in memory of a world, by its own entry for writes.
+type client struct {
+	*fake.FakeDynamicClient
+
+	of *world
+}
+
+func (c client) Resource(resource schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return resources{c.FakeDynamicClient.Resource(resource), c.of}
+}
+
+type resources struct {
+	dynamic.NamespaceableResourceInterface
+
+	of *world
+}
+
+func (r resources) Namespace(namespace string) dynamic.ResourceInterface {
+	return namespaced{r.NamespaceableResourceInterface.Namespace(namespace), r.of}
+}
+
+type namespaced struct {
+	dynamic.ResourceInterface
+
+	of *world
+}
+
+func (n namespaced) Apply(
+	ctx context.Context, name string, object *unstructured.Unstructured, options metav1.ApplyOptions, subresources ...string,
+) (*unstructured.Unstructured, error) {
+	if n.of.applying != nil {
+		n.of.applying()
+	}
+	return n.ResourceInterface.Apply(ctx, name, object, options, subresources...)
 }
 
 func newWorld(t *testing.T, namespaces ...string) *world {
@@ -76,7 +115,7 @@ func newWorld(t *testing.T, namespaces ...string) *world {
 		proxies: "KafkaProxyList", services: "KafkaServiceList",
 	})
 	w.Chain = chain.New(chain.Options{
-		Client: w.client, Config: w, Ring: w.currentRing, Namespaces: namespaces, Annotation: "example.org/checksum", Log: logr.Discard(),
+		Client: client{w.client, w}, Config: w, Ring: w.currentRing, Namespaces: namespaces, Annotation: "example.org/checksum", Log: logr.Discard(),
 		Publishes: func(string) bool { return !w.outside.Load() },
 	})
 	w.OnEvent(func(e configstate.Event) {

@@ -143,27 +143,29 @@ func TestNothingIsPublishedOutOfScope(t *testing.T) {
 	})
 }
 
-// One write after the other, but not one for each debounce.
+// One write after the other, and nothing in between, however many there are.
 func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var writes, inFlight atomic.Int32
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		const many, writing = 1_000, time.Millisecond
+		w.applying = func() {
 			assert.EqualValues(t, 1, inFlight.Add(1), "one at a time")
-			defer inFlight.Add(-1)
-			<-time.After(time.Millisecond)
+			<-time.After(writing)
+			inFlight.Add(-1)
+		}
+		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			writes.Add(1)
 			return true, &unstructured.Unstructured{}, nil
 		})
-		const many = 1_000
 		for n := range many {
 			w.put(proxies, fmt.Sprint("p", n), map[string]any{})
 		}
 		w.Configure(proxyToSecret())
 		w.pass(time.Second)
 		go func() { assert.NoError(t, w.Lead(t.Context())) }()
-		w.pass(5 * time.Second)
+		w.pass(debounce + many*writing)
 		assert.EqualValues(t, many, writes.Load())
 	})
 }
