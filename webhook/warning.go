@@ -1,9 +1,10 @@
 package webhook
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // The API server cuts a warning after so many characters, and drops those beyond the total; other webhooks have theirs.
@@ -19,7 +20,7 @@ func bound(warnings []string) []string {
 	for i, w := range warnings {
 		w = oneLine(w)
 		if room -= len([]rune(w)); room < 0 {
-			return append(kept, fmt.Sprintf("pod-reloader: %d more warnings", len(warnings)-i))
+			return append(kept, "pod-reloader: "+reference.Count(len(warnings)-i, "more warning"))
 		}
 		kept = append(kept, w)
 	}

@@ -197,7 +197,7 @@ func (i *Intent) dropped() []Problem {
 		return nil
 	}
 	return []Problem{{Message: fmt.Sprintf(
-		"%d config objects are not tracked: a workload can track %d; list fewer", i.Dropped, reference.MaxTracked)}}
+		"%s not tracked: a workload can track %d; list fewer", reference.CountAre(i.Dropped, "config object"), reference.MaxTracked)}}
 }
 
 // limit keeps the first Refs and returns how many it drops: those that the pods need come first, then listed ones, then

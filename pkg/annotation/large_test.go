@@ -33,7 +33,7 @@ func parseLists(t testing.TB, configMaps, secrets []string, references ...refere
 }
 
 func tooMany(n int) []annotation.Problem {
-	return []annotation.Problem{{Message: fmt.Sprintf("%d config objects are not tracked: a workload can track 1000; list fewer", n)}}
+	return []annotation.Problem{{Message: fmt.Sprintf("%s not tracked: a workload can track 1000; list fewer", reference.CountAre(n, "config object"))}}
 }
 
 func TestLongListTracksItsFirstNames(t *testing.T) {
@@ -92,7 +92,7 @@ func TestLongListOfImpossibleNamesIsAProblem(t *testing.T) {
 	assert.Empty(t, intent.Tracked)
 	require.Len(t, problems, 6)
 	assert.Contains(t, problems[4].Message, `item 5 is not tracked: the name "E"`)
-	assert.Contains(t, problems[5].Message, "20000 more items are not names")
+	assert.Contains(t, problems[5].Message, "20000 more items are wrong")
 }
 
 func TestSameLongLists(t *testing.T) {

@@ -170,7 +170,15 @@ func (n *invalidNames) problems(key string) []Problem {
 	}
 	if n.more > 0 {
 		problems = append(problems, Problem{Message: fmt.Sprintf(
-			"annotation %q: %d more items are not names of objects: correct or remove them", key, n.more)})
+			"annotation %q: %s wrong: correct or remove %s", key, reference.CountAre(n.more, "more item"), n.those())})
 	}
 	return problems
+}
+
+// those stands for the items that are counted.
+func (n *invalidNames) those() string {
+	if n.more == 1 {
+		return "it"
+	}
+	return "them"
 }

@@ -91,7 +91,15 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{secretsKey: "A,B,C,D,E,F,G,good"},
 			tracked:  []reference.Ref{secret("good")}, secrets: []string{"A", "B", "C", "D", "E", "F", "G", "good"},
 			problems: append(invalid("A", "B", "C", "D", "E"), annotation.Problem{
-				Message: `annotation "pod-reloader.cs.sap.com/secrets": 2 more items are not names of objects: correct or remove them`,
+				Message: `annotation "pod-reloader.cs.sap.com/secrets": 2 more items are wrong: correct or remove them`,
+			}),
+		},
+		"one more": {
+			reason:   "It is counted in the singular.",
+			workload: map[string]string{secretsKey: "A,B,C,D,E,F"},
+			secrets:  []string{"A", "B", "C", "D", "E", "F"},
+			problems: append(invalid("A", "B", "C", "D", "E"), annotation.Problem{
+				Message: `annotation "pod-reloader.cs.sap.com/secrets": 1 more item is wrong: correct or remove it`,
 			}),
 		},
 		"semicolons": {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 const (
@@ -36,11 +38,11 @@ func (g Group) write(b *strings.Builder) {
 	for _, d := range g.Workloads[:min(len(g.Workloads), maxWorkloads)] {
 		d.write(b)
 	}
-	more(b, "  ", len(g.Workloads)-maxWorkloads, "workloads")
+	more(b, "  ", len(g.Workloads)-maxWorkloads, "workload")
 	for _, o := range g.Objects[:min(len(g.Objects), maxObjects)] {
 		fmt.Fprintf(b, "  - %s/%s -n %s\n", o.Kind, o.Name, o.Namespace)
 	}
-	more(b, "  ", len(g.Objects)-maxObjects, "objects")
+	more(b, "  ", len(g.Objects)-maxObjects, "object")
 }
 
 func (d Difference) write(b *strings.Builder) {
@@ -48,7 +50,7 @@ func (d Difference) write(b *strings.Builder) {
 	for _, e := range d.Effects[:min(len(d.Effects), maxEffects)] {
 		fmt.Fprintf(b, "      %s %s: %s -> %s\n", e.Object, e.Change, e.Reloader, e.Here)
 	}
-	more(b, "      ", len(d.Effects)-maxEffects, "changes")
+	more(b, "      ", len(d.Effects)-maxEffects, "change")
 	for _, p := range d.Problems {
 		fmt.Fprintf(b, "      %s\n", p)
 	}
@@ -56,6 +58,6 @@ func (d Difference) write(b *strings.Builder) {
 
 func more(b *strings.Builder, indent string, n int, what string) {
 	if n > 0 {
-		fmt.Fprintf(b, "%sand %d more %s: -o json lists them\n", indent, n, what)
+		fmt.Fprintf(b, "%sand %s: -o json lists them\n", indent, reference.Count(n, "more "+what))
 	}
 }

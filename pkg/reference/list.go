@@ -18,3 +18,19 @@ func List[T fmt.Stringer](items []T, most int) string {
 	}
 	return text
 }
+
+// Count returns how many of something there are: "1 item", "2 items".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// CountAre is Count with the verb that belongs to it: "1 item is", "2 items are".
+func CountAre(n int, noun string) string {
+	if n == 1 {
+		return Count(n, noun) + " is"
+	}
+	return Count(n, noun) + " are"
+}

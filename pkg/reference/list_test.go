@@ -16,3 +16,10 @@ func TestListCountsWhatItDoesNotName(t *testing.T) {
 	assert.Equal(t, "configmap/a, configmap/b", reference.List([]reference.Ref{a, b}, 2))
 	assert.Equal(t, "configmap/a, configmap/b and 1 more", reference.List([]reference.Ref{a, b, c}, 2))
 }
+
+func TestCountAgreesWithItsNumber(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int][2]string{0: {"0 items", "0 items are"}, 1: {"1 item", "1 item is"}, 2: {"2 items", "2 items are"}} {
+		assert.Equal(t, want, [2]string{reference.Count(n, "item"), reference.CountAre(n, "item")})
+	}
+}

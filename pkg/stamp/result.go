@@ -5,6 +5,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Result is the decision about a request.
@@ -86,8 +87,8 @@ func (d *draft) fit() {
 		d.shortenLastReload(len(d.Managed[LastReload]) + left)
 	}
 	if _, recorded := d.Managed[Record]; d.overBudget && !recorded {
-		d.warn("pod-reloader: the annotations are too large to record %d config objects: a change still restarts the pods, but its cause cannot be named; "+
-			"list fewer, or shorten other annotations", len(d.tracked()))
+		d.warn("pod-reloader: the annotations are too large to record %s: a change still restarts the pods, but its cause cannot be named; "+
+			"list fewer, or shorten other annotations", reference.Count(len(d.tracked()), "config object"))
 	}
 }
 

@@ -3,7 +3,6 @@ package refresh
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -161,7 +161,7 @@ func (a *Applier) setReferents(referents []referent.Definition) string {
 	case len(referents) == 0:
 		return "removed all referents"
 	default:
-		return fmt.Sprintf("%d referents", len(referents))
+		return reference.Count(len(referents), "referent")
 	}
 }
 
