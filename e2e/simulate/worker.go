@@ -132,9 +132,8 @@ func profile(t *testing.T, file string) (end func()) {
 // do runs a history, and shortens it if it fails.
 func do(t *testing.T, j job) outcome {
 	t.Helper()
-	mathrand.Seed(int64(j.History.Seed)) //nolint:staticcheck // the intervals that client-go draws by chance
 	started := time.Now()
-	result := Run(t, j.History, Options{Verbose: j.Verbose})
+	result := runSeeded(t, j.History, Options{Verbose: j.Verbose})
 	o := outcome{
 		Violations: result.Violations, Strayed: result.Strayed, Requests: result.Requests, Reviews: result.Reviews,
 		Hits: result.Hits, Writes: result.Writes, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
@@ -152,9 +151,9 @@ func do(t *testing.T, j job) outcome {
 		if j.ShrinkFor > 0 && time.Now().After(until) {
 			return false
 		}
-		return hasSignature(Run(t, h, Options{}).Violations, want)
+		return hasSignature(runSeeded(t, h, Options{}).Violations, want)
 	}, j.Shrink)
-	last := Run(t, short, Options{})
+	last := runSeeded(t, short, Options{})
 	if !hasSignature(last.Violations, want) {
 		// Chance decided otherwise this time: keep what failed for sure, with its decisions.
 		short = j.History
@@ -167,6 +166,14 @@ func do(t *testing.T, j job) outcome {
 	short.Law, short.About = last.Violations[0].Law, fmt.Sprintf("%s: %s", last.Violations[0].Subject, last.Violations[0].Text)
 	o.Short, o.Violations = &short, last.Violations
 	return o
+}
+
+// runSeeded runs a history. The intervals that client-go draws by chance follow from its seed, whatever ran before in this process: a
+// replay has the same ones.
+func runSeeded(t *testing.T, h history.History, o Options) Result {
+	t.Helper()
+	mathrand.Seed(int64(h.Seed)) //nolint:staticcheck // client-go draws from the global source
+	return Run(t, h, o)
 }
 
 func hasSignature(violations []oracle.Violation, signature string) bool {
