@@ -20,8 +20,14 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// failurePoll is how often it is looked why the first sync has not come yet.
-const failurePoll = time.Second
+const (
+	// failurePoll is how often it is looked why the first sync has not come yet.
+	failurePoll = time.Second
+	// readEvery is how often the ConfigMap is read until then. The watch pauses for up to a minute between its attempts.
+	readEvery = 10 * time.Second
+	// readLimit bounds one read.
+	readLimit = 5 * time.Second
+)
 
 // configMap is the Source of a configuration in a ConfigMap.
 type configMap struct {
@@ -29,8 +35,13 @@ type configMap struct {
 	single  *watch.Single
 
 	mu sync.Mutex // one Offer at a time
-	// synced is true once the API server has answered; earlier failures are not reported any more.
+	// synced is true once the watch has delivered; what was read before is not offered any more.
 	synced bool
+
+	// The goroutine of explain alone uses the others. version is that of the object that was read last, read is true once
+	// there was an answer; later failures are not reported any more.
+	version string
+	read    bool
 }
 
 func newConfigMap(options SourceOptions) (*configMap, error) {
@@ -67,28 +78,58 @@ func (c *configMap) changed(_ context.Context, object *unstructured.Unstructured
 	return nil
 }
 
-// explain offers that a right is missing, as long as the watch could not begin: the start does not wait for the configuration
-// then, and it is applied when the right is granted. An API server that is down is waited for, and the watcher reports it.
+// explain makes up for a watch that fails or hangs at its beginning. It reads the ConfigMap, which may be permitted where list and watch are not. Where that
+// is denied as well, it offers that a right is missing: the start does not wait for the configuration then. An API server that is down is
+// waited for, and the watcher reports it.
 func (c *configMap) explain(ctx context.Context) {
 	ticker := time.NewTicker(failurePoll)
 	defer ticker.Stop()
-	for !c.single.IsSynced() {
+	next := time.Now().Add(readEvery)
+	for first := true; !c.single.IsSynced(); {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if _, err := c.single.LastWatchError(); denied(err) {
-			c.failed(err)
+		_, err := c.single.LastWatchError()
+		if now := time.Now(); first && err != nil || !now.Before(next) {
+			first, next = false, now.Add(readEvery)
+			c.readOnce(ctx)
+		}
+		if !c.read && denied(err) {
+			c.offer(Content{Missing: unreadable(c.options.Location, err), Regarding: regarding(c.options.Location, nil)})
 		}
 	}
 }
 
-func (c *configMap) failed(err error) {
+// readOnce offers what a read finds, if it is new.
+func (c *configMap) readOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	object, err := get(ctx, c.options.Location, c.options.Client)
+	switch {
+	case absence.Certain(err):
+		object = nil
+	case err != nil:
+		return
+	}
+	version := ""
+	if object != nil {
+		version = string(object.GetUID()) + "/" + object.GetResourceVersion()
+	}
+	if c.read && version == c.version {
+		return
+	}
+	c.read, c.version = true, version
+	c.offer(contentOf(c.options.Location, object))
+}
+
+// offer offers what the watch has not delivered; nothing once it has.
+func (c *configMap) offer(content Content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.synced {
-		c.options.Offer(Content{Missing: unreadable(c.options.Location, err), Regarding: regarding(c.options.Location, nil)})
+		c.options.Offer(content)
 	}
 }
 
@@ -106,7 +147,7 @@ func unreadable(location configuration.Location, err error) error {
 
 // getConfigMap reads a ConfigMap once.
 func getConfigMap(ctx context.Context, location configuration.Location, client dynamic.Interface) Content {
-	object, err := client.Resource(configMaps).Namespace(location.Namespace).Get(ctx, location.Name, metav1.GetOptions{})
+	object, err := get(ctx, location, client)
 	switch {
 	case absence.Certain(err):
 		return contentOf(location, nil)
@@ -115,6 +156,10 @@ func getConfigMap(ctx context.Context, location configuration.Location, client d
 	default:
 		return contentOf(location, object)
 	}
+}
+
+func get(ctx context.Context, location configuration.Location, client dynamic.Interface) (*unstructured.Unstructured, error) {
+	return client.Resource(configMaps).Namespace(location.Namespace).Get(ctx, location.Name, metav1.GetOptions{})
 }
 
 // contentOf returns what a ConfigMap holds; nil if there is none.

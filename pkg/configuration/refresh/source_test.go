@@ -163,7 +163,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 		client := newClient(configMap("1", map[string]any{"config.yaml": "one"}))
 		var away, allowed atomic.Bool
 		away.Store(true)
-		client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if away.Load() {
 				return true, nil, errors.New("connection refused")
 			}
@@ -173,7 +173,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 			return false, nil, nil
 		})
 		offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
-		time.Sleep(10 * time.Second) //nolint:forbidigo // the time is fake
+		time.Sleep(30 * time.Second) //nolint:forbidigo // the time is fake
 		assert.Empty(t, offered, "an API server that is away is waited for")
 		away.Store(false)
 		denied := <-offered
@@ -186,6 +186,66 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 		}
 		assert.Equal(t, "one", string(last.Text))
 	})
+}
+
+// The watch pauses for up to a minute between its attempts, and list and watch may not be permitted at all.
+func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
+	t.Parallel()
+	forbidden := func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no right"))
+	}
+	fails := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("given up") }
+	for name, list := range map[string]clienttesting.ReactionFunc{"list refused": forbidden, "list fails": fails} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(configMap("1", map[string]any{"config.yaml": "one"}))
+				var readable, watchable atomic.Bool
+				client.PrependReactor("list", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if watchable.Load() {
+						return false, nil, nil
+					}
+					return list(a)
+				})
+				client.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if readable.Load() {
+						return false, nil, nil
+					}
+					return forbidden(a)
+				})
+				offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
+				time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
+				synctest.Wait()
+				for len(offered) > 0 {
+					require.ErrorContains(t, (<-offered).Missing, "no right")
+				}
+
+				readable.Store(true)
+				time.Sleep(10 * time.Second) //nolint:forbidigo // the time is fake
+				synctest.Wait()
+				assert.Equal(t, []string{"one"}, texts(offered), "read within 10 s")
+				_, err := client.Resource(gvr).Namespace("ops").Update(t.Context(), configMap("2", map[string]any{"config.yaml": "two"}), metav1.UpdateOptions{})
+				require.NoError(t, err)
+				time.Sleep(time.Minute) //nolint:forbidigo // the time is fake
+				synctest.Wait()
+				assert.Equal(t, []string{"two"}, texts(offered), "each version once, and no refusal of the watch")
+
+				watchable.Store(true)
+				time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
+				synctest.Wait()
+				assert.Equal(t, []string{"two"}, texts(offered), "what the watch delivers first")
+			})
+		})
+	}
+}
+
+// texts takes what was offered.
+func texts(offered chan refresh.Content) []string {
+	var all []string
+	for len(offered) > 0 {
+		all = append(all, string((<-offered).Text))
+	}
+	return all
 }
 
 func TestRead(t *testing.T) {
