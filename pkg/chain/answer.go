@@ -39,15 +39,15 @@ func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.S
 	resource, ok := c.schema.Resource(ref.Kind.GroupResource())
 	switch {
 	case !c.configured:
-		return held("the configuration has not been read yet", c.began), referent.Key{}, false
+		return unread("the configuration has not been read yet", c.began), referent.Key{}, false
 	case !ok && c.awaits(ref.Kind):
-		return held("its configuration is not in force yet", c.options.Now()), referent.Key{}, false
+		return unread("its configuration is not in force yet", c.options.Now()), referent.Key{}, false
 	case !ok:
 		return held(c.unknown(ref.Kind), time.Time{}), referent.Key{}, false
 	}
 	key = resource.Key(namespace, ref.Name)
 	if c.graph == nil {
-		return held("no digest key is loaded yet", c.options.Now()), key, false
+		return unread("no digest key is loaded yet", c.options.Now()), key, false
 	}
 	state, hold := c.graph.State(key)
 	if hold == nil {
@@ -57,11 +57,24 @@ func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.S
 	if !remembered {
 		since = c.options.Now()
 	}
-	return held(describe(hold, key), since), key, !remembered
+	return heldBy(hold, key, since), key, !remembered
 }
 
 func held(reason string, since time.Time) digest.State {
 	return digest.State{Hold: &digest.Hold{Reason: reason, Since: since}}
+}
+
+// unread is held by what this process has not read yet.
+func unread(reason string, since time.Time) digest.State {
+	return digest.State{Hold: &digest.Hold{Reason: reason, Since: since, Unread: true}}
+}
+
+// heldBy is the state of a node that the graph holds.
+func heldBy(hold *referent.Hold, key referent.Key, since time.Time) digest.State {
+	if hold.Reason == referent.Unsynced {
+		return unread(describe(hold, key), since)
+	}
+	return held(describe(hold, key), since)
 }
 
 // describe says why a node is held, and which node below it is the culprit.

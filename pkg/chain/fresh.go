@@ -213,7 +213,7 @@ func (f *fresh) state(key referent.Key, known digest.State) digest.State {
 	if known.Hold != nil {
 		since = known.Hold.Since
 	}
-	return held(describe(hold, key), since)
+	return heldBy(hold, key, since)
 }
 
 func (c *Chain) schemaResource(key referent.Key) (*referent.Resource, bool) {

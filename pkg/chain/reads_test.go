@@ -49,6 +49,33 @@ func TestAResourceThatMayNotBeRead(t *testing.T) {
 	})
 }
 
+// What is unread may be known any moment, so that a reload waits for it; what may not be read can stay so.
+func TestWhatHasNotBeenReadIsHeldAsUnread(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		unread := func() bool {
+			hold := w.State("ns", proxy).Hold
+			require.NotNil(t, hold)
+			return hold.Unread
+		}
+		assert.True(t, unread(), "the configuration")
+		away := w.refuse(services, errors.New("no answer"))
+		w.graph()
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is unsynced: the resource kafkaservices.kroxylicious.io", w.hold())
+		assert.True(t, unread(), "objects below it")
+		away()
+		w.pass(2 * time.Minute)
+		require.Empty(t, w.hold())
+
+		w = newWorld(t)
+		w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
+		w.graph()
+		assert.Contains(t, w.hold(), "is forbidden")
+		assert.False(t, unread())
+	})
+}
+
 func TestAFailedReadIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

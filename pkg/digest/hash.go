@@ -73,6 +73,8 @@ type Hold struct {
 	Reason string
 	// Since is when it began.
 	Since time.Time
+	// Unread says that this process has not read the state yet, and may read it any moment. It says nothing about the object.
+	Unread bool
 }
 
 // ReportHoldAfter is how long a custom resource is held before that is reported: after each change of it, it is held until its

@@ -2,11 +2,13 @@ package reload
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
@@ -44,6 +46,27 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 		p.state.Changes.Settles(s.Key, p.now().Add(wait))
 	}
 	return wait
+}
+
+// unreadLook is how often a workload is looked at that waits for custom resources. Not each one that is read is reported: one that does
+// not exist is not.
+const unreadLook = time.Second
+
+// awaitUnread returns when to look again at a reload that is due while the Record has a custom resource that this process has not read
+// yet: at its start, or while it may not read its configuration. What has changed may have changed below the resource, too, and would
+// restart the pods once more. The wait is bounded, since the rest of the configuration must not depend on what may stay unread.
+func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Input) time.Duration {
+	if !slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool {
+		state := in.Current[ref]
+		return state.Hold != nil && state.Hold.Unread && !state.Withheld()
+	}) {
+		return 0
+	}
+	wait := p.state.Unread.Wait(s.Key, p.now())
+	if wait > 0 {
+		log.FromContext(ctx).V(1).Info("Waiting for custom resources that have not been read yet", "workload", s.Key, "for", wait)
+	}
+	return min(wait, unreadLook)
 }
 
 // input returns what the gates look at.

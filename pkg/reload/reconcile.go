@@ -148,6 +148,9 @@ func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a p
 	switch {
 	case verdict.Action == policy.Reload:
 		l.pacing.due(s)
+		if wait := l.pacing.awaitUnread(ctx, s, in); wait > 0 {
+			return action.Waiting(queue.After(wait, queue.Config))
+		}
 		return l.actions.Reload(ctx, s, in, verdict)
 	case verdict.Foreign != "", len(verdict.Adopt) > 0:
 		return l.actions.Adopt(ctx, s, in, a)

@@ -38,6 +38,7 @@ func (o InOrder) close(_ context.Context, a *Actions) reconcile.Result {
 	s := o.Subject
 	a.state.Changes.Settled(s.Key)
 	a.state.Due.Forget(s.Key)
+	a.state.Unread.Forget(s.Key)
 	a.state.Deferrals.Forget(s.Key)
 	a.state.Warnings.Recovered(s.Key, a.standing...)
 	a.backoff.Forget(s.Key)

@@ -20,6 +20,7 @@ type State struct {
 	Reports   reports
 	Contests  contests
 	Runs      runs
+	Unread    unreadWaits
 	Births    Births
 	// Recreations outlive the workload.
 	Recreations recreations
@@ -28,7 +29,7 @@ type State struct {
 // Forget drops all that is kept of a workload but its recreations.
 func (s *State) Forget(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Births,
+		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Births,
 	} {
 		part.Forget(key)
 	}

@@ -1,0 +1,24 @@
+package state
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// unreadWaits has since when a reload waits for custom resources that this process has not read yet.
+type unreadWaits struct{ perWorkload[time.Time] }
+
+// unreadLimit is how long a reload waits for them at most. A configuration that may be read again is read within 10 s.
+const unreadLimit = 20 * time.Second
+
+// Wait returns for how long the reload of a workload still waits; the first call begins the wait.
+func (u *unreadWaits) Wait(key workload.Key, now time.Time) (left time.Duration) {
+	u.with(key, func(since *time.Time) {
+		if since.IsZero() {
+			*since = now
+		}
+		left = max(since.Add(unreadLimit).Sub(now), 0)
+	})
+	return left
+}

@@ -1,0 +1,80 @@
+package reload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// observed is a Store that knows all states without a read.
+type observed struct{ reloadtest.Store }
+
+func (o *observed) Observe(string, []reference.Ref) map[reference.Ref]digest.State { return o.States }
+
+func (o *observed) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return o.States, nil
+}
+
+// A ConfigMap has changed while a custom resource is held. The resource may have changed, too: that is one reload.
+func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
+	t.Parallel()
+	app, edge := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: "proxies.example.com", Name: "edge"}
+	ring := reloadtest.Ring(t, "a")
+	newest, _ := ring.Newest()
+	const known = ",proxies.example.com/edge=0123456789abcdef"
+	for name, tc := range map[string]struct {
+		hold   *digest.Hold
+		record string
+		waits  bool
+	}{
+		"not read yet":               {hold: &digest.Hold{Reason: "unread", Unread: true}, record: known, waits: true},
+		"not valid":                  {hold: &digest.Hold{Reason: "not-ready"}, record: known},
+		"not read, and not recorded": {hold: &digest.Hold{Reason: "unread", Unread: true}},
+		"read":                       {record: known},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			w := &refusing{}
+			store := &observed{}
+			store.States = map[reference.Ref]digest.State{
+				app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring), edge: {Hold: tc.hold},
+			}
+			if tc.hold == nil {
+				store.States[edge] = digest.StateOf(digest.Content{Ref: edge, Namespace: "shop"}, "uid", "1", ring)
+			}
+			l := newLoop(cluster{
+				client: w, events: &reloadtest.Outbox{}, Dependencies: Dependencies{Store: store, Keys: &reloadtest.Keys{Present: ring}},
+			}, Options{Webhook: true, Now: func() time.Time { return now }})
+			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
+			s.View.Intent.Tracked[edge] = s.View.Intent.Tracked[app]
+			s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef" + tc.record}
+			attempt := func() time.Duration { return l.actions.Close(t.Context(), l.reconcile(t.Context(), s)).RequeueAfter }
+
+			after := attempt()
+			if !tc.waits {
+				assert.Equal(t, 1, w.writes)
+				return
+			}
+			assert.Zero(t, w.writes)
+			assert.Equal(t, time.Second, after, "it is looked at again soon")
+			for range 19 {
+				now = now.Add(time.Second)
+				attempt()
+			}
+			assert.Zero(t, w.writes)
+			now = now.Add(time.Second)
+			attempt()
+			assert.Equal(t, 1, w.writes, "what stays unread does not hold up the rest")
+		})
+	}
+}
