@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -44,7 +45,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 		Keys:             a.annotations,
 		Further:          a.pausing(s),
 	}
-	if a.backoff.Insists(s.Key) {
+	if a.insists(s, in) {
 		request.Digest = digest.Live // also where a Job was made with a content that is known
 	}
 	if request.Further != nil {
@@ -143,13 +144,22 @@ func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !runsAtOnce(s, verdict) && (a.backoff.Insists(s.Key) || a.gates.Restless(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
+	if !runsAtOnce(s, verdict) && (a.insists(s, in) || a.gates.Restless(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
 		return digest.Live, nil
 	}
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return "", err
 	}
 	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Refs))
+}
+
+// insists reports whether the webhook has rejected so many requests that the next one asks for whatever it reads. A replica that has
+// just started, or may not read its configuration, does not know the custom resources that this one knows: it would stamp without
+// their changes, which would restart the pods once more.
+func (a *Actions) insists(s gather.Subject, in policy.Input) bool {
+	return a.backoff.Insists(s.Key, slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool {
+		return ref.Kind.Custom() && in.Current[ref].Hold == nil
+	}))
 }
 
 // unread returns the tracked Refs that exist and whose content was not read: the digest is over all of them.

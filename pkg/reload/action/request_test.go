@@ -2,6 +2,8 @@ package action
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +83,32 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
+		})
+	}
+}
+
+// A replica that has just started does not know the custom resource that this one knows.
+func TestRequestAboutCustomResourcesInsistsLater(t *testing.T) {
+	t.Parallel()
+	app, edge := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: "proxies.example.com", Name: "edge"}
+	for name, tc := range map[string]struct {
+		states  map[reference.Ref]digest.State
+		patient bool
+	}{
+		"without one":           {states: map[reference.Ref]digest.State{app: {Absent: true}}},
+		"one that is held here": {states: map[reference.Ref]digest.State{edge: {Hold: &digest.Hold{Reason: "not-ready"}}}},
+		"one that is known":     {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, patient: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			actions := newActions(Options{}, &reloadtest.Outbox{})
+			s := gather.Subject{Key: workload.Key{Name: "web"}}
+			in := policy.Input{Refs: slices.Collect(maps.Keys(tc.states)), Current: tc.states}
+			waited := time.Duration(0)
+			for !actions.insists(s, in) {
+				waited += actions.backoff.When(s.Key, state.Conflict)
+			}
+			assert.Equal(t, tc.patient, waited > 10*time.Second, waited)
 		})
 	}
 }

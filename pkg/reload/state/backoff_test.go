@@ -2,6 +2,7 @@ package state
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -31,13 +32,18 @@ func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
 		b.When(key, Soon)
 		b.When(key, Rarely)
 	}
-	assert.False(t, b.Insists(key), "an API server that is away is no constant change")
+	assert.False(t, b.Insists(key, false), "an API server that is away is no constant change")
 	for range insistent {
-		assert.False(t, b.Insists(key))
+		assert.False(t, b.Insists(key, false))
 		b.When(key, Conflict)
 	}
-	assert.True(t, b.Insists(key))
-	assert.False(t, b.Insists(workload.Key{Name: "other"}))
+	assert.True(t, b.Insists(key, false))
+	waited := time.Duration(0)
+	for !b.Insists(key, true) {
+		waited += b.When(key, Conflict)
+	}
+	assert.InDelta(t, 15, waited.Seconds(), 5, "another replica may need 10 s to read its configuration")
+	assert.False(t, b.Insists(workload.Key{Name: "other"}, false))
 	b.Forget(key)
-	assert.False(t, b.Insists(key), "the next change is asked for with its digest again")
+	assert.False(t, b.Insists(key, false), "the next change is asked for with its digest again")
 }
