@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
 
-// source is one resource in one namespace, or in all of them. Its watch is made anew when it may not be read any more, or is
+// source is one resource in one namespace, or in all of them. Another one takes its place when it may not be read any more, or is
 // not served any more: only a first list says for certain what there is when it is back.
 type source struct {
 	chain     *Chain
@@ -228,8 +228,17 @@ func (c *Chain) restart(changes []change) {
 		}
 		// A watch that has not synced yet tries by itself.
 		if s := failed.source; !s.stopped() && s.bulk != nil && s.bulk.IsSynced() {
-			s.cancel()
-			s.start(c.owned.watching)
+			c.replace(s)
 		}
 	}
+}
+
+// replace puts a source that watches anew in the place of another one. That ends some time later: what its goroutines still deliver is
+// of before, and the next watch does not deliver it again.
+func (c *Chain) replace(s *source) {
+	s.ended.Store(true)
+	s.cancel()
+	next := &source{chain: c, resource: s.resource, namespace: s.namespace, state: s.state, known: s.known}
+	c.owned.sources[slices.Index(c.owned.sources, s)] = next
+	next.start(c.owned.watching)
 }

@@ -1,0 +1,40 @@
+package chain
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// Watching is what the goroutines of a watch call, for tests that call it late.
+type Watching struct{ source *source }
+
+// Watching returns that of the present watch of a resource.
+func (c *Chain) Watching(resource schema.GroupVersionResource) Watching {
+	for _, s := range c.owned.sources {
+		if s.resource.GVR == resource {
+			return Watching{s}
+		}
+	}
+	return Watching{}
+}
+
+// Deliver is called for each object.
+func (w Watching) Deliver(before, now *unstructured.Unstructured) { w.source.deliver(before, now) }
+
+// Reduce is called for each object that is read.
+func (w Watching) Reduce(object *unstructured.Unstructured) { w.source.reduce(object) }
+
+// Synced is called after the first list.
+func (w Watching) Synced() {
+	w.source.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{w.source, referent.SourceSynced}) })
+}
+
+// Refused is called when the watch is refused.
+func (w Watching) Refused(ctx context.Context) {
+	w.source.failed(ctx, apierrors.NewForbidden(w.source.resource.GVR.GroupResource(), "", nil))
+}
