@@ -68,8 +68,21 @@ func (c *changes) Lead() {
 // Pending reports whether a config event came since which the workload has not been found in order. Events from before this process
 // led do not count.
 func (c *changes) Pending(key workload.Key) (pending bool) {
-	c.find(key, func(e *arrivalsEntry) { pending = !e.First.IsZero() && !e.inherited })
+	c.find(key, func(e *arrivalsEntry) { pending = e.pending() })
 	return pending
+}
+
+func (e *arrivalsEntry) pending() bool { return !e.First.IsZero() && !e.inherited }
+
+// leave forgets the events of a workload, unless one is pending.
+func (c *changes) leave(key workload.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[key]; ok && e.pending() {
+		return false
+	}
+	delete(c.entries, key)
+	return true
 }
 
 // Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that

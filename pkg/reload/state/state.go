@@ -28,8 +28,22 @@ type State struct {
 
 // Forget drops all that is kept of a workload but its recreations.
 func (s *State) Forget(key workload.Key) {
+	s.Changes.Forget(key)
+	s.forgetOthers(key)
+}
+
+// Leave is Forget for a workload that is left alone. It reports false, and forgets nothing, where a config event is pending.
+func (s *State) Leave(key workload.Key) bool {
+	if !s.Changes.leave(key) {
+		return false
+	}
+	s.forgetOthers(key)
+	return true
+}
+
+func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Changes, &s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Births,
+		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Births,
 	} {
 		part.Forget(key)
 	}

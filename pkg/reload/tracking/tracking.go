@@ -184,7 +184,7 @@ func (t *Tracking) Forget(key workload.Key) {
 
 // workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
 func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) {
-	first, last := before, after
+	first, current, last := before, after, after
 	if last.Kept == nil {
 		last = before
 	}
@@ -195,10 +195,7 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 			return
 		}
 		key := last.Key()
-		if before.Kept != nil && (after.Kept == nil || before.UID() != after.UID()) {
-			// Here too, since a standby treats nothing that is queued.
-			t.with.State.Forget(key)
-		}
+		after = t.forgetFormer(before, after, current)
 		if after.Kept != nil {
 			t.born(first, after)
 			t.update(after)
@@ -207,6 +204,26 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 		t.index.Delete(key)
 		t.with.Queue.Add(queue.Workload, key)
 	})
+}
+
+// forgetFormer forgets what is kept of a workload that is gone, left alone or created anew, and returns its version as far as
+// configuration matters to it. The watch of config objects does not wait: a change that it has recorded before the Job finished counts.
+func (t *Tracking) forgetFormer(before, after, current workload.Summary) workload.Summary {
+	key := before.Key()
+	switch {
+	case before.Kept == nil:
+		return after
+	case after.Kept == nil && current.Kept != nil && current.UID() == before.UID():
+		if t.with.State.Leave(key) {
+			return after
+		}
+		after = t.concerned(current)
+	}
+	if after.Kept == nil || before.UID() != after.UID() {
+		// Here too, since a standby treats nothing that is queued.
+		t.with.State.Forget(key)
+	}
+	return after
 }
 
 // born records the creation of a workload whose configuration is to be recorded, and forgets that of one that has a Record. A workload

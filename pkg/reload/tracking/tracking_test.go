@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,6 +106,46 @@ func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
 	changesOf(l, kind)(workload.Summary{}, one)
 	assert.Equal(t, []workload.Key{one.Key()}, l.tracking.index.Trackers("shop", proxy))
+}
+
+// The watches of a Job and of its configuration do not wait for each other: a change can be recorded while the end of the Job is handled.
+func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	all := workload.Builtin()
+	kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
+	job := func(status map[string]any) workload.Summary {
+		return summaryOf(kind, map[string]any{
+			"metadata": map[string]any{
+				"namespace": "shop", "name": "import", "uid": "u", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+			},
+			"status": status,
+		})
+	}
+	running, finished := job(nil), job(map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}})
+	for name, tc := range map[string]struct {
+		comes   bool
+		pending bool
+	}{
+		"a change": {comes: true, pending: true}, "nothing": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l *fixture
+			l = standby(Options{Reader: sapReader(t), FollowJobs: true, Leaves: func(s workload.Summary, pending bool) bool {
+				leaves := s.Finished() && !pending
+				if leaves && tc.comes {
+					l.state.Changes.Changed(s.Key(), time.Now()) // by the watch of ConfigMaps, which has seen the Job running
+				}
+				return leaves
+			}})
+			h := changesOf(l, kind)
+			h(workload.Summary{Kind: kind}, running)
+			require.False(t, l.state.Changes.Pending(running.Key()))
+			h(running, finished)
+			assert.Equal(t, tc.pending, l.state.Changes.Pending(running.Key()))
+			assert.Equal(t, tc.pending, len(l.tracking.index.All()) == 1, "it is created again")
+		})
+	}
 }
 
 // workloadsOf are workloads that are not followed.
