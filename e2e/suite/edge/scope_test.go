@@ -20,7 +20,7 @@ func TestScopeOfNamespaces(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespaced"},
+		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespaced"},
 	})
 	inside, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
@@ -36,7 +36,7 @@ func TestScopeOfNamespaceSelector(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespace-selector"},
+		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespace-selector"},
 	})
 	inside, outside := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}

@@ -26,7 +26,7 @@ func TestStrategies(t *testing.T) {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
 			in := installation.New(t, controlplane.New(t, podless()), installation.Options{
-				Replicas: 1, KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--reload-strategy=" + strategy},
+				Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--reload-strategy=" + strategy},
 			})
 			t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
 			t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
