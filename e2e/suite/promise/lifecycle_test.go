@@ -42,7 +42,7 @@ const fleetSize = 52
 // Restarts, upgrades and removal of pod-reloader: P2 for every event, and after every event P1, which shows that it works.
 func TestP1AndP2ThroughTheLifeOfAnInstallation(t *testing.T) {
 	t.Parallel()
-	f, in := newFleetWithInstallation(t)
+	f, in := newFleetWithInstallation(t, installation.Options{Patient: true, LongLease: true}) // a leader that is stopped gives it back
 	f.nothing("the installation on a cluster full of workloads")
 	f.puts()
 	f.everything("a change after the installation, known from the adopted Record alone")
@@ -56,21 +56,20 @@ func TestP1AndP2ThroughTheLifeOfAnInstallation(t *testing.T) {
 // The same for changes of the leader.
 func TestP1AndP2ThroughFailovers(t *testing.T) {
 	t.Parallel()
-	f, in := newFleetWithInstallation(t)
+	f, in := newFleetWithInstallation(t, installation.Options{})
 	f.resignation(in)
 	f.kill(in)
 	f.freeze(in)
 }
 
 // newFleetWithInstallation installs pod-reloader on a cluster full of workloads.
-func newFleetWithInstallation(t *testing.T) (*fleet, *installation.Installation) {
+func newFleetWithInstallation(t *testing.T, options installation.Options) (*fleet, *installation.Installation) {
 	t.Helper()
 	cp := controlplane.New(t, controlplane.Options{Nodes: podGroupSize})
 	f := newFleet(t, cp)
 	f.addPodGroup(t, cp)
-	f.Installation = installation.New(t, cp, installation.Options{
-		Args: []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=500ms"},
-	})
+	options.Args = []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=500ms"}
+	f.Installation = installation.New(t, cp, options)
 	for _, w := range f.workloads {
 		f.AwaitKnown(w)
 	}

@@ -148,7 +148,9 @@ func TestP2RollbacksKeepTheirPods(t *testing.T) {
 		}
 	}
 	each("Found", only(func(r *rollbackCase) bool { return r.installed }), func(r *rollbackCase) { r.start() })
-	in = installation.New(t, cp, installation.Options{Args: []string{"--settle=100ms", "--refractory=0s"}})
+	in = installation.New(t, cp, installation.Options{
+		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--settle=100ms", "--refractory=0s"},
+	})
 	each("Created", only(func(r *rollbackCase) bool { return !r.installed }), func(r *rollbackCase) { r.start() })
 	each("Released", all, (*rollbackCase).releaseStuck)
 	require.NoError(t, in.Quiet(t.Context()))
