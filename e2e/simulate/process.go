@@ -53,8 +53,8 @@ func startProcess(ctx context.Context, environment ...string) (*process, error) 
 }
 
 // jobLimit is how long a job may take in real time. One that takes longer is stuck: something in the bubble waits for what the
-// scheduler does not see.
-const jobLimit = 5 * time.Minute
+// scheduler does not see. With the race detector, a history takes ten seconds of a fast processor.
+const jobLimit = 15 * time.Minute
 
 // do has the worker do a job. The error says that it crashed, with the beginning of what it printed.
 func (p *process) do(j job) (outcome, error) {
