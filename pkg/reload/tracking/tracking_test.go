@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -256,53 +257,57 @@ func TestChangesOfWorkloads(t *testing.T) {
 
 func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 	t.Parallel()
-	l, q := leading(t, Options{})
-	app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
-	other := workload.Key{Namespace: "shop", Name: "other"}
-	l.tracking.index.Set(key, []reference.Ref{app})
-	l.tracking.index.Set(other, []reference.Ref{app})
-	now := time.Now()
-	changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
-	l.tracking.ConfigChanged(changed)
-	require.Equal(t, 2, q.Len())
-	for range 2 {
+	synctest.Test(t, func(t *testing.T) {
+		l, q := leading(t, Options{})
+		app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
+		other := workload.Key{Namespace: "shop", Name: "other"}
+		l.tracking.index.Set(key, []reference.Ref{app})
+		l.tracking.index.Set(other, []reference.Ref{app})
+		now := time.Now()
+		changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
+		l.tracking.ConfigChanged(changed)
+		require.Equal(t, 2, q.Len())
+		for range 2 {
+			taken, _ := q.Get()
+			q.Done(taken)
+		}
+		l.state.Changes.Settles(key, now.Add(time.Second))
+		l.tracking.ConfigChanged(changed)
+		require.Equal(t, 1, q.Len(), "it is queued for the end of the settle time")
 		taken, _ := q.Get()
-		q.Done(taken)
-	}
-	l.state.Changes.Settles(key, now.Add(time.Second))
-	l.tracking.ConfigChanged(changed)
-	require.Equal(t, 1, q.Len(), "it is queued for the end of the settle time")
-	taken, _ := q.Get()
-	assert.Equal(t, other, taken)
-	assert.Equal(t, now, l.state.Changes.Attempt(key).Last, "the event counts")
+		assert.Equal(t, other, taken)
+		assert.Equal(t, now, l.state.Changes.Attempt(key).Last, "the event counts")
+	})
 }
 
 // The watch of workloads may be behind that of config objects: a change is then known before a workload depends on it.
 func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	t.Parallel()
-	l := standby(Options{Reader: sapReader(t), Settle: time.Second})
-	kind := workload.Builtin()[1]
-	h := changesOf(l, kind)
-	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	first := time.Now()
-	second := first.Add(time.Second / 2)
-	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Received: first})
-	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Received: second})
+	synctest.Test(t, func(t *testing.T) {
+		l := standby(Options{Reader: sapReader(t), Settle: time.Second})
+		kind := workload.Builtin()[1]
+		h := changesOf(l, kind)
+		app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+		first := time.Now()
+		second := first.Add(time.Second / 2)
+		l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Received: first})
+		l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Received: second})
 
-	web := deployment(kind, "web")
-	var none workload.Summary
-	h(none, web)
-	key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-	last := l.state.Changes.Attempt(key).Last
-	assert.Equal(t, second, last, "its configuration settles from the last change on")
-	l.state.Changes.Settled(key)
-	h(web, trackingApp(kind, "shop", "web", 2))
-	last = l.state.Changes.Attempt(key).Last
-	assert.Zero(t, last, "what it tracked before is no news")
+		web := deployment(kind, "web")
+		var none workload.Summary
+		h(none, web)
+		key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
+		last := l.state.Changes.Attempt(key).Last
+		assert.Equal(t, second, last, "its configuration settles from the last change on")
+		l.state.Changes.Settled(key)
+		h(web, trackingApp(kind, "shop", "web", 2))
+		last = l.state.Changes.Attempt(key).Last
+		assert.Zero(t, last, "what it tracked before is no news")
 
-	h(none, trackingApp(kind, "blog", "other", 1))
-	last = l.state.Changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).Last
-	assert.Zero(t, last, "the object of another namespace has not changed")
+		h(none, trackingApp(kind, "blog", "other", 1))
+		last = l.state.Changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).Last
+		assert.Zero(t, last, "the object of another namespace has not changed")
+	})
 }
 
 func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
