@@ -188,7 +188,9 @@ func (b *Balancer) poll(ctx context.Context, e *backend, ready func(context.Cont
 		if ctx.Err() != nil {
 			return
 		}
-		b.note(e, err == nil)
+		if !busy(process, err) {
+			b.note(e, err == nil)
+		}
 		interval := pollInterval
 		if process != nil && err == nil && time.Since(latest) > steadyAfter {
 			interval = steadyInterval
@@ -201,6 +203,13 @@ func (b *Balancer) poll(ctx context.Context, e *backend, ready func(context.Cont
 		case <-time.After(interval):
 		}
 	}
+}
+
+// busy reports whether a question was not answered although the process runs and is not frozen: the machine is too slow for it. That
+// is no answer, and the backend stays what it was, as in a cluster, whose kubelet asks three times in half a minute.
+func busy(process *Process, err error) bool {
+	var late interface{ Timeout() bool }
+	return process != nil && errors.As(err, &late) && late.Timeout() && process.runs()
 }
 
 // note takes the answer of a backend in.

@@ -75,6 +75,12 @@ func (p *Process) PID() int {
 	return 0
 }
 
+// runs reports whether the process is there and not frozen.
+func (p *Process) runs() bool {
+	pid := p.PID()
+	return pid != 0 && !stopped(pid)
+}
+
 // Exited is closed when the process ends, however it does. Of a process that does not run it is
 // closed already.
 func (p *Process) Exited() <-chan struct{} {

@@ -265,6 +265,37 @@ func TestBalancerLearnsOfTheEndOfAProcess(t *testing.T) {
 	assert.True(t, prompt, "the balancer waits for its turn")
 }
 
+// A process that is too slow to answer stays an endpoint, unless it is frozen.
+func TestBalancerKeepsASlowProcess(t *testing.T) {
+	t.Parallel()
+	process, err := cp.StartProcess(t.Context(), controlplane.Program{Name: "slow-" + rand.Text(), Path: "/bin/sleep", Args: []string{"1000"}})
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	b := newBalancer(t)
+	var slow atomic.Bool
+	asked := make(chan struct{})
+	b.AddProcess(process, newEcho(t, "1"), func(ctx context.Context) error {
+		if !slow.Load() {
+			return nil
+		}
+		select {
+		case asked <- struct{}{}:
+		case <-ctx.Done():
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, b.AwaitReady(t.Context(), 1))
+	slow.Store(true)
+	for range 3 { // the third is asked after the first two were not answered in time
+		<-asked
+	}
+	assert.Equal(t, []string{process.Name()}, b.Ready())
+
+	process.Freeze()
+	require.NoError(t, b.AwaitReady(t.Context(), 0))
+}
+
 // awaitRare waits until there is more than a second between two questions.
 func awaitRare(asked <-chan time.Time) {
 	for last, now := <-asked, <-asked; now.Sub(last) <= time.Second; {
