@@ -12,6 +12,6 @@ import (
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
-	options := installation.Options{KeepRunning: true, Args: []string{"--config=configmap:pod-reloader/pod-reloader"}}
+	options := installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--config=configmap:pod-reloader/pod-reloader"}}
 	os.Exit(installation.Main(m, controlplane.Options{}, options, func(i *installation.Installation) { shared = i }))
 }

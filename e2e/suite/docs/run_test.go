@@ -78,7 +78,9 @@ func TestEveryBlockOfThePagesWorks(t *testing.T) {
 				define(t, cp, "rollouts.yaml")
 			case customResources:
 				cp = controlplane.New(t, controlplane.Options{})
-				installation.New(t, cp, installation.Options{Args: []string{"--config=configmap:pod-reloader/pod-reloader"}})
+				installation.New(t, cp, installation.Options{
+					KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--config=configmap:pod-reloader/pod-reloader"},
+				})
 				define(t, cp, "kroxylicious.yaml")
 				define(t, cp, "cert-manager.yaml")
 			}
