@@ -77,6 +77,9 @@ type Problem struct {
 // Trigger says which Changes of a tracked Ref cause a reload, besides a modification, which always does.
 type Trigger struct {
 	OnCreate, OnDelete bool
+	// OnAppear says that creations trigger although nothing can be recorded of the object before: an expression or a mark selects it
+	// once it exists.
+	OnAppear bool
 	// OnMissing lets also the deletion of an object that the pods need trigger, which is held back otherwise.
 	OnMissing bool
 	// AtOnce lets a CronJob run at once besides getting a new template for its next run, and a Job be created again.
@@ -246,6 +249,7 @@ func (i *Intent) track(ref reference.Ref, trigger Trigger) {
 	i.Tracked[ref] = Trigger{
 		OnCreate:  old.OnCreate || trigger.OnCreate,
 		OnDelete:  old.OnDelete || trigger.OnDelete,
+		OnAppear:  old.OnAppear || trigger.OnAppear,
 		OnMissing: old.OnMissing || trigger.OnMissing,
 		AtOnce:    old.AtOnce || trigger.AtOnce,
 	}

@@ -117,9 +117,18 @@ type resolution struct {
 func (r resolution) ref(name string) reference.Ref { return reference.Ref{Kind: r.Kind, Name: name} }
 
 // track adds a Ref. No annotation asks for a custom resource here, so that only now the workload is one that asks for something.
-func (r resolution) track(ref reference.Ref) {
+func (r resolution) track(ref reference.Ref) { r.trackFor(ref, r.Trigger) }
+
+// trackPresent adds a Ref that is tracked only where the object exists, or is recorded.
+func (r resolution) trackPresent(ref reference.Ref) {
+	trigger := r.Trigger
+	trigger.OnAppear = trigger.OnCreate
+	r.trackFor(ref, trigger)
+}
+
+func (r resolution) trackFor(ref reference.Ref, trigger Trigger) {
 	_, known := r.intent.Tracked[ref]
-	r.intent.track(ref, r.Trigger)
+	r.intent.track(ref, trigger)
 	if !known && ref.Kind.Custom() {
 		r.intent.Asked, r.intent.Dynamic = true, true
 	}
@@ -140,7 +149,7 @@ func (r resolution) marked() {
 		ref := r.ref(name)
 		traits, exists := r.objects.Traits(ref)
 		if exists && traits.Marked && !traits.Ignored || !exists && r.recorded.Has(ref) {
-			r.track(ref)
+			r.trackPresent(ref)
 		}
 	}
 }
@@ -152,7 +161,7 @@ func (r resolution) patterns() {
 	for _, p := range r.Patterns {
 		for _, name := range r.objects.Matching(r.Kind, p) {
 			if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored && !r.excludes(name) {
-				r.track(r.ref(name))
+				r.trackPresent(r.ref(name))
 			}
 		}
 	}
@@ -161,7 +170,7 @@ func (r resolution) patterns() {
 			continue
 		}
 		if _, exists := r.objects.Traits(ref); !exists {
-			r.track(ref)
+			r.trackPresent(ref)
 		}
 	}
 }
@@ -197,6 +206,13 @@ func (i Intent) Candidates() []reference.Ref {
 	}
 	slices.SortFunc(refs, reference.Ref.Compare)
 	return slices.Compact(refs)
+}
+
+// Appearing reports whether the creation of an object that nothing names can trigger: one that an expression or a mark selects.
+func (i Intent) Appearing() bool {
+	return slices.ContainsFunc(i.Selections, func(s Selection) bool {
+		return s.Trigger.OnCreate && len(s.Patterns)+len(s.Marked) > 0
+	})
 }
 
 // Patterns returns the patterns of the Selections, each with the kind whose names it matches.

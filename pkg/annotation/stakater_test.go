@@ -181,6 +181,34 @@ func TestStakaterTriggers(t *testing.T) {
 	assert.Equal(t, []reference.Ref{configMap("app"), configMap("sap")}, intent.Refs(), "the unresolved Intent is not written to")
 }
 
+// Of an object that nothing names nothing is recorded before it exists: its creation triggers in another way.
+func TestStakaterTriggersOfUnnamedObjects(t *testing.T) {
+	t.Parallel()
+	named, appears := annotation.Trigger{OnCreate: true, AtOnce: true}, annotation.Trigger{OnCreate: true, OnAppear: true, AtOnce: true}
+	for name, tc := range map[string]struct {
+		workload  map[string]string
+		onCreate  bool
+		tracked   reference.Ref
+		want      annotation.Trigger
+		appearing bool
+	}{
+		"expression":                         {map[string]string{cmReloadKey: "ap.*"}, true, configMap("app"), appears, true},
+		"mark":                               {map[string]string{searchKey: "true"}, true, configMap("marked"), appears, true},
+		"name":                               {map[string]string{cmReloadKey: "app"}, true, configMap("app"), named, false},
+		"reference":                          {map[string]string{autoKey: "true"}, true, configMap("app"), named, false},
+		"expression, creations do not count": {map[string]string{cmReloadKey: "ap.*"}, false, configMap("app"), annotation.Trigger{AtOnce: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
+			intent, _ := annotation.Parse(annotation.Source{Workload: tc.workload, References: used()}, dialect)
+			assert.Equal(t, tc.appearing, intent.Appearing())
+			intent, _ = annotation.Resolve(intent, shop(), recorded{}, used())
+			assert.Equal(t, tc.want, intent.Tracked[tc.tracked])
+		})
+	}
+}
+
 func TestStakaterTraits(t *testing.T) {
 	t.Parallel()
 	selector, err := labels.Parse("team=a")

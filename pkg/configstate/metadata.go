@@ -29,7 +29,7 @@ func (s *Store) takesLocked(w *watcher, from origin) bool {
 	return true
 }
 
-// put stores an object.
+// put stores an object. Of a new one that the watch delivers, that is the creation.
 func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
 	s.mu.Lock()
 	if !s.takesLocked(w, from) {
@@ -43,7 +43,13 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin)
 		s.objects[at] = objects
 	}
 	kind, changed := difference(objects, meta)
-	objects[meta.Name] = objectOf(meta)
+	o := objectOf(meta)
+	if kind != Added {
+		o.created = objects[meta.Name].createdAs(meta)
+	} else if !from.read {
+		o.created = meta.ResourceVersion
+	}
+	objects[meta.Name] = o
 	initial := s.beginLocked()
 	s.mu.Unlock()
 	defer s.end(initial)
@@ -67,6 +73,18 @@ func objectOf(meta *metav1.PartialObjectMetadata) object {
 		o.own = &own{meta.Annotations, meta.Labels}
 	}
 	return o
+}
+
+// createdAs returns the version of the creation of an object that is still as it was created, as far as the cache keeps it.
+func (o object) createdAs(meta *metav1.PartialObjectMetadata) string {
+	had := own{}
+	if o.own != nil {
+		had = *o.own
+	}
+	if o.uid != string(meta.UID) || !maps.Equal(had.annotations, meta.Annotations) || !maps.Equal(had.labels, meta.Labels) {
+		return ""
+	}
+	return o.created
 }
 
 // remove deletes an object.

@@ -60,6 +60,7 @@ func TestRecheckReportsWhatTheWatchDoesNot(t *testing.T) {
 	s.put(secret("a", "db", "z"))
 	check("db")
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Added}, f.next(t))
+	assert.Empty(t, f.Created("a", sec("db")), "it may have been created long before")
 }
 
 func TestRecheckOfAWatchThatNeverWorked(t *testing.T) {

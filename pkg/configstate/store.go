@@ -78,7 +78,10 @@ type scopeKey struct {
 // object is what the metadata cache keeps of a config object.
 type object struct {
 	uid, resourceVersion string
-	own                  *own // nil for most objects
+	// created is the resourceVersion of the creation; empty where that was not seen, or the object has got other labels or annotations
+	// of those that are kept since.
+	created string
+	own     *own // nil for most objects
 }
 
 // own are the annotations and labels that were asked for.
@@ -308,6 +311,14 @@ func (s *Store) Labels(namespace string, ref reference.Ref) map[string]string {
 		return o.labels
 	}
 	return nil
+}
+
+// Created returns the resourceVersion of the creation of a config object, if its watch has delivered that, and the annotations and
+// labels that are kept are those of the creation; otherwise it is empty.
+func (s *Store) Created(namespace string, ref reference.Ref) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.objects[scopeKey{ref.Kind, namespace}][ref.Name].created
 }
 
 // Listed reports whether the config objects of a namespace have been listed once, or may not be: before that, an unknown

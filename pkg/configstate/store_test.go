@@ -167,6 +167,42 @@ func TestWatchGoesOn(t *testing.T) {
 	}, got, "the unchanged object is not reported")
 }
 
+// The version of a creation is known of objects that come while they are watched, and as long as they are as they were created.
+func TestCreated(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(configMap("a", "listed", "x"))
+	f := newFixture(t, s, func(o *configstate.Options) { o.OwnAnnotations = func(key string) bool { return key == "ours" } }).start(t)
+	f.next(t)
+	annotated := func(name, content, value string) client {
+		o := configMap("a", name, content)
+		o.Annotations = map[string]string{"ours": value, "other": content}
+		return o
+	}
+	version := s.put(annotated("app", "x", "1")).GetResourceVersion()
+	f.next(t)
+	assert.Equal(t, version, f.Created("a", cm("app")))
+	assert.Empty(t, f.Created("a", cm("listed")), "it was there before")
+	assert.Empty(t, f.Created("a", cm("none")))
+	assert.Empty(t, f.Created("b", cm("app")), "another namespace")
+
+	s.put(annotated("app", "y", "1"))
+	f.next(t)
+	assert.Equal(t, version, f.Created("a", cm("app")), "its content changes nothing")
+	changed := s.put(annotated("app", "y", "2"))
+	f.next(t)
+	assert.Empty(t, f.Created("a", cm("app")), "it may be selected by what it was not created with")
+	s.put(annotated("app", "y", "1"))
+	f.next(t)
+	assert.Empty(t, f.Created("a", cm("app")), "nor is it known again")
+
+	s.remove(changed)
+	f.next(t)
+	version = s.put(annotated("app", "y", "1")).GetResourceVersion()
+	f.next(t)
+	assert.Equal(t, version, f.Created("a", cm("app")), "another object of the name")
+}
+
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

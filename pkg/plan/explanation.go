@@ -97,11 +97,6 @@ func aboutEvents() map[Reason]Explanation {
 			"lets the pods start that wait for it",
 			"nothing",
 		},
-		byFirstSeen: {
-			"restarts the workload for a new object that an expression or a mark selects (--reload-on-create)",
-			"takes the content of a new object as the running one; its next change restarts the workload",
-			"list names that shall count from their creation on, without metacharacters",
-		},
 		byDeletedVariable: {
 			"restarts the workload for a deleted object only where an earlier reload has left a STAKATER_ variable for it",
 			"restarts it in each case",

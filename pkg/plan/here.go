@@ -80,11 +80,12 @@ func (c *comparison) input(s subject, ch change) (policy.Input, bool) {
 	if err != nil || !ok {
 		return policy.Input{}, false
 	}
+	intent, _ := annotation.Resolve(s.intent, annotation.Listed(after), recorded{ch.ref: wasTracked}, nil)
 	items := map[reference.Ref]record.Item{}
-	if item, ok := record.ItemOf(newest.ID, state(ring, ch, ch.event == policy.Created, "before")); ok && wasTracked {
+	appears := ch.event == policy.Created && intent.Tracked[ch.ref].OnAppear
+	if item, ok := record.ItemOf(newest.ID, state(ring, ch, ch.event == policy.Created, "before")); ok && (wasTracked || appears) {
 		items[ch.ref] = item
 	}
-	intent, _ := annotation.Resolve(s.intent, annotation.Listed(after), recorded{ch.ref: wasTracked}, nil)
 	intent.Tracked = map[reference.Ref]annotation.Trigger{ch.ref: intent.Tracked[ch.ref]}
 	return policy.Input{
 		Namespace: s.object.Namespace(), Intent: intent, Required: maps.Clone(s.required), Ring: ring,

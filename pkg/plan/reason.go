@@ -18,7 +18,6 @@ const (
 	byReferences      Reason = "reference"
 	bySAP             Reason = "sap-annotations"
 	byRequiredCreated Reason = "required-created"
-	byFirstSeen       Reason = "first-seen"
 	byDeletedVariable Reason = "deleted"
 )
 
@@ -36,6 +35,6 @@ const (
 func rules() []Reason {
 	return []Reason{
 		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
-		byRejected, byLimit, byReferences, bySAP, byRequiredCreated, byFirstSeen, byDeletedVariable,
+		byRejected, byLimit, byReferences, bySAP, byRequiredCreated, byDeletedVariable,
 	}
 }

@@ -110,8 +110,7 @@ func (m model) triggers(s subject, c change) bool {
 // creation is for created objects, which count with --reload-on-create; those of the first dialect's lists always.
 func (m model) creation(s subject, c change, selected, listed bool) bool {
 	waited := m.here(byRequiredCreated) && s.required[c.ref]
-	unknown := m.here(byFirstSeen) && !listed && !m.named(s, c.ref)
-	return (selected || listed) && !waited && !unknown
+	return (selected || listed) && !waited
 }
 
 // deletion is for deleted objects, which count with --reload-on-delete. With the strategy env-vars Reloader removes the variable
@@ -185,12 +184,6 @@ func (m model) uses(s subject, ref reference.Ref) bool {
 		return s.references[ref]
 	}
 	return s.seen[ref]
-}
-
-// named reports whether the object is selected by its name, also while it is absent.
-func (m model) named(s subject, ref reference.Ref) bool {
-	named := slices.ContainsFunc(m.accepted(s, ref.Kind), func(item string) bool { return item == ref.Name })
-	return named || m.automatic(s, m.origin(s, ref.Kind), ref)
 }
 
 // accepted returns the items of the list that count.

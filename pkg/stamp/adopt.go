@@ -1,6 +1,14 @@
 package stamp
 
-import "github.com/pod-reloader/pod-reloader/pkg/policy"
+import (
+	"maps"
+	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
 
 // somethingUnknown (rule 7) fits a workload of which not all is known: at first sight nothing is.
 func somethingUnknown(req Request) bool {
@@ -20,8 +28,38 @@ func (d *draft) adoptCurrent(known policy.Known) {
 		return
 	}
 	if a := d.assess(known); a.Verdict.Foreign == "" {
+		a.Verdict.Adopt = slices.DeleteFunc(a.Verdict.Adopt, d.mayHaveAppeared)
 		d.record(known, a)
 	}
+}
+
+// mayHaveAppeared reports whether the creation of a Ref may be a Change that the loop has yet to record: only the loop knows whether the
+// object is newer than the pods. New pods start with it.
+func (d *draft) mayHaveAppeared(ref reference.Ref) bool {
+	_, before := d.Old.Intent.Tracked[ref]
+	return before && d.New.Intent.Tracked[ref].OnAppear && !d.TemplateChanged
+}
+
+// recordsAppeared reports whether the write is the adoption of some Refs by the loop. Those that it has seen appear are recorded as
+// absent, and are so in the live state from here on.
+func (d *draft) recordsAppeared(refs []reference.Ref) bool {
+	rec, err := record.Parse(d.New.Managed[Record])
+	if err != nil || d.recordsLive(refs) {
+		return err == nil
+	}
+	read := d.live.States
+	d.live.States = maps.Clone(read)
+	items := rec.Items(d.Old.Managed.Known().Unknown(refs))
+	for ref, item := range items {
+		if item.Absent() && d.New.Intent.Tracked[ref].OnAppear {
+			d.live.States[ref] = digest.State{Absent: true}
+		}
+	}
+	if d.recordsLive(refs) {
+		return true
+	}
+	d.live.States = read
+	return false
 }
 
 // adoptAll is adoptCurrent under a lost key, too.

@@ -72,7 +72,7 @@ func keepOrRestore(d *draft) bool {
 			d.Managed.put(d.New.Managed, LastReload)
 			return true
 		}
-	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsLive(verdict.Adopt):
+	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
 		d.adoptAll()
 		return true
 	}

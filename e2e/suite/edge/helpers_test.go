@@ -76,6 +76,7 @@ func TestSettings(t *testing.T) {
 		{"ReloadIsPostedOnce", reloadIsPostedOnce},
 		{"ChangeIsPostedInsteadOfAReload", changeIsPostedInsteadOfAReload},
 		{"StampThatIsNotStored", stampThatIsNotStored},
+		{"CreatedForAPattern", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
 	})
 }
 
@@ -86,6 +87,7 @@ func TestWithoutWebhook(t *testing.T) {
 		{"DirectMode", directMode},
 		{"Strategy", strategyInDirectMode},
 		{"ClockAheadInDirectMode", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
+		{"CreatedForAPatternInDirectMode", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
 		{"ClockAhead", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
 	})
 }

@@ -27,6 +27,8 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
+	in, appeared := a.gather.BeforeAppearance(s, in, found.Verdict.Adopt)
+	outdated = outdated || appeared
 	rec, err := found.Adopt(in, hash)
 	if err != nil {
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}

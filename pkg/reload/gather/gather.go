@@ -53,6 +53,8 @@ type Store interface {
 	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
 	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	// Created returns the resourceVersion of the creation of an object that was seen, and has the labels and annotations of then.
+	Created(namespace string, ref reference.Ref) string
 }
 
 // Keys gives the digest keys; keyring.Keyring is one.
@@ -73,6 +75,8 @@ type Gatherer struct {
 	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// Births has the versions at which workloads were created.
 	Births *state.Births
+	// Versions has the versions since which workloads are as they are.
+	Versions *state.Versions
 	// ReloadMissingRequired, Revision and NotifyOnly are the settings of the same name that the webhook decides by.
 	ReloadMissingRequired, Revision, NotifyOnly bool
 

@@ -88,6 +88,9 @@ func (s *Store) Live(context.Context, string, []reference.Ref) (map[reference.Re
 	return s.States, s.Err
 }
 
+// Created has seen nothing.
+func (s *Store) Created(string, reference.Ref) string { return "" }
+
 // Outbox keeps the messages that are put into it.
 type Outbox struct{ Messages []outbox.Message }
 

@@ -22,6 +22,7 @@ type State struct {
 	Runs      runs
 	Unread    unreadWaits
 	Births    Births
+	Versions  Versions
 	// Recreations outlive the workload.
 	Recreations recreations
 }
@@ -43,7 +44,7 @@ func (s *State) Leave(key workload.Key) bool {
 
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Births,
+		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Births, &s.Versions,
 	} {
 		part.Forget(key)
 	}

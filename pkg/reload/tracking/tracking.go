@@ -264,7 +264,11 @@ func (t *Tracking) finished(key workload.Key) bool {
 
 func (t *Tracking) update(s workload.Summary) {
 	key := s.Key()
-	for _, ref := range t.enter(key, s) {
+	intent, added := t.enter(key, s)
+	if intent.Appearing() {
+		t.with.State.Versions.Changed(key, s.ResourceVersion())
+	}
+	for _, ref := range added {
 		if at, ok := t.recent.At(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok {
 			t.with.State.Changes.Changed(key, at)
 		}
@@ -272,14 +276,15 @@ func (t *Tracking) update(s workload.Summary) {
 	t.with.Queue.Add(queue.Workload, key)
 }
 
-// enter puts into the index what a workload asks for, and returns what that did not have before. Where all are reread meanwhile, the
-// workload may have been read as before, and not be among all yet: it is read again.
-func (t *Tracking) enter(key workload.Key, s workload.Summary) (added []reference.Ref) {
+// enter puts into the index what a workload asks for, and returns that, and what the index did not have before. Where all are reread
+// meanwhile, the workload may have been read as before, and not be among all yet: it is read again.
+func (t *Tracking) enter(key workload.Key, s workload.Summary) (intent annotation.Intent, added []reference.Ref) {
 	for {
 		reads := t.rereads.Load()
-		added = append(added, t.index.Enter(key, t.intent(s))...)
+		intent = t.intent(s)
+		added = append(added, t.index.Enter(key, intent)...)
 		if t.rereads.Load() == reads {
-			return added
+			return intent, added
 		}
 	}
 }

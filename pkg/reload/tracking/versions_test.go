@@ -1,0 +1,60 @@
+package tracking
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Where creations of objects that nothing names can trigger, it is known since when a workload is as it is.
+func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
+	t.Parallel()
+	const list, search = "configmap.reloader.stakater.com/reload", "reloader.stakater.com/search"
+	selecting := func(at, key, value string) workload.Summary {
+		return summaryOf(workload.Builtin()[1], map[string]any{
+			"metadata": map[string]any{
+				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "annotations": map[string]any{key: value},
+				"creationTimestamp": time.Now().UTC().Format(time.RFC3339),
+			},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+				"name": "c", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
+			}}}}},
+		})
+	}
+	for name, tc := range map[string]struct {
+		onCreate bool
+		seen     []workload.Summary
+		want     string
+	}{
+		"an expression":               {true, []workload.Summary{selecting("7", list, "app-.*")}, "7"},
+		"search":                      {true, []workload.Summary{selecting("7", search, "true")}, "7"},
+		"written for another reason":  {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "app-.*")}, "7"},
+		"another list":                {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "x-.*")}, "8"},
+		"only names":                  {true, []workload.Summary{selecting("7", list, "app")}, ""},
+		"creations trigger nothing":   {false, []workload.Summary{selecting("7", list, "app-.*")}, ""},
+		"deleted":                     {true, []workload.Summary{selecting("7", list, "app-.*"), {}}, ""},
+		"deleted while it was listed": {true, []workload.Summary{selecting("7", list, "app-.*"), {}, selecting("9", list, "app-.*")}, "9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+			require.NoError(t, err)
+			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
+			l := standby(Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{dialect}}})
+			open(t, l)
+			report, before := changesOf(l, workload.Builtin()[1]), workload.Summary{}
+			for _, after := range tc.seen {
+				report(before, after)
+				before = after
+			}
+			key := workload.Key{Kind: workload.Builtin()[1].ID(), Namespace: "shop", Name: "web"}
+			assert.Equal(t, tc.want, l.state.Versions.Since(key))
+		})
+	}
+}

@@ -1,0 +1,127 @@
+package stamp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// patternWorld has a workload that tracks what an expression matches, and configmap/app-1 already.
+func patternWorld(t *testing.T, onCreate bool) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.reader.Dialects = []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: onCreate}}
+	w.reader.Objects = func(string) (annotation.Objects, error) {
+		objects := annotation.Listed{}
+		for ref := range w.configs {
+			objects[ref] = annotation.Traits{}
+		}
+		return objects, nil
+	}
+	w.set(cm("app-1"), "x")
+	require.Nil(t, w.create(w.manifest(map[string]string{"configmap.reloader.stakater.com/reload": "app-.*"})))
+	return w
+}
+
+// recordedAs returns the text of the workload's Record with another state of a config object.
+func (w *world) recordedAs(ref reference.Ref, present bool) string {
+	w.t.Helper()
+	view := w.view()
+	in := policy.Input{Intent: view.Intent, Known: view.Managed.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs())}
+	a := policy.Assess(in)
+	if !present {
+		in.Current[ref] = digest.State{Absent: true}
+	}
+	rec, err := a.Adopt(in, view.Managed[Hash])
+	require.NoError(w.t, err)
+	text, fits := rec.Text(record.MaxSize)
+	require.True(w.t, fits)
+	return text
+}
+
+// What the loop has seen appear it records as absent. The webhook lets that stand for what was unknown and can trigger by its creation
+// only, and leaves such an object to the loop unless the pods are replaced anyway.
+func TestObjectThatAppears(t *testing.T) {
+	t.Parallel()
+	appeared := cm("app-2")
+	record2 := func(w *world) (item record.Item, recorded bool) {
+		item, recorded = w.view().Managed.Known().Record.Items([]reference.Ref{appeared})[appeared]
+		return item, recorded
+	}
+	for name, tc := range map[string]struct {
+		onCreate bool
+		write    func(w *world, raw map[string]any)
+		// known and absent are what is recorded then, reloads what the policy says.
+		known, absent, reloads bool
+		restarts               int
+	}{
+		"another write": {onCreate: true, write: func(_ *world, raw map[string]any) { annotate(raw, "example.org/x", "y") }},
+		"a PUT without managed annotations": {onCreate: true, write: func(w *world, raw map[string]any) {
+			w.setManaged(raw, Record, "")
+			w.setManaged(raw, Hash, "")
+		}},
+		"another write, creations do not count": {write: func(_ *world, raw map[string]any) { annotate(raw, "example.org/x", "y") }, known: true},
+		"a release":                             {onCreate: true, write: func(_ *world, raw map[string]any) { setImage("image:2")(raw) }, known: true, restarts: 1},
+		"the list is edited, too": {
+			onCreate: true, known: true,
+			write: func(_ *world, raw map[string]any) {
+				annotate(raw, "configmap.reloader.stakater.com/reload", "app-2,app-.*")
+			},
+		},
+		"the loop has seen it": {
+			onCreate: true, known: true, absent: true, reloads: true,
+			write: func(w *world, raw map[string]any) { w.setManaged(raw, Record, w.recordedAs(appeared, false)) },
+		},
+		"the loop has not": {
+			onCreate: true, known: true,
+			write: func(w *world, raw map[string]any) { w.setManaged(raw, Record, w.recordedAs(appeared, true)) },
+		},
+		"creations do not count": {
+			known: true, // adopted as it is
+			write: func(w *world, raw map[string]any) { w.setManaged(raw, Record, w.recordedAs(appeared, false)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := patternWorld(t, tc.onCreate)
+			if name == "the list is edited, too" {
+				w.write(func(raw map[string]any) { annotate(raw, "configmap.reloader.stakater.com/reload", "app-1") })
+			}
+			w.set(appeared, "x")
+			require.Nil(t, w.write(func(raw map[string]any) { tc.write(w, raw) }))
+			item, known := record2(w)
+			assert.Equal(t, tc.known, known, "recorded: %s", w.managed()[Record])
+			assert.Equal(t, tc.absent, known && item.Absent(), "recorded: %s", w.managed()[Record])
+			view := w.view()
+			a := policy.Assess(policy.Input{Intent: view.Intent, Known: view.Managed.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs())})
+			assert.Equal(t, tc.reloads, a.Verdict.Action == policy.Reload, "%v", a.Verdict)
+			w.quiesce()
+			if tc.reloads {
+				tc.restarts++
+			}
+			assert.Equal(t, tc.restarts, w.restarts, "once at most")
+			w.set(appeared, "changed")
+			w.quiesce()
+			assert.Equal(t, tc.restarts+1, w.restarts, "its next change counts")
+		})
+	}
+}
+
+// Somebody who writes a Record restarts nothing by it: what is recorded with a content stays so.
+func TestHandwrittenAbsenceOfAKnownObject(t *testing.T) {
+	t.Parallel()
+	w := patternWorld(t, true)
+	known := w.managed()[Record]
+	text, _ := record.New(w.managed()[Hash], w.view().Managed.Known().Record.Key, map[reference.Ref]record.Item{cm("app-1"): {}}).Text(record.MaxSize)
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, text) }))
+	assert.Equal(t, known, w.managed()[Record])
+	w.quiesce()
+	assert.Zero(t, w.restarts)
+}
