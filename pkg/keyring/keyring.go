@@ -138,10 +138,26 @@ func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
 		if err != nil && ctx.Err() == nil {
-			k.logOnce(err, "Cannot read or create the Secret of the digest key; retrying")
+			k.logOnce(err, failure(err))
 		}
 		return err == nil, nil
 	})
+}
+
+// errCreate is an attempt to create the Secret that failed.
+var errCreate = errors.New("create the Secret of the digest key")
+
+// failure says that there is no key, and what to do about it: without a key nothing is reloaded.
+func failure(err error) string {
+	switch {
+	case !apierrors.IsForbidden(err):
+		return "Cannot read or create the Secret of the digest key; retrying"
+	case errors.Is(err, errCreate):
+		return "Not allowed to create the Secret of the digest key, and nothing is reloaded without it: " +
+			"grant create on Secrets in this namespace, or create the Secret, with a key of 32 random bytes; retrying"
+	default:
+		return "Not allowed to read the Secret of the digest key, and nothing is reloaded without it: grant get, list and watch on it; retrying"
+	}
 }
 
 // ensure reads the Secret, and creates it if there is none. If another replica is faster, its key is used.
@@ -160,7 +176,7 @@ func (k *Keyring) ensure(ctx context.Context) error {
 		return k.read(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("create the Secret of the digest key: %w", err)
+		return fmt.Errorf("%w: %w", errCreate, err)
 	}
 	k.log.Info("Created the Secret of the digest key")
 	k.take(secret, seen)

@@ -260,10 +260,24 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.logged("Cannot read or create"))
+	assert.Equal(t, 1, r.logged("Not allowed to read the Secret of the digest key"))
 	assert.Equal(t, 1, r.logged("Cannot watch"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+}
+
+// The log says which right is missing, and what to do without it.
+func TestRefusedCreationIsRetried(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusForbidden, "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
+	assert.False(t, r.Ready())
+	assert.Equal(t, 1, r.logged("grant create on Secrets in this namespace, or create the Secret"))
+	given := map[string][]byte{"ours": key(7)}
+	s.put(given)
+	r.awaitRing(t, ringOf(t, given))
 }
 
 // A Secret that a user has created is read without the right to create one.
