@@ -57,8 +57,10 @@ type Loop[Object runtime.Object] struct {
 	// What the objects are in the lines about failures; empty logs none. The same failure is logged once.
 	What string
 
-	// failure is the last error that was logged. Only Run's goroutine has it.
-	failure string
+	// failure is the last error that was logged. listed and opened say what has succeeded since the last failure: it has ended when both
+	// have, since a right can be missing for one of them. Only Run's goroutine has them.
+	failure        string
+	listed, opened bool
 }
 
 // One makes the requests for one object by its name, as an RBAC rule with the name permits them.
@@ -97,12 +99,17 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		// The reflector would retry by itself and not see the end of the context. Run retries better.
 		return nil, errors.New(err.Error())
 	}
+	if err == nil {
+		l.opened = true
+		l.recovered()
+	}
 	return w, err
 }
 
 // failed reports an error, and logs it when it is another one than last time.
 func (l *Loop[Object]) failed(err error) {
 	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	l.listed, l.opened = false, false
 	if l.Failed != nil {
 		l.Failed(err, refused)
 	}
@@ -117,9 +124,9 @@ func (l *Loop[Object]) failed(err error) {
 	l.Log.Error(err, "Cannot watch "+l.What+"; retrying")
 }
 
-// recovered logs that a listing succeeded after an error was logged.
+// recovered logs that the objects are listed and watched after an error was logged.
 func (l *Loop[Object]) recovered() {
-	if l.failure != "" {
+	if l.failure != "" && l.listed && l.opened {
 		l.failure = ""
 		l.Log.Info("Watching " + l.What + " again")
 	}
@@ -146,6 +153,7 @@ func (s *store[Object]) Replace(listed []any, _ string) error {
 		}
 	}
 	s.Sink.Replace(objects)
+	s.listed = true
 	s.recovered()
 	return nil
 }

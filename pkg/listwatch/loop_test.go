@@ -155,6 +155,26 @@ func TestSameFailureIsLoggedAgainAfterRecovery(t *testing.T) {
 	})
 }
 
+// The right to list is no help against a watch that is refused: each listing succeeds, and is a picture of the past soon.
+func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right"))
+		const times = 10
+		s := &server{refused: slices.Repeat([]error{forbidden}, times)}
+		sink := run(t, s, &Loop[*corev1.ConfigMap]{
+			What: "config objects", Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
+		})
+		<-s.watches
+		synctest.Wait()
+		assert.Len(t, sink.calls, times+1, "what is listed is taken in")
+		require.Len(t, lines, 2)
+		assert.Contains(t, lines[0], "Not allowed to watch config objects: grant get, list and watch")
+		assert.Contains(t, lines[1], "Watching config objects again")
+	})
+}
+
 func TestPausesGrowFromAFifthOfASecondToTenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
