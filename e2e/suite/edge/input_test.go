@@ -52,7 +52,7 @@ func TestWrongListsAreReportedAndTheRestWorks(t *testing.T) {
 		"ControlSigns":   {"app,a\x01b\nc", []string{"item 2"}},
 		"Semicolons":     {"app;db,app", []string{"app;db"}},
 		"JSON":           {`["app"],app`, []string{"item 1"}},
-		"ManyWrongItems": {"app," + strings.Repeat("A,B,C,D,E,F,G,H,", 50), []string{"items are not names"}},
+		"ManyWrongItems": {"app," + strings.Repeat("A,B,C,D,E,F,G,H,", 50), []string{"more items are wrong"}},
 	}
 	s := stage(t)
 	user, heard := s.Warned()
