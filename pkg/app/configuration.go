@@ -35,6 +35,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 			b.chain.Configure(definitions)
 			rights.Configure(definitions)
 		},
+		Rejected: b.chain.Reject,
 		Flags:    b.options.Selection.Kinds,
 		Recorder: mgr.GetEventRecorder("pod-reloader"),
 		Metrics:  b.registry,

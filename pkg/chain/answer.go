@@ -38,6 +38,8 @@ func (c *Chain) state(namespace string, ref reference.Ref) (state digest.State, 
 func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
 	resource, ok := c.schema.Resource(ref.Kind.GroupResource())
 	switch {
+	case !c.configured && c.rejected.Load():
+		return held("the configuration of --config is missing or not valid: its Event and the log say why", c.began), referent.Key{}, false
 	case !c.configured:
 		return unread("the configuration has not been read yet", c.began), referent.Key{}, false
 	case !ok && c.awaits(ref.Kind):

@@ -61,6 +61,7 @@ type Chain struct {
 	// rules say which workloads run with which custom resources; nil until a configuration has been read. They are in force
 	// before the graph is, and rereaders are called once both are.
 	rules     atomic.Pointer[referent.Schema]
+	rejected  atomic.Bool // there is no valid configuration to wait for
 	rereaders []func()
 	// unpublishedHandlers are called for digests that cannot be written.
 	unpublishedHandlers []func(Unpublished)
@@ -150,6 +151,9 @@ func (c *Chain) Configure(definitions []referent.Definition) {
 	}
 	c.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
 }
+
+// Reject says that there is no valid configuration. It may come later, but nothing waits for it.
+func (c *Chain) Reject() { c.rejected.Store(true) }
 
 // KeysChanged makes the graph anew under the current digest keys.
 func (c *Chain) KeysChanged() { c.gather(func(p *pending) { p.rekeyed = true }) }

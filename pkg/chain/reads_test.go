@@ -60,6 +60,8 @@ func TestWhatHasNotBeenReadIsHeldAsUnread(t *testing.T) {
 			return hold.Unread
 		}
 		assert.True(t, unread(), "the configuration")
+		w.Reject()
+		assert.False(t, unread(), "there is nothing to wait for")
 		away := w.refuse(services, errors.New("no answer"))
 		w.graph()
 		assert.Equal(t, "kafkaservices.kroxylicious.io/s is unsynced: the resource kafkaservices.kroxylicious.io", w.hold())

@@ -62,6 +62,8 @@ type ApplierOptions struct {
 	Flags workload.Kinds
 	// Referents is called with the custom resources of each valid configuration, which may be those of before.
 	Referents func([]referent.Definition)
+	// Rejected is called for content that is missing or invalid; not where it may not be read, since it may be valid. Optional.
+	Rejected func()
 	// Recorder sends Events, once Lead has been called.
 	Recorder events.EventRecorder
 	Metrics  prometheus.Registerer
@@ -134,6 +136,9 @@ func (a *Applier) Offer(c Content) {
 	parsed, reason, err := c.configuration()
 	if err != nil {
 		a.valid.Store(false)
+		if a.options.Rejected != nil && !denied(err) {
+			a.options.Rejected()
+		}
 		a.reject(&problem{reason: reason, text: err.Error(), regarding: c.Regarding})
 		return
 	}

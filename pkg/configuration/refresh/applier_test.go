@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -141,6 +142,31 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 		assert.Equal(t, []string{"f.io/v1/F=spec.t"}, a.texts())
 		assert.Equal(t, []string{"Normal ConfigurationApplied ConfigMap/config: applied: removed a.io/v1/A=spec.t"}, a.events.take())
 	})
+}
+
+// What may not be read may be valid.
+func TestApplierSaysWhatIsRejected(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "config", errors.New("no right"))
+	for name, tc := range map[string]struct {
+		content  refresh.Content
+		rejected bool
+	}{
+		"valid":           {content: refresh.Content{Text: []byte(header)}},
+		"invalid":         {content: refresh.Content{Text: []byte("x")}, rejected: true},
+		"missing":         {content: refresh.Content{Missing: errors.New("there is none")}, rejected: true},
+		"may not be read": {content: refresh.Content{Missing: fmt.Errorf("cannot be read: %w", forbidden)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rejected := false
+			refresh.NewApplier(refresh.ApplierOptions{
+				Kinds: refresh.NewKinds(workload.NewKinds()), Flags: workload.NewKinds(), Log: logr.Discard(),
+				Referents: func([]referent.Definition) {}, Rejected: func() { rejected = true },
+			}).Offer(tc.content)
+			assert.Equal(t, tc.rejected, rejected)
+		})
+	}
 }
 
 func TestConfigurationGoesBeforeFlags(t *testing.T) {
