@@ -3,6 +3,7 @@ package reload
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -114,6 +115,48 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 				j.Live[j.App] = states[tc.want]
 				assert.Equal(t, policy.Nothing, j.Due(t).Action, "it is the content that was recorded")
 			}
+		})
+	}
+}
+
+// A workload can be deleted and created anew at any time of a reconciliation.
+func TestCreationDuringAReconciliationIsKept(t *testing.T) {
+	t.Parallel()
+	for name, course := range map[string]func(t *testing.T, j *jobScene, l *loop, born func()){
+		"behind the write of the Record": func(t *testing.T, j *jobScene, l *loop, born func()) {
+			t.Helper()
+			j.API.After = func(call string) error {
+				if call == "patch Job" {
+					born()
+				}
+				return nil
+			}
+			j.reconcile(t, l)
+			require.Equal(t, []string{"patch Job"}, j.Writes())
+		},
+		"behind the look at the workload, which is gone": func(t *testing.T, j *jobScene, l *loop, born func()) {
+			t.Helper()
+			stored := maps.Clone(j.API.Objects)
+			clear(j.API.Objects)
+			j.looked = func() {
+				maps.Copy(j.API.Objects, stored)
+				born()
+			}
+			j.reconcile(t, l)
+			require.Empty(t, j.Writes())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobScene(t, nil, nil)
+			job := j.Stored()
+			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
+			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
+			j.Live = map[reference.Ref]digest.State{j.App: j.At("new", "0")}
+			l := j.leader(t)
+			l.state.Births.Born(reloadtest.JobKey, "1")
+			course(t, j, l, func() { l.state.Births.Born(reloadtest.JobKey, "9") })
+			assert.Equal(t, "9", l.state.Births.Version(reloadtest.JobKey))
 		})
 	}
 }

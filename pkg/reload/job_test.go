@@ -33,6 +33,8 @@ type jobScene struct {
 	past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// report is what the watch of Jobs calls.
 	report func(before, after workload.Summary)
+	// looked happens once after the Job has been looked at.
+	looked func()
 }
 
 func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
@@ -73,7 +75,14 @@ type jobWatch struct{ scene *jobScene }
 
 func (w jobWatch) Run(ctx context.Context) { <-ctx.Done() }
 
-func (w jobWatch) Get(_, _ string) (workload.Summary, bool) { return w.scene.Summary() }
+func (w jobWatch) Get(_, _ string) (workload.Summary, bool) {
+	looked := w.scene.looked
+	w.scene.looked = nil
+	if looked != nil {
+		defer looked()
+	}
+	return w.scene.Summary()
+}
 
 func TestJobIsLeftAlone(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func (l *loop) attend(ctx context.Context, key workload.Key) (ended action.Outco
 	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
-		l.tracking.Forget(key)
+		l.tracking.Gone(key)
 		return action.Waiting{}, 0
 	}
 	if !l.tracking.InScope(ctx, s.Key, s.Object.Labels()) {

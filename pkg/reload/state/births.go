@@ -17,3 +17,12 @@ func (b *Births) Version(key workload.Key) (version string) {
 	b.find(key, func(e *string) { version = *e })
 	return version
 }
+
+// Recorded forgets a creation whose configuration has been recorded, but not that of another workload of the name, created since.
+func (b *Births) Recorded(key workload.Key, version string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok && *e == version {
+		delete(b.entries, key)
+	}
+}

@@ -2,9 +2,11 @@ package tracking
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -54,4 +56,52 @@ func TestCreationOfAWorkloadWithoutARecordIsKept(t *testing.T) {
 			assert.Equal(t, c.want, l.state.Births.Version(key), "the resourceVersion at which the configuration is looked up")
 		})
 	}
+}
+
+// A creation time has whole seconds.
+func TestCreationInTheSecondInWhichTheProcessBeganIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(900 * time.Millisecond)
+		l, _ := leading(t, Options{})
+		web := version("u", "7", time.Now(), "configmaps")
+		changesOf(l, web.Kind)(workload.Summary{}, web)
+		assert.Equal(t, "7", l.state.Births.Version(web.Key()))
+	})
+}
+
+// A workload can be created anew after a reconciliation has not found the one before.
+func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
+	t.Parallel()
+	web := version("u", "7", time.Now().Add(time.Hour), "configmaps")
+	for name, c := range map[string]struct {
+		comes bool
+		want  string
+	}{"it has come": {true, "7"}, "it is gone": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := leading(t, Options{})
+			watch := &recovering{}
+			w := &watched{kind: web.Kind, workloads: watch}
+			watch.deliver = func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
+			l.tracking.watches.add(w)
+			_, found := l.tracking.Get(t.Context(), web.Key())
+			require.False(t, found)
+			watch.put(web)
+			if !c.comes {
+				watch.kept = workload.Summary{Kind: web.Kind}
+			}
+			l.tracking.Gone(web.Key())
+			assert.Equal(t, c.want, l.state.Births.Version(web.Key()))
+		})
+	}
+}
+
+func TestWhatIsKeptGoesWithAKind(t *testing.T) {
+	t.Parallel()
+	l, _ := leading(t, Options{})
+	web := version("u", "7", time.Now(), "configmaps")
+	l.state.Births.Born(web.Key(), "7")
+	l.tracking.Gone(web.Key())
+	assert.Empty(t, l.state.Births.Version(web.Key()))
 }

@@ -71,6 +71,7 @@ func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (w
 		w.setReadLive(key)
 		if live.Kept == nil {
 			t.index.Delete(key)
+			t.Forget(key)
 			return
 		}
 		t.enter(key, live)

@@ -33,7 +33,7 @@ type Tracking struct {
 	recent     *index.Recent
 	blindness  blindness
 	namespaces *namespaces
-	// began is when the process began to watch.
+	// began is when the process began to watch, in whole seconds, as creation times are.
 	began time.Time
 	// rereads counts how often all workloads were to be read again.
 	rereads atomic.Uint64
@@ -87,7 +87,7 @@ type Options struct {
 func New(o Options) *Tracking {
 	t := &Tracking{
 		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), blindness: blindness{o.Watches, o.Mapper},
-		began: o.Now(),
+		began: o.Now().Truncate(time.Second),
 	}
 	t.namespaces = &namespaces{
 		scope: o.Scope, cache: o.Cache, live: o.Live, blindness: t.blindness, index: t.index, queue: o.Queue,
@@ -180,6 +180,20 @@ func (t *Tracking) leave(kind workload.Kind) {
 func (t *Tracking) Forget(key workload.Key) {
 	t.with.State.Forget(key)
 	t.with.Backoff.Forget(key)
+}
+
+// Gone drops what is kept of a workload that Get has not found, unless the workload has come since.
+func (t *Tracking) Gone(key workload.Key) {
+	w := t.watches.get(key.Kind)
+	if w == nil {
+		t.Forget(key)
+		return
+	}
+	w.unlessGone(func() {
+		if _, ok := w.workloads.Get(key.Namespace, key.Name); !ok {
+			t.Forget(key)
+		}
+	})
 }
 
 // workloadChanged is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
