@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,10 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program returns a hunter that is a shell script.
+// program returns a hunter that is a shell script. Nothing is started while that is written: until a child of this process has
+// become another program, it has what is open here, and a program that is open for writing cannot be started.
 func program(t *testing.T, script string) hunter {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hunt")
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700))
 	return hunter{file: file}
 }
