@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,7 +20,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
@@ -104,7 +107,7 @@ func compare(t *testing.T, sides [2]*side, n int, s step) {
 		return codes[0] == codes[1] && bodies[0] == bodies[1]
 	}
 	if strings.Contains(s.path, "timeoutSeconds=") {
-		poll.Steadily(t, send) // a machine that stalls has a watch end before its first events are sent
+		poll.Steadily(t, send, answer) // a machine that stalls has a watch end before its first events are sent
 	} else {
 		send()
 	}
@@ -113,6 +116,11 @@ func compare(t *testing.T, sides [2]*side, n int, s step) {
 	if s.unlike == "" && codes[0] == codes[1] {
 		assert.Equal(t, bodies[1], bodies[0], about)
 	}
+}
+
+// answer asks the API server for something.
+func answer(ctx context.Context) error {
+	return cluster.Client().Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 }
 
 // awaitSecond waits for the next whole second where another field manager writes than in the step before. The managers'
