@@ -22,7 +22,7 @@ import (
 const fieldOwner = "controlplane"
 
 // newKindTimeout bounds the wait for a kind whose definition was applied just before.
-const newKindTimeout = time.Minute
+const newKindTimeout = 2 * time.Minute
 
 // Apply applies YAML documents on the server's side as the administrator, in their order, and takes
 // over fields of others. It is quicker than kubectl and leaves no last-applied annotation; where

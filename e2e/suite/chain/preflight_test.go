@@ -33,7 +33,7 @@ func TestMissingRightsAreNamedUntilTheyAreGiven(t *testing.T) {
 	withoutServices(role)
 	require.NoError(t, cp.Client().Update(t.Context(), role))
 	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
+		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 

@@ -84,7 +84,7 @@ func ownInstallation(t *testing.T) *installation.Installation {
 	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
 	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
+		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 	return in
