@@ -51,7 +51,7 @@ func steadily(t testing.TB, attempt func() bool, stalls func() (longest func() t
 // stalls looks at the clock, and asks, until longest is called, which returns by how much the latest look or answer was late.
 func stalls(ctx context.Context, asks ...func(context.Context) error) (longest func() time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
-	found := make(chan time.Duration)
+	found := make(chan time.Duration, 1+len(asks)) // a test may fail within the attempt
 	go func() { found <- latestLook(ctx) }()
 	for _, ask := range asks {
 		go func() { found <- latestAnswer(ctx, ask) }()
