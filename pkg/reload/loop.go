@@ -163,8 +163,8 @@ func (l *loop) queueAgain(keys ...workload.Key) { l.queue.Add(queue.Workload, ke
 // nothing, since it would never be taken out, however many workloads come and go. The manager begins this before the sources of the
 // controller have started, or after. A Job that is to be created again is in no index: it is queued here or not at all.
 func (l *loop) lead(ctx context.Context) error {
-	if err := l.queue.WaitUntilOpen(ctx); err != nil {
-		return nil //nolint:nilerr // the context has ended
+	if l.queue.WaitUntilOpen(ctx) != nil {
+		return nil // the context has ended
 	}
 	l.state.Changes.Lead()
 	l.leads.Begin(l.now())
