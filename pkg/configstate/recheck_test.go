@@ -141,7 +141,7 @@ func TestRechecksThatOverlapAreAllTakenIn(t *testing.T) {
 	assert.Equal(t, sec("db"), f.next(t).Ref)
 }
 
-// Nobody but the readers knows of an object that no watch has shown: its end must be reported all the same.
+// Only those who have read an object know of it while no watch has shown it: its end must be reported all the same.
 func TestObjectThatWasOnlyReadIsReportedAsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, find := range map[string]func(t *testing.T, s *server, f *fixture){

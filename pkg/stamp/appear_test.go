@@ -114,7 +114,7 @@ func TestObjectThatAppears(t *testing.T) {
 	}
 }
 
-// Somebody who writes a Record restarts nothing by it: what is recorded with a content stays so.
+// A Record written by hand restarts nothing: what is recorded with a content stays so.
 func TestHandwrittenAbsenceOfAKnownObject(t *testing.T) {
 	t.Parallel()
 	w := patternWorld(t, true)

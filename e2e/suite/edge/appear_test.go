@@ -15,7 +15,7 @@ import (
 )
 
 // With --reload-on-create, an object that nothing names restarts what selects it once it exists, if it was created so. What is selected
-// later restarts nothing, nor does what nobody has seen come.
+// later restarts nothing, nor does an object whose creation was not seen.
 func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebhook bool) {
 	t.Helper()
 	in := installed(t, cp, installation.Options{
@@ -65,7 +65,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	for _, w := range workloads {
 		s.AwaitAdopted(w, "configmap/app-3")
 	}
-	once(s, workloads, 2, "nobody has seen it come")
+	once(s, workloads, 2, "its creation was not seen")
 	createdWithOtherWrites(s, workloads)
 	nothingDenied(t, in)
 }
