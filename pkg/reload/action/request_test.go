@@ -108,7 +108,7 @@ func TestRequestAboutCustomResourcesInsistsLater(t *testing.T) {
 			for !actions.insists(s, in) {
 				waited += actions.backoff.When(s.Key, state.Conflict)
 			}
-			assert.Equal(t, tc.patient, waited > 10*time.Second, waited)
+			assert.Equal(t, tc.patient, waited > 10*time.Second, "it waits for %s", waited)
 		})
 	}
 }
