@@ -57,17 +57,18 @@ func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
 // ReplicaSets have the annotations of their revision; undo across a reload brings back only our annotations.
 func TestUndoAcrossAReloadKeepsTheConfiguration(t *testing.T) {
 	t.Parallel()
-	s := fixture.New(t, shared)
-	s.ConfigMap("app", fixture.Data{"key": "1"})
-	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
-	rolledOut(s, w, 1)
-	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "the content changed")
-	rolledOut(s, w, 2)
-	_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
-	require.NoError(t, err)
-	s.Settled()
-	s.RequireChanges(w, 1, "configuration is not rolled back by rollout undo")
+	steadily(t, func(s *fixture.Fixture) error {
+		s.ConfigMap("app", fixture.Data{"key": "1"})
+		w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+		rolledOut(s, w, 1)
+		s.SetConfigMap("app", "key", "2")
+		s.AwaitChanges(w, 1, "the content changed")
+		rolledOut(s, w, 2)
+		_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
+		require.NoError(t, err)
+		s.Settled()
+		return changed(s, w, 1, "configuration is not rolled back by rollout undo")
+	})
 }
 
 // rolledOut waits until the Deployment controller has begun the rollout of a revision, so that it can be undone.

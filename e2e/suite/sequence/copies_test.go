@@ -33,7 +33,7 @@ func TestCopiedManagedAnnotationsDoNothing(t *testing.T) {
 	annotations[fixture.ConfigHash] = "0123456789abcdef@7"
 	annotations[fixture.ConfigRecord] = "v1:-:00000000:configmap/app~0123456789abcdef@1"
 	restored.SetAnnotations(annotations)
-	require.NoError(t, to.Create(t.Context(), restored), "a stale dummy that came along is no reason to reject")
+	to.CreatePromptly(restored) // a stale dummy that came along is no reason to reject
 
 	copied := observe.Deployment(to.Namespace, "web")
 	stored := to.Get(copied)

@@ -14,27 +14,33 @@ import (
 // Opting out by a PUT without any key of ours, and in again.
 func TestOptOutByPutAndInAgain(t *testing.T) {
 	t.Parallel()
-	s := fixture.New(t, shared)
+	steadily(t, optOutByPutAndInAgain)
+}
+
+func optOutByPutAndInAgain(s *fixture.Fixture) error {
+	s.Helper()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	in := fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1}
 	w := s.Deployment("web", in)
 	out := s.Manifest("Deployment", "web", in)
 	out.SetAnnotations(nil)
 
-	require.NoError(t, s.Update(t.Context(), out))
+	require.NoError(s, s.Update(s.Context(), out))
 	s.SetConfigMap("app", "key", "2")
 	s.Settled()
-	s.RequireChanges(w, 0, "opting out restarts nothing, and then it is not reloaded")
-
-	require.NoError(t, s.Update(t.Context(), s.Manifest("Deployment", "web", in)))
+	if err := changed(s, w, 0, "opting out restarts nothing, and then it is not reloaded"); err != nil {
+		return err
+	}
+	require.NoError(s, s.Update(s.Context(), s.Manifest("Deployment", "web", in)))
 	s.Settled()
-	s.RequireChanges(w, 1, "the list is new, and the content is not the one that the pods have")
-
+	if err := changed(s, w, 1, "the list is new, and the content is not the one that the pods have"); err != nil {
+		return err
+	}
 	out.SetResourceVersion("")
-	require.NoError(t, s.Update(t.Context(), out))
-	require.NoError(t, s.Update(t.Context(), s.Manifest("Deployment", "web", in)))
+	require.NoError(s, s.Update(s.Context(), out))
+	require.NoError(s, s.Update(s.Context(), s.Manifest("Deployment", "web", in)))
 	s.Settled()
-	s.RequireChanges(w, 1, "out and in again with the same content")
+	return changed(s, w, 1, "out and in again with the same content")
 }
 
 // A stamp never makes an object invalid.
@@ -58,7 +64,7 @@ func TestNearlyFullAnnotationsStayValid(t *testing.T) {
 	spec := full.Object["spec"].(map[string]any)
 	template["spec"] = spec["template"].(map[string]any)["spec"]
 	spec["template"] = template
-	require.NoError(t, s.Create(t.Context(), full), "255 KiB of annotations are the user's right")
+	s.CreatePromptly(full) // 255 KiB of annotations are the user's right
 
 	w := observe.Deployment(s.Namespace, "full")
 	assert.Contains(t, s.Get(w).GetAnnotations()[fixture.ConfigRecord], ":*", "the Record takes the form that fits")

@@ -49,22 +49,28 @@ func TestRequiredSecretDeletedAndCreatedAgainRestartsNothing(t *testing.T) {
 // A required Secret is absent at first, then there, then gone while the workload is released and rolled back.
 func TestRequiredSecretMissingDuringARollback(t *testing.T) {
 	t.Parallel()
-	s := fixture.New(t, shared)
+	steadily(t, requiredSecretMissingDuringARollback)
+}
+
+func requiredSecretMissingDuringARollback(s *fixture.Fixture) error {
+	s.Helper()
 	w := s.Deployment("web", fixture.Uses{Secrets: []string{"db"}, Replicas: 1})
 	rolledOut(s, w, 1)
 	s.Secret("db", fixture.Data{"password": "1"})
 	s.AwaitAdopted(w, "secret/db")
-	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
+	require.NoError(s, s.Delete(s.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
 	s.AwaitEvent(w, "ReloadHeld", "secret/db")
-	_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "set", "image", "deployment/web", "main=example.com/app:2")
-	require.NoError(t, err)
+	_, err := s.Installation.ControlPlane().Kubectl(s.Context(), "-n", s.Namespace, "set", "image", "deployment/web", "main=example.com/app:2")
+	require.NoError(s, err)
 	rolledOut(s, w, 2)
-	_, err = s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
-	require.NoError(t, err)
+	_, err = s.Installation.ControlPlane().Kubectl(s.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
+	require.NoError(s, err)
 	s.Settled()
-	s.RequireChanges(w, 2, "the release and its rollback: the reload is still held")
+	if err := changed(s, w, 2, "the release and its rollback: the reload is still held"); err != nil {
+		return err
+	}
 	s.Secret("db", fixture.Data{"password": "2"})
 	s.AwaitChanges(w, 3, "it is back with another content")
 	s.Settled()
-	s.RequireChanges(w, 3, "once")
+	return changed(s, w, 3, "once")
 }
