@@ -40,7 +40,7 @@ func define(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err := source.Apply(ctx, cp); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	return poll.Until(ctx, "the kinds of Argo Rollouts", 100*time.Millisecond, func(ctx context.Context) error {
 		_, err := cp.Kubectl(ctx, "get", "rollouts,experiments,analysisruns,analysistemplates,clusteranalysistemplates", "--all-namespaces")
