@@ -282,8 +282,11 @@ func (k *kubelet) program(c *container, dir string) (controlplane.Program, error
 			replace = append(replace, "="+m.MountPath, "="+volume.dir)
 		}
 	}
-	// The default leaves time for endpoints to be removed.
-	args := []string{"--shutdown-grace-period=200ms"}
+	// The default leaves time for endpoints to be removed. A leader that cannot renew its lease for ten seconds, as on a machine that
+	// stalls, would end, and nothing here starts it again.
+	args := []string{
+		"--shutdown-grace-period=200ms", "--leader-election-lease-duration=40s", "--leader-election-renew-deadline=30s",
+	}
 	for _, arg := range spec.Args {
 		args = append(args, strings.NewReplacer(replace...).Replace(arg))
 	}

@@ -71,8 +71,11 @@ func killSwitch(u *user) {
 
 func uninstall(u *user, before sets.Set[string]) {
 	stamped, adopted := u.creates("stamped"), u.creates("adopted")
-	require.True(u, u.inTime(func(n int) bool { return u.lists(adopted, []string{"adopted,kube-root-ca.crt", "adopted"}[n%2]) }),
-		"another list is another stamp")
+	list := "adopted,kube-root-ca.crt"
+	require.True(u, u.inTime(func(n int) bool {
+		list += fmt.Sprintf(",further-%d", n) // what an earlier attempt has listed is known to the loop, and no other stamp
+		return u.lists(adopted, list)
+	}), "another list is another stamp")
 	u.awaitChanges(adopted, 1, "which is another template")
 	u.awaitPods(stamped, adopted)
 	pods := u.pods()
