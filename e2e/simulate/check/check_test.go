@@ -75,7 +75,7 @@ func onControlPlane(t *testing.T, h history.History) (history.History, []facts) 
 	require.NoError(t, err)
 	cp := controlplane.New(t, options)
 	installation.New(t, cp, installation.Options{
-		Args: h.Setup.Flags, Replicas: 1, Program: program, Components: []string{"recreate-jobs", "run-cronjobs"},
+		Args: h.Setup.Flags, Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Program: program, Components: []string{"recreate-jobs", "run-cronjobs"},
 	})
 	p, err := newPlane(cp.Admin())
 	require.NoError(t, err)

@@ -126,8 +126,9 @@ func (p plane) versions(ctx context.Context) (string, error) {
 }
 
 const (
-	// quiet is how long nothing must have changed: longer than the program's settle time and what the controllers need.
-	quiet = 2 * time.Second
+	// quiet is how long nothing must have changed: longer than the program's settle time and what the controllers need. It is
+	// counted in looks, since a machine that stalls changes nothing either.
+	quiet, quietLooks = 2 * time.Second, int(quiet / lookEvery)
 	// lookEvery is how often that is looked at, and longest how long it may take.
 	lookEvery, longest = 250 * time.Millisecond, 2 * time.Minute
 )
@@ -136,17 +137,17 @@ const (
 func (p plane) rest(ctx context.Context) (stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	last, since := "", time.Now()
+	last, since, same := "", time.Now(), 0
 	var all stored
 	err := poll.Until(ctx, "a world at rest", lookEvery, func(ctx context.Context) error {
 		versions, err := p.versions(ctx)
 		if err != nil {
 			return err
 		}
-		if versions != last {
-			last, since = versions, time.Now()
+		if same++; versions != last {
+			last, since, same = versions, time.Now(), 0
 		}
-		if time.Since(since) < quiet {
+		if time.Since(since) < quiet || same < quietLooks {
 			return errors.New("something changes")
 		}
 		if all, err = p.read(ctx); err != nil {
