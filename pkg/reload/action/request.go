@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -157,10 +158,18 @@ func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 // just started, or may not read its configuration, does not know the custom resources that this one knows: it would stamp without
 // their changes, which would restart the pods once more.
 func (a *Actions) insists(s gather.Subject, in policy.Input) bool {
-	return a.backoff.Insists(s.Key, slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool {
-		return ref.Kind.Custom() && in.Current[ref].Hold == nil
-	}))
+	patience := state.Impatient
+	if slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool { return ref.Kind.Custom() && in.Current[ref].Hold == nil }) {
+		patience = state.Patient
+		if a.now().Sub(s.Events.Last) < stillChanging {
+			patience = state.Alert
+		}
+	}
+	return a.backoff.Insists(s.Key, patience)
 }
+
+// stillChanging is how long ago the last change of a configuration is that changes all the time.
+const stillChanging = 500 * time.Millisecond
 
 // unread returns the tracked Refs that exist and whose content was not read: the digest is over all of them.
 func unread(in policy.Input) []reference.Ref {

@@ -93,22 +93,25 @@ func TestRequestAboutCustomResourcesInsistsLater(t *testing.T) {
 	app, edge := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: "proxies.example.com", Name: "edge"}
 	for name, tc := range map[string]struct {
 		states  map[reference.Ref]digest.State
-		patient bool
+		changed time.Duration
+		after   time.Duration
 	}{
-		"without one":           {states: map[reference.Ref]digest.State{app: {Absent: true}}},
-		"one that is held here": {states: map[reference.Ref]digest.State{edge: {Hold: &digest.Hold{Reason: "not-ready"}}}},
-		"one that is known":     {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, patient: true},
+		"without one":                   {states: map[reference.Ref]digest.State{app: {Absent: true}}},
+		"one that is held here":         {states: map[reference.Ref]digest.State{edge: {Hold: &digest.Hold{Reason: "not-ready"}}}},
+		"one that is known":             {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, changed: time.Second, after: 15 * time.Second},
+		"one that changes all the time": {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, after: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			actions := newActions(Options{}, &reloadtest.Outbox{})
-			s := gather.Subject{Key: workload.Key{Name: "web"}}
+			now := time.Now()
+			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
+			s := gather.Subject{Key: workload.Key{Name: "web"}, Events: state.Arrivals{Last: now.Add(-tc.changed)}}
 			in := policy.Input{Refs: slices.Collect(maps.Keys(tc.states)), Current: tc.states}
 			waited := time.Duration(0)
 			for !actions.insists(s, in) {
 				waited += actions.backoff.When(s.Key, state.Conflict)
 			}
-			assert.Equal(t, tc.patient, waited > 10*time.Second, "it waits for %s", waited)
+			assert.InDelta(t, tc.after.Seconds(), waited.Seconds(), 1)
 		})
 	}
 }

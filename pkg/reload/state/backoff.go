@@ -63,17 +63,21 @@ func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
 }
 
 // Insists reports whether requests of a workload were rejected so often, since the last success, that the next one asks for
-// whatever the webhook reads live. A patient one waits for longer.
-func (b Backoff) Insists(key workload.Key, patient bool) bool {
-	if patient {
-		return b.conflicts.NumRequeues(key) >= patientlyInsistent
-	}
-	return b.conflicts.NumRequeues(key) >= insistent
+// whatever the webhook reads live.
+func (b Backoff) Insists(key workload.Key, after Patience) bool {
+	return b.conflicts.NumRequeues(key) >= int(after)
 }
 
-// insistent is that number: under constant change the digest that is asked with is always an old one. patientlyInsistent is reached
-// after 15 s.
-const insistent, patientlyInsistent = 3, 12
+// Patience is after how many conflicts in a row a request insists.
+type Patience int
+
+const (
+	// Impatient takes 200 ms. Under constant change the digest that is asked with is always an old one.
+	Impatient Patience = 3
+	// Alert takes 3 s, Patient 15 s: a conflict may have another reason than a change.
+	Alert   Patience = 7
+	Patient Patience = 11
+)
 
 // Lingers reports whether a failure that passes by itself has not passed, after some seconds.
 func (b Backoff) Lingers(key workload.Key) bool {

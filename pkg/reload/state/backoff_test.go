@@ -32,18 +32,19 @@ func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
 		b.When(key, Soon)
 		b.When(key, Rarely)
 	}
-	assert.False(t, b.Insists(key, false), "an API server that is away is no constant change")
-	for range insistent {
-		assert.False(t, b.Insists(key, false))
+	assert.False(t, b.Insists(key, Impatient), "an API server that is away is no constant change")
+	for range int(Impatient) {
+		assert.False(t, b.Insists(key, Impatient))
 		b.When(key, Conflict)
 	}
-	assert.True(t, b.Insists(key, false))
+	assert.True(t, b.Insists(key, Impatient))
 	waited := time.Duration(0)
-	for !b.Insists(key, true) {
+	for !b.Insists(key, Patient) {
 		waited += b.When(key, Conflict)
+		assert.Equal(t, waited > 2*time.Second, b.Insists(key, Alert))
 	}
 	assert.InDelta(t, 15, waited.Seconds(), 5, "another replica may need 10 s to read its configuration")
-	assert.False(t, b.Insists(workload.Key{Name: "other"}, false))
+	assert.False(t, b.Insists(workload.Key{Name: "other"}, Impatient))
 	b.Forget(key)
-	assert.False(t, b.Insists(key, false), "the next change is asked for with its digest again")
+	assert.False(t, b.Insists(key, Impatient), "the next change is asked for with its digest again")
 }
