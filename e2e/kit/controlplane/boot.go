@@ -42,18 +42,25 @@ func (cp *ControlPlane) startAPI(ctx context.Context) error {
 func (cp *ControlPlane) startControllers(ctx context.Context) error {
 	ready := tlsReady(cp.authority)
 	group, ctx := errgroup.WithContext(ctx)
-	for _, program := range []Program{
-		cp.layout.controllerManagerProgram(ready), cp.layout.schedulerProgram(ready), cp.layout.kwokProgram(),
-	} {
+	for _, program := range []Program{cp.layout.controllerManagerProgram(ready), cp.layout.schedulerProgram(ready)} {
 		group.Go(func() error { return cp.startComponent(ctx, program) })
 	}
 	if cp.runs(KWOK) {
-		group.Go(func() error { return cp.addNodes(ctx) })
+		group.Go(func() error { return cp.startKWOK(ctx) })
 	}
 	if cp.runs(ControllerManager) {
 		group.Go(func() error { return cp.awaitNamespace(ctx, metav1.NamespaceDefault) })
 	}
 	return group.Wait()
+}
+
+// startKWOK adds the nodes when KWOK is ready. Before, it prepares its metrics, and a node that comes meanwhile makes it write to the
+// same map at the same time (easycel.getTypeValue), which ends it.
+func (cp *ControlPlane) startKWOK(ctx context.Context) error {
+	if err := cp.startComponent(ctx, cp.layout.kwokProgram()); err != nil {
+		return err
+	}
+	return cp.addNodes(ctx)
 }
 
 func (cp *ControlPlane) runs(component string) bool {
