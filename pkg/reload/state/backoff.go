@@ -74,8 +74,9 @@ type Patience int
 const (
 	// Impatient takes 200 ms. Under constant change the digest that is asked with is always an old one.
 	Impatient Patience = 3
-	// Alert takes 3 s, Patient 15 s: a conflict may have another reason than a change.
-	Alert   Patience = 7
+	// Alert takes 3 s: a conflict may have another reason than a change.
+	Alert Patience = 7
+	// Patient takes 15 s, in which another replica can read what it does not know yet.
 	Patient Patience = 11
 )
 
