@@ -143,6 +143,13 @@ func (f *faults) webhook(ctx context.Context, s *simulation, _ *admissionv1.Admi
 	}
 }
 
+// webhookFaults changes the faults of webhooks: calls of them may be under way.
+func (s *simulation) webhookFaults(change func(f *faults)) {
+	s.balancing.Lock()
+	defer s.balancing.Unlock()
+	change(&s.faults)
+}
+
 // holds says why a request does not go on now; nil if it may.
 func (s *simulation) holds(w *waiter) error {
 	for _, r := range s.replicas {

@@ -104,8 +104,8 @@ func hold(then func(*apiserver.Watch)) func(s *simulation, step history.Step) fu
 func admissionFaults() []faultKind {
 	counted := func(count func(f *faults) *int) func(s *simulation, step history.Step) func() {
 		return func(s *simulation, _ history.Step) func() {
-			*count(&s.faults)++
-			return func() { *count(&s.faults)-- }
+			s.webhookFaults(func(f *faults) { *count(f)++ })
+			return func() { s.webhookFaults(func(f *faults) { *count(f)-- }) }
 		}
 	}
 	whole := func(r *rand.Rand) history.Step { return lasting(r, "") }
@@ -122,8 +122,8 @@ func admissionFaults() []faultKind {
 			name: "webhook-flaky", kind: "webhook-away", weight: 3, words: "single calls of our webhook fail (%[3]s %%) for %[2]s",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, "", "percent", pick(r, "10", "50")) },
 			begin: func(s *simulation, step history.Step) func() {
-				s.faults.webhookPercent = number(step, "percent", 10)
-				return func() { s.faults.webhookPercent = 0 }
+				s.webhookFaults(func(f *faults) { f.webhookPercent = number(step, "percent", 10) })
+				return func() { s.webhookFaults(func(f *faults) { f.webhookPercent = 0 }) }
 			},
 		},
 		{
@@ -133,8 +133,8 @@ func admissionFaults() []faultKind {
 			},
 			begin: func(s *simulation, step history.Step) func() {
 				namespace := namespaceOf(step.On)
-				s.faults.foreign[namespace] = cmp.Or(step.With["mode"], "reject")
-				return func() { delete(s.faults.foreign, namespace) }
+				s.webhookFaults(func(f *faults) { f.foreign[namespace] = cmp.Or(step.With["mode"], "reject") })
+				return func() { s.webhookFaults(func(f *faults) { delete(f.foreign, namespace) }) }
 			},
 		},
 		{

@@ -56,7 +56,7 @@ type replica struct {
 	ended    chan error
 	started  time.Time
 	// endpoint means that the Service routes to it; probed is when it was asked last.
-	endpoint bool
+	endpoint atomic.Bool
 	probed   time.Time
 	// leaving means that it got SIGTERM; killed that it was cut off.
 	leaving, killed bool
@@ -104,7 +104,9 @@ func (s *simulation) start(at *slot) error {
 	r.client = s.webhookClient(r)
 	r.probe = s.plainClient(apiHost)
 	at.current, at.wanted = r, true
+	s.balancing.Lock()
 	s.replicas = append(s.replicas, r)
+	s.balancing.Unlock()
 	// client-go keeps the dialer of each transport for as long as the transport can be reached: it must not lead back to it.
 	network := s.net
 	host := app.Host{
@@ -149,7 +151,7 @@ func (s *simulation) terminate(r *replica) {
 	s.note("%s gets SIGTERM", r.name)
 	r.leaving = true
 	r.stop()
-	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint = false })
+	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint.Store(false) })
 }
 
 // kill is SIGKILL: nothing that the process does from now on reaches anything.
@@ -163,7 +165,7 @@ func (s *simulation) kill(r *replica) {
 	r.offline()
 	r.stop()
 	s.oracle.Fault(down(r.name, true))
-	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint = false })
+	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint.Store(false) })
 }
 
 // reap looks for processes that have ended, and starts those again that should run, as a kubelet does.
@@ -182,7 +184,7 @@ func (s *simulation) reap() {
 }
 
 func (s *simulation) ended(at *slot, r *replica, err error) {
-	r.endpoint = false
+	r.endpoint.Store(false)
 	at.current = nil
 	s.net.CloseHost(r.name)
 	if !r.leaving && !r.killed {
@@ -211,11 +213,11 @@ func (s *simulation) look(r *replica) {
 	if r.killed || r.leaving || r.slot.current != r || s.closing {
 		return
 	}
-	if !r.endpoint || r.frozen.Load() || time.Since(r.probed) >= probeEvery {
+	if !r.endpoint.Load() || r.frozen.Load() || time.Since(r.probed) >= probeEvery {
 		s.probe(r)
 	}
 	next := 5 * time.Second
-	if !r.endpoint {
+	if !r.endpoint.Load() {
 		next = time.Second
 	}
 	s.after(next, func() { s.look(r) })
@@ -229,9 +231,10 @@ func (s *simulation) probe(r *replica) {
 	go func() { ready <- s.ready(r) }()
 	s.settle()
 	select {
-	case r.endpoint = <-ready:
+	case is := <-ready:
+		r.endpoint.Store(is)
 	default: // it does not answer now
-		r.endpoint = false
+		r.endpoint.Store(false)
 	}
 	r.probed = time.Now()
 }
@@ -256,7 +259,7 @@ func (s *simulation) ready(r *replica) bool {
 
 // endpoints are the replicas that the Service routes to, in the order of their starts.
 func (s *simulation) endpoints() []*replica {
-	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return !r.endpoint })
+	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return !r.endpoint.Load() })
 }
 
 // scrape reads the metrics of a replica.

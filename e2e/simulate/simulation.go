@@ -42,7 +42,7 @@ type simulation struct {
 	faulty time.Time
 	trace  trace
 
-	// balancing guards balance, endpoints and the webhook faults: admission runs on goroutines of the API server.
+	// balancing guards balance, the list of replicas and the webhook faults: admission runs on goroutines of the API server.
 	balancing sync.Mutex
 	balance   *rand.Rand
 
