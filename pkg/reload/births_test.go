@@ -18,6 +18,16 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
+// newUnrecordedJob is a scene whose Job asks for something and has neither a Record nor a stamp.
+func newUnrecordedJob(t *testing.T) *jobScene {
+	t.Helper()
+	j := newJobScene(t, nil, nil)
+	job := j.Stored()
+	job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
+	unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
+	return j
+}
+
 // No webhook stamps the creation, and the configuration changes before the loop reads it.
 func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 	t.Parallel()
@@ -57,10 +67,8 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
+			j := newUnrecordedJob(t)
 			job := j.Stored()
-			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
-			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
 			j.Metadata("creationTimestamp", j.Now.Add(tc.created).Format(time.RFC3339))
 			j.past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
 				require.NotNil(t, tc.past, "the old version does not matter")
@@ -97,10 +105,8 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
+			j := newUnrecordedJob(t)
 			job := j.Stored()
-			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
-			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
 			j.Metadata("creationTimestamp", j.Now.Add(tc.created).Format(time.RFC3339))
 			job.SetResourceVersion("5")
 			l := j.leader(t)
@@ -148,10 +154,7 @@ func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
-			job := j.Stored()
-			job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
-			unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
+			j := newUnrecordedJob(t)
 			j.Live = map[reference.Ref]digest.State{j.App: j.At("new", "0")}
 			l := j.leader(t)
 			l.state.Births.Born(reloadtest.JobKey, "1")

@@ -76,7 +76,8 @@ func newLoop(with cluster, opts Options) *loop {
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
 	})
 	l.gather = gather.Gatherer{
-		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, Live: with.live, Past: with.Past, Births: &l.state.Births, Versions: &l.state.Versions, Now: l.now,
+		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, Live: with.live, Past: with.Past,
+		Births: &l.state.Births, Versions: &l.state.Versions, Now: l.now,
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
 	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
