@@ -97,10 +97,22 @@ func (s stored) List(r world.Resource, namespace string) []world.Object {
 	return slices.DeleteFunc(slices.Clone(s[r]), func(o world.Object) bool { return text(o, "metadata", "namespace") != namespace })
 }
 
-func (p plane) read(ctx context.Context) (stored, error) {
+// versions are the versions of everything, as one text.
+func (s stored) versions() string {
+	var b strings.Builder
+	for _, r := range watched() {
+		for _, o := range s[r] {
+			fmt.Fprintln(&b, text(o, "metadata", "uid"), text(o, "metadata", "resourceVersion"))
+		}
+	}
+	return b.String()
+}
+
+// read lists one resource after another: what changes meanwhile is seen in some of them only.
+func (p plane) read(ctx context.Context, accept string) (stored, error) {
 	all := stored{}
 	for _, r := range watched() {
-		objects, err := p.list(ctx, r, "application/json")
+		objects, err := p.list(ctx, r, accept)
 		if err != nil {
 			return nil, err
 		}
@@ -112,17 +124,11 @@ func (p plane) read(ctx context.Context) (stored, error) {
 // versions are the versions of everything that is stored, as one text.
 func (p plane) versions(ctx context.Context) (string, error) {
 	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-	var b strings.Builder
-	for _, r := range watched() {
-		objects, err := p.list(ctx, r, metadataOnly)
-		if err != nil {
-			return "", err
-		}
-		for _, o := range objects {
-			fmt.Fprintln(&b, text(o, "metadata", "uid"), text(o, "metadata", "resourceVersion"))
-		}
+	all, err := p.read(ctx, metadataOnly)
+	if err != nil {
+		return "", err
 	}
-	return b.String(), nil
+	return all.versions(), nil
 }
 
 const (
@@ -150,8 +156,11 @@ func (p plane) rest(ctx context.Context) (stored, error) {
 		if time.Since(since) < quiet || same < quietLooks {
 			return errors.New("something changes")
 		}
-		if all, err = p.read(ctx); err != nil {
+		if all, err = p.read(ctx, "application/json"); err != nil {
 			return err
+		}
+		if all.versions() != last {
+			return errors.New("something changed while all was read")
 		}
 		return all.unfinished()
 	})
