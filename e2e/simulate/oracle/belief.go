@@ -55,22 +55,26 @@ type adoption struct {
 
 func (a *adoption) covers(r ref) bool { return a.of.name == "" || a.of == r }
 
+// knowledge returns when the program may have read the content of an object that it takes for that of the pods of a stamp.
+func (w *workload) knowledge(s *stamp, r ref) []*period {
+	var known []*period
+	if w.tracked[r] <= s.version {
+		known = slices.Concat(s.periods, s.carried[r])
+	}
+	for _, a := range w.adoptions {
+		if a.version > s.version && a.covers(r) {
+			known = append(known, a.period)
+		}
+	}
+	return known
+}
+
 // beliefs returns what the program may take for the content of the pods of a stamp.
 func (o *Oracle) beliefs(w *workload, s *stamp, r ref) believed {
 	set := believed{}
 	h := o.contents.of(w.id.namespace, r)
-	if w.tracked[r] <= s.version {
-		for _, p := range s.periods {
-			set.addPeriod(h, p, o.version)
-		}
-		for _, p := range s.carried[r] {
-			set.addPeriod(h, p, o.version)
-		}
-	}
-	for _, a := range w.adoptions {
-		if a.version > s.version && a.covers(r) {
-			set.addPeriod(h, a.period, o.version)
-		}
+	for _, p := range w.knowledge(s, r) {
+		set.addPeriod(h, p, o.version)
 	}
 	return set
 }
@@ -78,24 +82,7 @@ func (o *Oracle) beliefs(w *workload, s *stamp, r ref) believed {
 // believes reports whether the program may take a content for that of the pods of a stamp.
 func (o *Oracle) believes(w *workload, s *stamp, r ref, content int) bool {
 	h := o.contents.of(w.id.namespace, r)
-	if w.tracked[r] <= s.version {
-		for _, p := range s.periods {
-			if o.had(h, p, content) {
-				return true
-			}
-		}
-		for _, p := range s.carried[r] {
-			if o.had(h, p, content) {
-				return true
-			}
-		}
-	}
-	for _, a := range w.adoptions {
-		if a.version > s.version && a.covers(r) && o.had(h, a.period, content) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.knowledge(s, r), func(p *period) bool { return o.had(h, p, content) })
 }
 
 // had reports whether an object had a content at some time of a period.

@@ -331,7 +331,7 @@ func (o *Oracle) referentHeld(w *workload, r ref) bool {
 }
 
 // carry notes for the custom resources of a workload that were, or may have been, held when a stamp was made: the program goes on
-// with what it knew of before.
+// with what it knew of before, by the stamp before or by what it has adopted since.
 func (o *Oracle) carry(w *workload, s *stamp) {
 	previous := w.last()
 	for _, r := range w.refs {
@@ -346,7 +346,7 @@ func (o *Oracle) carry(w *workload, s *stamp) {
 		if s.carried == nil {
 			s.carried = map[ref][]*period{}
 		}
-		s.carried[r] = slices.Concat(previous.periods, previous.carried[r])
+		s.carried[r] = w.knowledge(previous, r)
 	}
 }
 

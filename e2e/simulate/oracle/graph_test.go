@@ -28,10 +28,38 @@ func filterSpec(mode string) world.Object {
 func (s *scene) beginGraph() {
 	s.set(secret("tls"), "1")
 	s.referent(user, auth, 1, 1, filterSpec("fast"))
+	s.trackGraph("")
+}
+
+// adoptGraph creates cart, which tracks a graph and a ConfigMap, and then what makes the graph valid: the program adopts it.
+func (s *scene) adoptGraph() {
+	s.set(secret("tls"), "1")
+	s.set(configMap("extra"), "1")
+	s.trackGraph("extra")
+	s.referent(user, auth, 1, 1, filterSpec("fast"))
+	s.wait(5 * time.Second)
+}
+
+// reloadedWhileHeld is a reload because of the ConfigMap while the graph is held, and one because of the graph when it is back.
+func (s *scene) reloadedWhileHeld() {
+	s.set(configMap("extra"), "2")
+	s.remove(user, auth)
+	s.wait(2 * time.Second)
+	s.reload(cart, "b", "configmap/extra modified")
+	s.rollout(cart)
+	s.wait(2 * time.Second)
+	s.referent(user, auth, 1, 1, filterSpec("fast"))
+	s.wait(10 * time.Second)
+	s.reload(cart, "c", "proxies.proxy.example.com/edge modified")
+	s.rollout(cart)
+}
+
+// trackGraph creates the custom resource that refers to the others, and cart, which tracks it and ConfigMaps.
+func (s *scene) trackGraph(configMaps string) {
 	s.referent(user, edge, 1, 1, world.Object{"filterRefs": []any{world.Object{"name": "auth"}}})
 	s.wait(time.Minute)
 	s.sends("create", cart, edited(manifest(cart, "one"), func(o world.Object) {
-		setAnnotation(o, prefix+"configmaps", "")
+		setAnnotation(o, prefix+"configmaps", configMaps)
 		setAnnotation(o, prefix+"referents", "proxies.proxy.example.com/edge")
 		section(o, "spec", "template", "spec")["containers"] = []any{world.Object{"image": "one"}}
 	}), "a")
@@ -92,6 +120,19 @@ func TestGraphKept(t *testing.T) {
 			s.announce(cart)
 			s.rollout(cart)
 		}},
+		"changed and held at once, stamped for another reason": {
+			options: hooked, because: "it was adopted with the content of before", happens: func(s *scene) {
+				s.adoptGraph()
+				s.set(secret("tls"), "2")
+				s.reloadedWhileHeld()
+			},
+		},
+		"held, stamped for another reason": {
+			options: hooked, want: "kept/program/touched", because: "it was adopted with this content", happens: func(s *scene) {
+				s.adoptGraph()
+				s.reloadedWhileHeld()
+			},
+		},
 		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
 			s.beginGraph()
 			s.reload(cart, "b")
