@@ -77,6 +77,21 @@ func TestReloadSaysWhatItWasReloadedFrom(t *testing.T) {
 	assert.Empty(t, w.env(variableB), "no variable")
 }
 
+func TestReloadSaysItsTimeWhereTheHashOfReloaderStays(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.Annotations)
+	w.reloadMissing = true
+	w.set(cm("b"), "")
+	w.at(t, 1, "the last key is removed")
+	before := w.source()
+	w.remove(cm("b"))
+	w.set(secret("a"), "A")
+	w.at(t, 2, "the deletion, later")
+	after := w.source()
+	assert.Equal(t, before.Hash, after.Hash, "Reloader has the hash of the empty content for both")
+	assert.Greater(t, after.ObservedAt, before.ObservedAt)
+}
+
 func TestWritesThatForgetTheFieldsRestartNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range []annotation.ReloadStrategy{annotation.EnvVars, annotation.Annotations} {

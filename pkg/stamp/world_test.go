@@ -95,7 +95,7 @@ func (w *world) lose(name string) {
 	w.rotate(name)
 }
 
-// set writes the content of a config object, or only touches it where it is equal.
+// set writes the content of a config object, or only touches it where it is equal. A ConfigMap with the content "" has no key.
 func (w *world) set(ref reference.Ref, data string) {
 	w.rv++
 	c, ok := w.configs[ref]
@@ -118,7 +118,11 @@ func (w *world) state(ref reference.Ref) digest.State {
 		return digest.State{Absent: true}
 	}
 	meta := metav1.ObjectMeta{Namespace: "test", Name: ref.Name}
-	content := digest.OfConfigMap(&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"k": c.data}})
+	data := map[string]string{"k": c.data}
+	if c.data == "" {
+		data = nil
+	}
+	content := digest.OfConfigMap(&corev1.ConfigMap{ObjectMeta: meta, Data: data})
 	if ref.Kind == reference.Secret {
 		content = digest.OfSecret(&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"k": []byte(c.data)}})
 	}

@@ -2,7 +2,6 @@ package strategy
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -39,17 +38,9 @@ func ParseSource(text string) Source {
 	return s
 }
 
-// same reports whether both say the same, the times put aside.
-func (s Source) same(other Source) bool {
-	return s.Type == other.Type && s.Name == other.Name && s.Namespace == other.Namespace && s.Hash == other.Hash &&
-		slices.Equal(s.ContainerRefs, other.ContainerRefs)
-}
-
-// WithSource returns the Fields with an annotation. One that says the same is kept with its time.
+// WithSource returns the Fields with an annotation. Call it for a reload only: another time is another pod template.
 func (f Fields) WithSource(s Source) Fields {
-	if !ParseSource(f.From).same(s) {
-		f.From = s.String()
-	}
+	f.From = s.String()
 	return f
 }
 

@@ -84,7 +84,9 @@ type contents struct {
 }
 
 func newContents() contents {
-	return contents{map[id]*history{}, map[string]int{}, map[int]int{}}
+	c := contents{map[id]*history{}, map[string]int{}, map[int]int{}}
+	c.pairs[absent] = c.numberOf(pairsText(nil)) // Reloader takes a deleted object for an empty one
+	return c
 }
 
 func isConfig(plural string) bool { return plural == "configmaps" || plural == "secrets" }
@@ -133,9 +135,11 @@ func (c *contents) number(object world.Object) int {
 	}
 	sort.Strings(pairs)
 	content := c.numberOf(b.String())
-	c.pairs[content] = c.numberOf("pairs " + strings.Join(pairs, ";"))
+	c.pairs[content] = c.numberOf(pairsText(pairs))
 	return content
 }
+
+func pairsText(pairs []string) string { return "pairs " + strings.Join(pairs, ";") }
 
 // samePairs reports whether two contents may be one to Stakater's Reloader.
 func (c *contents) samePairs(a, b int) bool {

@@ -98,7 +98,7 @@ func (o *Oracle) between(w *workload, before, s *stamp, r ref) (known, read beli
 }
 
 // alike reports whether an object may have changed between a stamp and the next without another SHA-1. What Reloader's strategies
-// write for it is then the same, and what is true is not written again: a new time alone is no reason.
+// write for it is then the same, the time put aside.
 func (o *Oracle) alike(w *workload, before, s *stamp, r ref) bool {
 	was, now := o.between(w, before, s, r)
 	for a := range was {
@@ -160,21 +160,18 @@ func (s *stamp) near(at time.Time) bool {
 	return !at.Before(s.arrivedAt.Add(-closeTo)) && !at.After(s.at.Add(closeTo))
 }
 
-// judgeSource looks whether the annotation names an object that may have changed. It stays where the object has another content with
-// the same SHA-1.
+// judgeSource looks whether the annotation names an object that may have changed, and the time of the restart. Two restarts within a
+// second can write the same: the object then has another content with the same SHA-1.
 func (o *Oracle) judgeSource(w *workload, s *stamp, old, now string) {
 	before := w.stamps[len(w.stamps)-2]
 	var named source
 	_ = json.Unmarshal([]byte(now), &named)
 	r := ref{strings.ToLower(named.Type) + "s", named.Name}
-	if now == old && now != "" && o.alike(w, before, s, r) {
-		return
-	}
 	at := time.Unix(named.ObservedAt, 0)
 	late := !o.faults.clocksWrong(s.at) && o.healthy(w, s.arrivedAt) && !s.near(at)
 	kept, _, _ := o.changed(w, before, s, r)
 	switch {
-	case now == old || now == "" || !w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
+	case now == "" || now == old && !o.alike(w, before, s, r) || !w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
 		o.violate(s.at, broken{"explained", w.id.String(), "source-stale"}, "the restart of %s leaves %s at %q", o.when(s.at), sourceMark, now)
 	case late:
 		o.violate(s.at, broken{"explained", w.id.String(), "source-time"}, "the restart of %s says in %s that it was at %s", o.when(s.at), sourceMark, o.when(at))

@@ -72,18 +72,34 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 		s.wait(time.Second)
 	}
 	app, extra := "STAKATER_APP_CONFIGMAP", "STAKATER_EXTRA_CONFIGMAP"
-	moved := func(value string, add func(s *scene) func(world.Object) world.Object) func(*scene) {
+	moved := func(value string, first, second func(s *scene) func(world.Object) world.Object) func(*scene) {
 		return func(s *scene) {
 			s.begin()
 			s.set(configMap("app"), value)
 			s.wait(time.Second)
-			first := add(s)
-			s.restart("b", first)
+			s.restart("b", first(s))
 			s.write(user, "update", configMap("app"), edited(s.objects[configMap("app")], func(o world.Object) {
 				o["binaryData"], o["data"] = world.Object{"key": base64.StdEncoding.EncodeToString([]byte(value))}, nil
 			}))
 			s.wait(time.Second)
-			s.restart("c", first)
+			s.restart("c", second(s))
+		}
+	}
+	removed := func(second func(s *scene) func(world.Object) world.Object) func(*scene) {
+		return func(s *scene) {
+			s.begin()
+			s.write(user, "update", configMap("app"), edited(s.objects[configMap("app")], func(o world.Object) { o["data"] = nil }))
+			s.wait(time.Second)
+			s.restart("b", source("app", 0)(s))
+			s.write(user, "delete", configMap("app"), nil)
+			s.wait(time.Second)
+			s.restart("c", second(s))
+		}
+	}
+	asBefore := func(s *scene) func(world.Object) world.Object {
+		text := text(annotationsOf(section(s.objects[cart], "spec", "template")), sourceMark)
+		return func(o world.Object) world.Object {
+			return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), sourceMark, text) })
 		}
 	}
 	sameVariable := func(*scene) func(world.Object) world.Object { return variables(variable(app, "0a")) }
@@ -97,6 +113,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 		}
 	}
 	env, annotations := Options{Webhook: true, Strategy: strategyEnvVars}, Options{Webhook: true, Strategy: strategyAnnotations}
+	missing := Options{Webhook: true, Strategy: strategyAnnotations, ReloadMissingRequired: true}
 	for law, cases := range map[string]map[string]lawCase{
 		"explained": {
 			"variable": {options: env, because: "it is the one of what changed", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0b")))},
@@ -114,11 +131,18 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				changed(s)
 				s.restart("b", source("extra", 0)(s))
 			}},
-			"empty key moved":                     {options: annotations, because: "the SHA-1 is the same", happens: moved("", source("app", 0))},
-			"key moved":                           {options: annotations, want: "explained/source-stale", because: "binaryData is in base64", happens: moved("2", source("app", 0))},
-			"variable of an empty key that moved": {options: env, because: "the SHA-1 is the same", happens: moved("", sameVariable)},
+			"empty key moved": {options: annotations, because: "the SHA-1 is the same, the time is another", happens: moved("", source("app", 0), source("app", 0))},
+			"empty key moved, old time": {
+				options: annotations, want: "explained/source-time", because: "the restart is a minute later", happens: moved("", source("app", 0), asBefore),
+			},
+			"key moved":           {options: annotations, want: "explained/source-stale", because: "binaryData is in base64", happens: moved("2", source("app", 0), asBefore)},
+			"emptied and deleted": {options: missing, because: "the SHA-1 is the same, the time is another", happens: removed(source("app", 0))},
+			"emptied and deleted, old time": {
+				options: missing, want: "explained/source-time", because: "the restart is a minute later", happens: removed(asBefore),
+			},
+			"variable of an empty key that moved": {options: env, because: "the SHA-1 is the same", happens: moved("", sameVariable, sameVariable)},
 			"variable of a key that moved": {
-				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable),
+				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable, sameVariable),
 			},
 			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *scene) {
 				changed(s)
