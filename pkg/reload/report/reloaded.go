@@ -94,7 +94,7 @@ type emission struct {
 // two leaders do not both do that; of an Event that cannot be created, the leader does that after countedAfter.
 func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	name := eventName(s, reload)
-	if !r.with.State.Reports.Report(s.Key, name) {
+	if !r.with.State.Reports.Report(s.Key, name, r.with.Now()) {
 		return
 	}
 	effect, pending := stamped, ""

@@ -203,6 +203,19 @@ func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	assert.Len(t, out.messages, 2, "a ref that did not fit into the annotations has no name")
 }
 
+// The watch can show late that a workload was deleted which this process has created again and reloaded.
+func TestReloadIsReportedOnceThoughItsWorkloadIsForgotten(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	l.with.Leads.Begin(now.Add(-time.Minute))
+	last := reloadAt(*now, "a")
+	s := webOf().with(last)
+	l.EmitOwn(s, last)
+	l.with.State.Forget(s.Key)
+	l.EmitReloads(s)
+	assert.Len(t, out.messages, 1)
+}
+
 func TestCopiedLastReloadIsNotReported(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()

@@ -27,12 +27,30 @@ func TestLastReportsAreKept(t *testing.T) {
 
 	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"}
 	for _, name := range names {
-		assert.True(t, m.Report(key, name))
+		assert.True(t, m.Report(key, name, t0))
 	}
 	for _, name := range slices.Backward(names[1:]) {
-		assert.False(t, m.Report(key, name), name)
+		assert.False(t, m.Report(key, name, t0), name)
 	}
-	assert.True(t, m.Report(key, "0"), "the oldest is forgotten")
+	assert.True(t, m.Report(key, "0", t0), "the oldest is dropped")
+}
+
+func TestEmittedEventsAreKeptForAnHour(t *testing.T) {
+	t.Parallel()
+	key, other := workload.Key{Name: "cart"}, workload.Key{Name: "web"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := &reports{}
+	m.See(key, "a", t0)
+	assert.True(t, m.Report(key, "a", t0.Add(time.Minute)))
 	m.Forget(key)
-	assert.True(t, m.Report(key, "12"), "forgotten with the workload")
+	assert.True(t, m.Seen(key).IsZero())
+	assert.False(t, m.Report(key, "a", t0.Add(time.Hour)), "it outlives the workload")
+	assert.True(t, m.Report(other, "a", t0.Add(time.Hour)))
+	assert.True(t, m.Report(key, "b", t0.Add(100*time.Minute)))
+	assert.True(t, m.Report(other, "b", t0.Add(3*time.Hour)))
+	assert.False(t, m.Report(key, "a", t0.Add(3*time.Hour)), "kept with the Event that followed it")
+	m.Report(other, "c", t0.Add(4*time.Hour))
+	assert.NotContains(t, m.emitted.recent, key)
+	assert.NotContains(t, m.emitted.earlier, key)
+	assert.True(t, m.Report(key, "a", t0.Add(4*time.Hour)), "no more than needed")
 }

@@ -27,7 +27,7 @@ type State struct {
 	Recreations recreations
 }
 
-// Forget drops all that is kept of a workload but its recreations.
+// Forget drops all that is kept of a workload but its recreations, and which Events it has.
 func (s *State) Forget(key workload.Key) {
 	s.Changes.Forget(key)
 	s.forgetOthers(key)
