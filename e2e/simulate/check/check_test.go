@@ -2,10 +2,12 @@ package check
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // parallel is how many histories run at once, each on a control plane of its own: acts use the same namespaces and the one
@@ -53,13 +56,13 @@ func TestModelAgreesWithTheControlPlane(t *testing.T) {
 	for name, h := range histories(*firstSeed, *seeds) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			different := ""
+			different, on := "", &subject{}
 			poll.Steadily(t, func() bool {
-				timed, onPlane := onControlPlane(t, h)
+				timed, onPlane := on.run(t, h)
 				different = compare(timed, inModel(t, timed), onPlane)
 				t.Log("what differs:", different) // an attempt on a machine that stalled is repeated
 				return different == ""
-			})
+			}, on.askAPI, on.askReplica)
 			if different != "" {
 				t.Error(different)
 			}
@@ -67,35 +70,76 @@ func TestModelAgreesWithTheControlPlane(t *testing.T) {
 	}
 }
 
-// onControlPlane runs a history for real. It returns the facts before each step and at the end, and the history with the
-// time that each step has taken: some of the program's decisions depend on it.
-func onControlPlane(t *testing.T, h history.History) (history.History, []facts) {
+// subject is what one attempt runs on. Before it has started and after its end, questions are not passed on.
+type subject struct {
+	plane   atomic.Pointer[plane]
+	replica atomic.Pointer[installation.Replica]
+	// stop ends what the attempt before ran on; nil before the first one. What the last one ran on ends with the test, which shows
+	// the logs.
+	stop func() error
+}
+
+// askAPI asks whether the API server answers.
+func (s *subject) askAPI(ctx context.Context) error {
+	p := s.plane.Load()
+	if p == nil {
+		return nil
+	}
+	_, err := p.list(ctx, world.Namespaces, "application/json")
+	return err
+}
+
+// askReplica asks whether the program answers.
+func (s *subject) askReplica(ctx context.Context) error {
+	replica := s.replica.Load()
+	if replica == nil {
+		return nil
+	}
+	return controlplane.URLReady(replica.HealthURL + "/healthz")(ctx)
+}
+
+// run runs a history for real. It returns the facts before each step and at the end, and the history with the time that each
+// step has taken: some of the program's decisions depend on it.
+func (s *subject) run(t *testing.T, h history.History) (history.History, []facts) {
 	t.Helper()
+	if s.stop != nil {
+		require.NoError(t, s.stop())
+	}
 	options, err := withModelsNodes(t.TempDir())
 	require.NoError(t, err)
 	cp := controlplane.New(t, options)
-	installation.New(t, cp, installation.Options{
+	in := installation.New(t, cp, installation.Options{
 		Args: h.Setup.Flags, Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Program: program, Components: []string{"recreate-jobs", "run-cronjobs"},
 	})
+	s.stop = func() error { return errors.Join(in.Close(), cp.Stop()) }
 	p, err := newPlane(cp.Admin())
 	require.NoError(t, err)
 	setUp(t, cp, p)
+	s.plane.Store(&p)
+	s.replica.Store(in.Replicas()[0])
+	timed, seen := play(t, p, h)
+	s.plane.Store(nil)
+	s.replica.Store(nil)
+	return timed, seen
+}
 
+// play goes through a history.
+func play(t *testing.T, p plane, h history.History) (history.History, []facts) {
+	t.Helper()
 	w := newWatcher()
-	steps := slices.Clone(h.Steps)
+	h.Steps = slices.Clone(h.Steps)
 	all, err := p.rest(t.Context())
 	require.NoError(t, err, "at the beginning")
 	seen := []facts{w.look(0, nil, all)}
 	begun := time.Now()
-	for i := range steps {
-		steps[i].Wait = history.Duration(time.Since(begun).Round(time.Millisecond))
+	for i := range h.Steps {
+		h.Steps[i].Wait = history.Duration(time.Since(begun).Round(time.Millisecond))
 		begun = time.Now()
-		acted := act.Do(t.Context(), p, steps[i])
+		acted := act.Do(t.Context(), p, h.Steps[i])
 		all, err := p.rest(t.Context())
 		require.NoError(t, err, "after step %d", i+1)
 		seen = append(seen, w.look(i+1, acted, all))
 	}
-	h.Steps = steps
 	return h, seen
 }
 

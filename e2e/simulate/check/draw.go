@@ -12,12 +12,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
-// installed is the installation of all histories: gates so short that a step is soon over.
+// installed is the installation of all histories. What an act writes at once is one change within the settle time: it is the default
+// one, which a machine must stall for to make them two.
 func installed(trackFields bool) history.Setup {
-	return history.Setup{
-		Replicas: 1, Flags: []string{"--settle=200ms", "--settle-max=1s", "--refractory=0s"}, TrackFields: trackFields,
-	}
+	return history.Setup{Replicas: 1, Flags: []string{"--refractory=0s"}, TrackFields: trackFields}
 }
+
+// atRest is after which time all has come to rest between two writes of an act: longer than the settle time by far.
+const atRest = "3s"
 
 // drawn makes the history of a seed, without faults.
 func drawn(seed uint64, steps int) history.History {
@@ -74,13 +76,13 @@ func tameTime(do, parameter, value string) string {
 	switch parameter {
 	case "pause":
 		if value != "0s" {
-			return "2s"
+			return atRest
 		}
 	case "gap", "every":
 		return "0s"
 	case "for":
 		if do == "fill-annotations" {
-			return "2s" // the Deployment controller copies them meanwhile, or it does not: here it always does
+			return atRest // the Deployment controller copies them meanwhile, or it does not: here it always does
 		}
 		return "0s"
 	case "times":

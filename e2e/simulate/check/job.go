@@ -69,8 +69,3 @@ func finished(job world.Object) bool {
 		return c["status"] == "True" && (c["type"] == "Complete" || c["type"] == "Failed")
 	})
 }
-
-// started reports whether a Job has nothing left to start.
-func started(job world.Object) bool {
-	return finished(job) || section(job, "metadata")["deletionTimestamp"] != nil || value(job, "spec", "suspend") == "true" || value(job, "status", "active") == "1"
-}

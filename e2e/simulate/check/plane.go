@@ -134,9 +134,9 @@ func (p plane) versions(ctx context.Context) (string, error) {
 const (
 	// quiet is how long nothing must have changed: longer than the program's settle time and what the controllers need. It is
 	// counted in looks, since a machine that stalls changes nothing either.
-	quiet, quietLooks = 2 * time.Second, int(quiet / lookEvery)
+	quiet, quietLooks = 3 * time.Second, int(quiet / lookEvery)
 	// lookEvery is how often that is looked at, and longest how long it may take.
-	lookEvery, longest = 250 * time.Millisecond, 2 * time.Minute
+	lookEvery, longest = 250 * time.Millisecond, 5 * time.Minute
 )
 
 // rest waits until nothing changes any more and returns what is stored then.
@@ -165,51 +165,4 @@ func (p plane) rest(ctx context.Context) (stored, error) {
 		return all.unfinished()
 	})
 	return all, err
-}
-
-// pausedAt is the annotation of a Deployment that a reload has paused.
-const pausedAt = "deployment.reloader.stakater.com/paused-at"
-
-// unfinished names what a controller or a kubelet has still to do.
-func (s stored) unfinished() error {
-	for _, r := range []world.Resource{world.Deployments, world.StatefulSets, world.DaemonSets, world.ReplicaSets} {
-		for _, o := range s[r] {
-			if text(o, "metadata", "namespace") != act.System && value(o, "status", "observedGeneration") != value(o, "metadata", "generation") {
-				return fmt.Errorf("%s was not seen by its controller", nameOf(r, o))
-			}
-		}
-	}
-	if err := s.unfinishedJobs(); err != nil {
-		return err
-	}
-	return s.unfinishedPods()
-}
-
-// unfinishedJobs names a pause that goes on, or a Job that has not started.
-func (s stored) unfinishedJobs() error {
-	for _, o := range s[world.Deployments] {
-		if text(o, "metadata", "annotations", pausedAt) != "" && slices.Contains(tenants, text(o, "metadata", "namespace")) {
-			return fmt.Errorf("the pause of %s goes on", nameOf(world.Deployments, o))
-		}
-	}
-	for _, o := range s[world.Jobs] {
-		if slices.Contains(tenants, text(o, "metadata", "namespace")) && !started(o) {
-			return fmt.Errorf("%s has not started", nameOf(world.Jobs, o))
-		}
-	}
-	return nil
-}
-
-func (s stored) unfinishedPods() error {
-	for _, o := range s[world.Pods] {
-		name, namespace := nameOf(world.Pods, o), text(o, "metadata", "namespace")
-		switch {
-		case !slices.Contains(tenants, namespace):
-		case section(o, "metadata")["deletionTimestamp"] != nil:
-			return fmt.Errorf("%s is being deleted", name)
-		case readiness(o) != "ready" && !strings.Contains(containers(section(o, "spec")), "broken"):
-			return fmt.Errorf("%s is not ready", name)
-		}
-	}
-	return nil
 }

@@ -19,7 +19,7 @@ import (
 func inTime(h history.History) history.History {
 	h.Steps = slices.Clone(h.Steps)
 	for i := range h.Steps {
-		h.Steps[i].Wait = history.Duration(5 * time.Second)
+		h.Steps[i].Wait = history.Duration(10 * time.Second)
 	}
 	return h
 }
