@@ -130,7 +130,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	b.namespaces.cache = mgr.GetCache()
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
 		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
-		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread,
+		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
 	}, reload.Options{
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),

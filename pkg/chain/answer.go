@@ -59,7 +59,7 @@ func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.S
 	if !remembered {
 		since = c.options.Now()
 	}
-	return heldBy(hold, key, since), key, !remembered
+	return c.heldBy(hold, key, since), key, !remembered
 }
 
 func held(reason string, since time.Time) digest.State {
@@ -71,12 +71,14 @@ func unread(reason string, since time.Time) digest.State {
 	return digest.State{Hold: &digest.Hold{Reason: reason, Since: since, Unread: true}}
 }
 
-// heldBy is the state of a node that the graph holds.
-func heldBy(hold *referent.Hold, key referent.Key, since time.Time) digest.State {
+// heldBy is the state of a node that the graph holds. answers must be locked.
+func (c *Chain) heldBy(hold *referent.Hold, key referent.Key, since time.Time) digest.State {
 	if hold.Reason == referent.Unsynced {
 		return unread(describe(hold, key), since)
 	}
-	return held(describe(hold, key), since)
+	state := held(describe(hold, key), since)
+	state.Hold.Refused = c.refused.at(hold)
+	return state
 }
 
 // describe says why a node is held, and which node below it is the culprit.
@@ -152,6 +154,9 @@ func (c *Chain) forget() {
 	most := 2*c.graph.Len() + spare
 	if len(c.held) >= most {
 		maps.DeleteFunc(c.held, func(key referent.Key, _ time.Time) bool { return !c.graph.Has(key) })
+	}
+	if len(c.refused) >= most {
+		maps.DeleteFunc(c.refused, func(key referent.Key, _ time.Time) bool { return key.Name != "" && !c.graph.Has(key) })
 	}
 	if len(c.tracked) >= most {
 		maps.DeleteFunc(c.tracked, func(key referent.Key, _ steps) bool { return !c.graph.Has(key) })

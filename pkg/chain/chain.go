@@ -88,6 +88,8 @@ type Chain struct {
 	evaluations int
 	// held is since when nodes are held.
 	held map[referent.Key]time.Time
+	// refused are what the API server has refused.
+	refused refusals
 	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
 
@@ -136,7 +138,7 @@ func New(o Options) *Chain {
 	}
 	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.configured, c.began = o.Client == nil, o.Now()
+	c.configured, c.began, c.refused = o.Client == nil, o.Now(), refusals{}
 	c.owned.reads, c.owned.publications, c.owned.contested = map[string]*reads{}, map[string]*publications{}, map[referent.Key]int{}
 	return c
 }
@@ -177,7 +179,7 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 		c.evaluate(graph, p) //nolint:contextcheck // a read ends with the configuration, a write with the leadership
 	} else {
 		for _, change := range p.changes {
-			change.apply(nil)
+			change.apply(c, nil)
 		}
 		c.closeBatches(p)
 	}
@@ -190,7 +192,7 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	c.answers.Lock()
 	for _, change := range p.changes {
-		change.apply(graph)
+		change.apply(c, graph)
 	}
 	done := graph.Evaluate()
 	c.evaluations += done.Evaluated
@@ -202,6 +204,7 @@ func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	c.restart(p.changes)
 	c.closeBatches(p)
 	c.want(p, unread)
+	c.retry(p.refused)
 	if p.gathered {
 		c.read()
 	} else if c.wanting() {
@@ -237,7 +240,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 		c.answers.Unlock()
 		return first
 	}
-	c.schema, c.graph, c.held, c.tracked = schema, nil, nil, nil
+	c.schema, c.graph, c.held, c.tracked, c.refused = schema, nil, nil, nil, refusals{}
 	c.answers.Unlock()
 	c.stopSources()
 	c.owned.unpublished.clear()

@@ -31,7 +31,9 @@ func (w Watching) Reduce(object *unstructured.Unstructured) { w.source.reduce(ob
 
 // Synced is called after the first list.
 func (w Watching) Synced() {
-	w.source.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{w.source, referent.SourceSynced}) })
+	w.source.chain.gather(func(p *pending) {
+		p.changes = append(p.changes, sourceChange{source: w.source, state: referent.SourceSynced})
+	})
 }
 
 // Refused is called when the watch is refused.

@@ -39,6 +39,7 @@ func (c *Chain) live(ctx context.Context, from reader, namespace string, refs []
 	for _, ref := range refs {
 		states[ref], _, _ = c.state(namespace, ref)
 	}
+	c.Retry(namespace, refs)
 	f, ok := c.fresh(from, namespace, refs)
 	if !ok {
 		return states
@@ -213,7 +214,9 @@ func (f *fresh) state(key referent.Key, known digest.State) digest.State {
 	if known.Hold != nil {
 		since = known.Hold.Since
 	}
-	return heldBy(hold, key, since)
+	f.chain.answers.RLock()
+	defer f.chain.answers.RUnlock()
+	return f.chain.heldBy(hold, key, since)
 }
 
 func (c *Chain) schemaResource(key referent.Key) (*referent.Resource, bool) {

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -19,6 +20,8 @@ type pending struct {
 	changes []change
 	// config are config objects to be read again.
 	config map[configKey]struct{}
+	// refused are to be asked for again.
+	refused []referent.Key
 	// batches of reads have ended; what failed in retries can be read again.
 	batches, retries []batch
 	// leads ends when this process leads no more.
@@ -55,7 +58,9 @@ func (p pending) and(gathered pending) pending {
 
 // change is something new for a graph. There is none while there is no digest key; what was delivered until then, a new graph
 // is given.
-type change interface{ apply(graph *referent.Graph) }
+type change interface {
+	apply(c *Chain, graph *referent.Graph)
+}
 
 // objectChange is an object that has come, changed or gone (nil).
 type objectChange struct {
@@ -64,7 +69,7 @@ type objectChange struct {
 	object *referent.Object
 }
 
-func (o objectChange) apply(graph *referent.Graph) {
+func (o objectChange) apply(_ *Chain, graph *referent.Graph) {
 	switch {
 	case graph == nil, o.source.stopped():
 	case o.object == nil:
@@ -76,17 +81,19 @@ func (o objectChange) apply(graph *referent.Graph) {
 	}
 }
 
-// contentChange is a config object that was read, or why it may not be.
+// contentChange is a config object that was read, or why it may not be, and when that was refused; zero where it was not asked for.
 type contentChange struct {
 	configKey
 	state     digest.State
 	forbidden string
+	refused   time.Time
 }
 
-func (r contentChange) apply(graph *referent.Graph) {
+func (r contentChange) apply(c *Chain, graph *referent.Graph) {
 	if graph == nil {
 		return
 	}
+	c.refused.set(referent.ConfigKey(r.namespace, r.ref), r.refused)
 	if r.forbidden != "" {
 		graph.SetForbidden(r.namespace, r.ref, r.forbidden)
 		return

@@ -142,7 +142,9 @@ func (c *Chain) readBatch(ctx context.Context, namespace string, refs []referenc
 		failed[one.Ref] = true
 		done.failed = append(done.failed, one.Ref)
 		if apierrors.IsForbidden(one.Err) {
-			done.changes = append(done.changes, contentChange{configKey: configKey{namespace, one.Ref}, forbidden: "it may not be read"})
+			done.changes = append(done.changes, contentChange{
+				configKey: configKey{namespace, one.Ref}, forbidden: "it may not be read", refused: c.options.Now(),
+			})
 			continue
 		}
 		c.options.Log.V(1).Info("Cannot read a config object of the graph", "namespace", namespace, "ref", one.Ref.String(), "error", one.Err.Error())

@@ -30,6 +30,8 @@ type source struct {
 	// The goroutine of Chain.Start alone uses the others.
 
 	state referent.Source
+	// began is when the first list was sent.
+	began time.Time
 	// known are the objects in the graph.
 	known map[referent.Key]struct{}
 }
@@ -68,12 +70,13 @@ func (c *Chain) stopSources() {
 // start begins a watch. What it delivers is applied in its order.
 func (s *source) start(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(ctx)
+	s.began = s.chain.options.Now()
 	bulk, err := watch.NewBulk(watch.Config{
 		GVR: s.resource.GVR, Namespace: s.namespace, IndexBy: []string{"metadata.name"},
 		Transform: s.reduce,
 		OnObject:  s.deliver,
 		OnSyncComplete: func(context.Context, watch.Reader, int) error {
-			s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{s, referent.SourceSynced}) })
+			s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{source: s, state: referent.SourceSynced}) })
 			return nil
 		},
 		OnWatchError:     s.failed,
@@ -132,16 +135,18 @@ func (s *source) failed(_ context.Context, err error) {
 	default:
 		return
 	}
-	s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{s, state}) })
+	change := sourceChange{s, state, s.chain.options.Now()}
+	s.chain.gather(func(p *pending) { p.changes = append(p.changes, change) })
 }
 
-// sourceChange is what is known of a source now.
+// sourceChange is what is known of a source now, and when the API server refused it; zero if it did not.
 type sourceChange struct {
-	source *source
-	state  referent.Source
+	source  *source
+	state   referent.Source
+	refused time.Time
 }
 
-func (c sourceChange) apply(graph *referent.Graph) {
+func (c sourceChange) apply(chain *Chain, graph *referent.Graph) {
 	s := c.source
 	if s.stopped() {
 		return
@@ -157,6 +162,7 @@ func (c sourceChange) apply(graph *referent.Graph) {
 	if graph == nil {
 		return
 	}
+	chain.refused.set(s.listed(), c.refused)
 	if c.state == referent.SourceSynced {
 		s.forgetGone(graph)
 	}
@@ -166,9 +172,9 @@ func (c sourceChange) apply(graph *referent.Graph) {
 // scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made anew.
 type scopeChange struct{ source *source }
 
-func (c scopeChange) apply(graph *referent.Graph) {
+func (c scopeChange) apply(chain *Chain, graph *referent.Graph) {
 	if state := c.source.state; state == referent.SourceSynced || state == referent.SourceOtherScope {
-		sourceChange{c.source, referent.SourceSynced}.apply(graph)
+		sourceChange{source: c.source, state: referent.SourceSynced}.apply(chain, graph)
 	}
 }
 

@@ -75,6 +75,8 @@ type Hold struct {
 	Since time.Time
 	// Unread says that this process has not read the state yet, and may read it any moment. It says nothing about the object.
 	Unread bool
+	// Refused is when the API server last refused what the state depends on; zero where it has not. Who asks again may read it.
+	Refused time.Time
 }
 
 // ReportHoldAfter is how long a custom resource is held before that is reported: after each change of it, it is held until its

@@ -43,6 +43,8 @@ type Hold struct {
 	Node Key
 	// Detail says more of the culprit, in words for a message.
 	Detail string
+	// Lacking is the custom resource whose objects are not known; nil where the reason is about one object.
+	Lacking *Resource
 	// Cycle is the way of a Cycle, from a node back to the same one.
 	Cycle []Key
 }

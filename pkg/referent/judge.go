@@ -61,7 +61,7 @@ func (g *Graph) unknown(n *node) *Hold {
 		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.size[n.key.Namespace].excess()}
 	}
 	if source := g.source(n.resource, n.key.Namespace); source != SourceSynced {
-		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.lack(source)}
+		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.lack(source), Lacking: n.resource}
 	}
 	return n.unread
 }
@@ -124,7 +124,8 @@ func way(keys []Key) string {
 func (g *Graph) incomplete(n *node) *Hold {
 	for _, edge := range n.resource.referrers {
 		if source := g.referrers(edge, n.key.Namespace); source != SourceSynced {
-			return &Hold{Reason: source.reason(), Node: n.key, Detail: edge.from.lack(source) + ", and its objects can refer to this one"}
+			detail := edge.from.lack(source) + ", and its objects can refer to this one"
+			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 	}
 	return nil

@@ -80,7 +80,10 @@ func newLoop(with cluster, opts Options) *loop {
 		Births: &l.state.Births, Versions: &l.state.Versions, Now: l.now,
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
-	l.pacing = pacing{state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory}, l.state, l.now}
+	l.pacing = pacing{
+		gates: state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory},
+		state: l.state, now: l.now, retry: with.Retry,
+	}
 	l.events = report.New(report.Options{
 		Out: with.events, Alerts: with.Alerts, Instance: with.instance, Leads: l.leads, State: l.state,
 		Metrics: with.Metrics, CountByNamespace: opts.CountByNamespace, Now: l.now, Log: with.log,

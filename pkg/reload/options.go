@@ -84,6 +84,9 @@ type Dependencies struct {
 	// Reread registers what is called when the annotations, labels or owners of workloads read differently than before, or the custom
 	// resources that they track are answered for otherwise without an event; nil where neither happens.
 	Reread func(reread func())
+	// Retry asks the API server again for what it has refused of custom resources that a workload of a namespace tracks, and returns at
+	// once. Nil: no custom resources.
+	Retry func(namespace string, refs []reference.Ref)
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads

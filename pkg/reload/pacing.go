@@ -18,6 +18,8 @@ type pacing struct {
 	gates state.Gates
 	state *state.State
 	now   func() time.Time
+	// retry asks the API server again for what it has refused of custom resources; nil where there are none.
+	retry func(namespace string, refs []reference.Ref)
 }
 
 // due records that a reload is due, or may be.
@@ -53,20 +55,38 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 const unreadLook = time.Second
 
 // awaitUnread returns when to look again at a reload that is due while the Record has a custom resource that this process has not read
-// yet: at its start, or while it may not read its configuration. What has changed may have changed below the resource, too, and would
-// restart the pods once more. The wait is bounded, since the rest of the configuration must not depend on what may stay unread.
+// yet: at its start, while it may not read its configuration, or since a right was withdrawn, until the API server has refused it once
+// more. What has changed may have changed below the resource, too, and would restart the pods once more. The wait is bounded, since the
+// rest of the configuration must not depend on what may stay unread.
 func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Input) time.Duration {
-	if !slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool {
-		state := in.Current[ref]
-		return state.Hold != nil && state.Hold.Unread && !state.Withheld()
-	}) {
+	unread, refused := unreadRefs(in)
+	if len(unread)+len(refused) == 0 {
 		return 0
 	}
-	wait := p.state.Unread.Wait(s.Key, p.now())
-	if wait > 0 {
-		log.FromContext(ctx).V(1).Info("Waiting for custom resources that have not been read yet", "workload", s.Key, "for", wait)
+	since, wait := p.state.Unread.Wait(s.Key, p.now())
+	refused = slices.DeleteFunc(refused, func(ref reference.Ref) bool { return !in.Current[ref].Hold.Refused.Before(since) })
+	if wait == 0 || len(unread)+len(refused) == 0 {
+		return 0
 	}
+	if len(refused) > 0 && p.retry != nil {
+		p.retry(s.Key.Namespace, refused)
+	}
+	log.FromContext(ctx).V(1).Info("Waiting for custom resources that have not been read yet", "workload", s.Key, "for", wait)
 	return min(wait, unreadLook)
+}
+
+// unreadRefs returns the recorded custom resources that have not been read yet, and those that the API server has refused.
+func unreadRefs(in policy.Input) (unread, refused []reference.Ref) {
+	for _, ref := range in.Refs {
+		switch state := in.Current[ref]; {
+		case state.Hold == nil, state.Withheld():
+		case state.Hold.Unread:
+			unread = append(unread, ref)
+		case !state.Hold.Refused.IsZero():
+			refused = append(refused, ref)
+		}
+	}
+	return unread, refused
 }
 
 // input returns what the gates look at.

@@ -12,13 +12,13 @@ type unreadWaits struct{ perWorkload[time.Time] }
 // unreadLimit is how long a reload waits for them at most. A configuration that may be read again is read within 10 s.
 const unreadLimit = 20 * time.Second
 
-// Wait returns for how long the reload of a workload still waits; the first call begins the wait.
-func (u *unreadWaits) Wait(key workload.Key, now time.Time) (left time.Duration) {
-	u.with(key, func(since *time.Time) {
-		if since.IsZero() {
-			*since = now
+// Wait returns since when the reload of a workload waits, and for how long it still does; the first call begins the wait.
+func (u *unreadWaits) Wait(key workload.Key, now time.Time) (since time.Time, left time.Duration) {
+	u.with(key, func(began *time.Time) {
+		if began.IsZero() {
+			*began = now
 		}
-		left = max(since.Add(unreadLimit).Sub(now), 0)
+		since, left = *began, max(began.Add(unreadLimit).Sub(now), 0)
 	})
-	return left
+	return since, left
 }

@@ -1,0 +1,112 @@
+package chain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// retryInterval is the shortest time between a refusal and the next attempt that Retry causes.
+const retryInterval = time.Second
+
+// refusals are when the API server last refused a config object, or the list of a resource in a namespace: that key has no name.
+type refusals map[referent.Key]time.Time
+
+// set takes the last answer of the API server; zero is one that does not refuse.
+func (r refusals) set(key referent.Key, refused time.Time) {
+	if refused.IsZero() {
+		delete(r, key)
+	} else {
+		r[key] = refused
+	}
+}
+
+// of returns what was refused and holds a node.
+func (r refusals) of(hold *referent.Hold) []referent.Key {
+	if hold.Lacking == nil {
+		if _, ok := r[hold.Node]; ok {
+			return []referent.Key{hold.Node}
+		}
+		return nil
+	}
+	var keys []referent.Key
+	lacking := hold.Lacking.GVR.GroupResource()
+	for key := range r {
+		// Objects of another resource that refer to the node can be in any namespace.
+		in := key.Namespace == "" || key.Namespace == hold.Node.Namespace || lacking != hold.Node.GroupResource()
+		if key.Name == "" && key.GroupResource() == lacking && in {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// at returns when what holds a node was refused, the earliest of several; zero if it was not.
+func (r refusals) at(hold *referent.Hold) (first time.Time) {
+	for _, key := range r.of(hold) {
+		if at := r[key]; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// Retry asks the API server again for what it has refused and what holds custom resources that a workload of a namespace tracks. By
+// itself a list is repeated after up to 15 seconds, a read of a config object after 10. It returns at once; the state of each resource
+// says when the next answer refused it, and the handlers are called if it did not.
+func (c *Chain) Retry(namespace string, refs []reference.Ref) {
+	c.answers.RLock()
+	var refused []referent.Key
+	for _, ref := range refs {
+		resource, ok := c.schema.Resource(ref.Kind.GroupResource())
+		if !ok || c.graph == nil || len(c.refused) == 0 {
+			continue
+		}
+		if _, hold := c.graph.State(resource.Key(namespace, ref.Name)); hold != nil {
+			refused = append(refused, c.refused.of(hold)...)
+		}
+	}
+	c.answers.RUnlock()
+	if len(refused) > 0 {
+		c.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
+	}
+}
+
+// retry repeats what was refused some time ago, unless it is under way. The goroutine of Start calls it.
+func (c *Chain) retry(refused []referent.Key) {
+	before := c.options.Now().Add(-retryInterval)
+	for _, key := range refused {
+		c.answers.RLock()
+		at, still := c.refused[key]
+		c.answers.RUnlock()
+		if !still || at.After(before) {
+			continue
+		}
+		if ref, config := key.Ref(); config {
+			c.readsOf(key.Namespace).again(ref)
+		} else {
+			c.relist(key, at)
+		}
+	}
+}
+
+// relist replaces the source whose list was refused at a time.
+func (c *Chain) relist(key referent.Key, refused time.Time) {
+	at := slices.IndexFunc(c.owned.sources, func(s *source) bool { return s.listed() == key })
+	if at >= 0 && !c.owned.sources[at].began.After(refused) { // else its list has not been answered yet
+		c.replace(c.owned.sources[at])
+	}
+}
+
+// listed names the list of a source.
+func (s *source) listed() referent.Key { return s.resource.Key(s.namespace, "") }
+
+// again asks for what has failed and is not under way.
+func (r *reads) again(ref reference.Ref) {
+	if _, failed := r.failed[ref]; failed {
+		delete(r.failed, ref)
+		r.wanted[ref] = struct{}{}
+	}
+}
