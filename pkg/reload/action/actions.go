@@ -34,6 +34,8 @@ type Options struct {
 	Gates state.Gates
 	// Webhook means that an admission webhook of ours is meant to answer; without it the actions stamp by themselves.
 	Webhook bool
+	// InScope reports whether a workload with these labels may be looked after; nil looks after all.
+	InScope func(ctx context.Context, key workload.Key, labels map[string]string) bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
 	Jobs     Jobs
@@ -70,6 +72,7 @@ type Actions struct {
 	events      *report.Reporter
 	metrics     *metrics
 	webhook     bool
+	inScope     func(ctx context.Context, key workload.Key, labels map[string]string) bool
 	pausedAt    string
 	jobs        Jobs
 	standing    []string
@@ -79,9 +82,12 @@ type Actions struct {
 
 // New returns Actions that have no write in flight, and registers their metrics.
 func New(o Options) *Actions {
+	if o.InScope == nil {
+		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
+	}
 	return &Actions{
 		writer: newWriter(o), annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State, queue: o.Queue,
-		events: o.Events, metrics: newMetrics(o.Metrics), webhook: o.Webhook, pausedAt: o.PausedAt, jobs: o.Jobs,
+		events: o.Events, metrics: newMetrics(o.Metrics), webhook: o.Webhook, inScope: o.InScope, pausedAt: o.PausedAt, jobs: o.Jobs,
 		standing: append([]string{reasonNoRoom, reasonLost}, o.Standing...), log: o.Log, now: o.Gather.Now,
 	}
 }

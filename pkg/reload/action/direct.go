@@ -21,31 +21,23 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
-// sees. Tests in the patch pin the annotations from which it was computed. The gates have looked at the cache, which may lack a
-// reload whose answer was lost, or one of another leader.
+// sees. Tests in the patch pin the annotations from which it was computed. The loop has looked at the cache, which may lack a
+// reload whose answer was lost, or one of another leader, and what users have changed: from here on, only what is stored counts.
 func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) Outcome {
-	o, err := a.gather.Stored(ctx, s)
-	if absence.Certain(err) {
-		return InOrder{s}
+	o, view, ended := a.asStored(ctx, s)
+	if ended != nil {
+		return ended
 	}
-	if err != nil {
-		return failed{s, failedWrite(reasonReloadFailed, err)}
-	}
-	if o.UID() != s.Object.UID() {
-		return failed{s, passing(reasonReloadFailed, "the workload was created again")}
-	}
-	view, _ := a.gather.Reader.Read(o)
-	if wait := a.postponeLive(s, view); wait > 0 {
-		return Waiting(queue.After(wait, queue.Config))
-	}
-	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, view.Intent.Refs())
+	s.View = view
+	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, s.View.Intent.Refs())
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	result, err := played(view, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
+	result, err := played(s.View, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err, soon: true}}
 	}
@@ -59,8 +51,9 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 			return ended
 		}
 	}
-	pausing := a.pausingDirectly(s, o, result)
-	ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
+	if pausing := a.pausingDirectly(s, o, result); pausing.period > 0 {
+		ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
+	}
 	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
@@ -69,7 +62,33 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	if err != nil {
 		return failed{s, failedPin(reasonReloadFailed, err)}
 	}
-	return a.stamped(s, verdict, directStamp{before: view.Managed, decided: result, answer: answer})
+	return a.stamped(s, verdict, directStamp{before: s.View.Managed, decided: result, answer: answer})
+}
+
+// asStored reads a workload live, and returns what the rules see of it. The outcome is set where nothing is to be written, or not yet.
+func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Object, stamp.View, Outcome) {
+	o, err := a.gather.Stored(ctx, s)
+	switch {
+	case absence.Certain(err):
+		return o, stamp.View{}, InOrder{s}
+	case err != nil:
+		return o, stamp.View{}, failed{s, failedWrite(reasonReloadFailed, err)}
+	case o.UID() != s.Object.UID():
+		return o, stamp.View{}, failed{s, passing(reasonReloadFailed, "the workload was created again")}
+	}
+	view, _ := a.gather.Reader.Read(o)
+	if a.released(ctx, s.Key, o, view) {
+		return o, view, InOrder{s}
+	}
+	if wait := a.postponeLive(s, view); wait > 0 {
+		return o, view, Waiting(queue.After(wait, queue.Config))
+	}
+	return o, view, nil
+}
+
+// released reports whether a workload is not to be looked after any more, as a live read shows it: the loop has looked at the cache.
+func (a *Actions) released(ctx context.Context, key workload.Key, o workload.Object, view stamp.View) bool {
+	return view.Excluded || !view.Intent.Asked || !a.inScope(ctx, key, o.Labels())
 }
 
 // directStamp is a write of the loop that the API server has stored.

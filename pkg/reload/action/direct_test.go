@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,7 +22,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -61,7 +61,9 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 type stored struct {
 	client.Client
 	uid         types.UID
+	labels      map[string]string
 	annotations map[string]string
+	paused      bool
 	// hash is the config-hash of the template; empty for none.
 	hash    string
 	webhook func(lastReload string) string
@@ -74,7 +76,13 @@ func (c *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object
 	u.SetNamespace("shop")
 	u.SetName("web")
 	u.SetUID(c.uid)
+	u.SetLabels(c.labels)
 	u.SetAnnotations(c.annotations)
+	if c.paused {
+		if err := unstructured.SetNestedField(u.Object, true, "spec", "paused"); err != nil {
+			return err
+		}
+	}
 	if c.hash != "" {
 		hash := map[string]any{annotation.DefaultPrefix + "config-hash": c.hash}
 		if err := unstructured.SetNestedMap(u.Object, hash, "spec", "template", "metadata", "annotations"); err != nil {
@@ -126,11 +134,10 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			view := reloadtest.StampedView(t, ring)
 			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
-			c, out := &stored{webhook: tc.webhook, uid: cmp.Or(tc.uid, types.UID(web.Object.UID())), annotations: map[string]string{
+			c, out := &stored{webhook: tc.webhook, hash: "before", uid: cmp.Or(tc.uid, types.UID(web.Object.UID())), annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before,
-				annotation.DefaultPrefix + "config-record": view.Managed[stamp.Record],
+				annotation.DefaultPrefix + "config-record": recordOf(ring, "before"),
 			}}, &reloadtest.Outbox{}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c}, out)
 			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
@@ -163,11 +170,10 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 			ring := reloadtest.Ring(t, "a")
 			hash := "present"
 			last := reloadtest.ReloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
-			newest, _ := ring.Newest()
 			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 			c := &stored{webhook: func(s string) string { return s }, uid: types.UID(web.Object.UID()), hash: hash, annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": last,
-				annotation.DefaultPrefix + "config-record": "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=0123456789abcdef",
+				annotation.DefaultPrefix + "config-record": recordOf(ring, hash),
 			}}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
 			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
@@ -176,4 +182,53 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 			assert.Equal(t, tc.wait, actions.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")
 		})
 	}
+}
+
+// The watch may be behind: the reload is due by what it shows, but what is done is decided by what is stored.
+func TestDirectStampGoesByWhatIsStored(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const period = "deployment.reloader.stakater.com/pause-period"
+	const paused = "stamped, rollout pending (paused for 1m0s): configmap/app deleted"
+	for name, tc := range map[string]struct {
+		// seen is the period that the watch shows, requested the pause that the request has made which no webhook handled.
+		seen, requested time.Duration
+		annotations     map[string]string
+		labels          map[string]string
+		paused          bool
+		notes           []string
+	}{
+		"it asks for a pause by now":  {annotations: map[string]string{period: "1m"}, notes: []string{paused}},
+		"it asks for no pause by now": {seen: time.Minute, notes: []string{"stamped: configmap/app deleted"}},
+		"the request has paused it": {
+			seen: time.Minute, requested: time.Minute, annotations: map[string]string{period: "1m", pausedAt: "2026-01-02T03:04:05Z"}, paused: true,
+			notes: []string{paused},
+		},
+		"it asks for nothing by now": {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": ""}},
+		"it is excluded by now":      {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
+		"it is out of scope by now":  {labels: map[string]string{"tier": "other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ring := reloadtest.Ring(t, "a")
+			c, out := &stored{
+				uid: "u1", hash: "before", labels: tc.labels, paused: tc.paused, webhook: func(written string) string { return written },
+				annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "config-record": recordOf(ring, "before")},
+			}, &reloadtest.Outbox{}
+			maps.Copy(c.annotations, tc.annotations)
+			gathered := absentApp(t, c, ring, now)
+			gathered.Reader.Dialects = append(gathered.Reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+			actions := newActions(Options{Gather: gathered, Client: c, PausedAt: pausedAt, InScope: notOther}, out)
+			s := reloadtest.Reloaded(pausedDeployment(t, tc.seen, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
+			s.PausedFor = tc.requested
+			assert.Zero(t, actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions))
+			assert.Equal(t, tc.notes, out.Notes())
+			assert.Equal(t, len(tc.notes), c.writes)
+		})
+	}
+}
+
+// notOther is a scope that leaves out workloads with the label tier=other.
+func notOther(_ context.Context, _ workload.Key, labels map[string]string) bool {
+	return labels["tier"] != "other"
 }

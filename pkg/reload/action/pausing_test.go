@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -131,18 +130,4 @@ func TestReloadPauses(t *testing.T) {
 		assert.Nil(t, actions.pausing(other), name)
 		assert.Empty(t, actions.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
 	}
-}
-
-func TestDirectStampPausesAndSaysSo(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ring := reloadtest.Ring(t, "a")
-	c, out := &stored{uid: "u1", webhook: func(written string) string { return written }, annotations: map[string]string{
-		"pod-reloader.cs.sap.com/configmaps":    "app",
-		"pod-reloader.cs.sap.com/config-record": reloadtest.StampedView(t, ring).Managed["config-record"],
-	}}, &reloadtest.Outbox{}
-	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, PausedAt: pausedAt}, out)
-	s := reloadtest.Reloaded(pausedDeployment(t, time.Minute, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
-	actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions)
-	assert.Equal(t, []string{"stamped, rollout pending (paused for 1m0s): configmap/app deleted"}, out.Notes())
 }

@@ -28,6 +28,12 @@ func newActions(o Options, out report.Sender) *Actions {
 	return New(o)
 }
 
+// recordOf is the Record of a template with a hash, whose pods have configmap/app with another content.
+func recordOf(ring digest.Ring, hash string) string {
+	newest, _ := ring.Newest()
+	return "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=0123456789abcdef"
+}
+
 // absentApp returns what Actions gather where configmap/app does not exist.
 func absentApp(t testing.TB, live client.Reader, ring digest.Ring, now time.Time) gather.Gatherer {
 	t.Helper()

@@ -14,7 +14,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // unhandled stores a request for a reload as it is: no webhook handles it.
@@ -47,9 +46,9 @@ func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
 	web := reloadtest.Reloaded(reloadtest.Web(t), before)
 	c, out := &unhandled{stored: stored{
-		uid: types.UID(web.Object.UID()), webhook: func(written string) string { return written }, annotations: map[string]string{
+		uid: types.UID(web.Object.UID()), hash: before.Hash, webhook: func(written string) string { return written }, annotations: map[string]string{
 			annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
-			annotation.DefaultPrefix + "config-record": reloadtest.StampedView(t, ring).Managed[stamp.Record],
+			annotation.DefaultPrefix + "config-record": recordOf(ring, before.Hash),
 		},
 	}}, &reloadtest.Outbox{}
 	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true}, out)
