@@ -217,7 +217,7 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 			}, &reloadtest.Outbox{}
 			maps.Copy(c.annotations, tc.annotations)
 			gathered := absentApp(t, c, ring, now)
-			gathered.Reader.Dialects = append(gathered.Reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+			gathered.Reader = bothDialects(t)
 			actions := newActions(Options{Gather: gathered, Client: c, PausedAt: pausedAt, InScope: notOther}, out)
 			s := reloadtest.Reloaded(pausedDeployment(t, tc.seen, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 			s.PausedFor = tc.requested

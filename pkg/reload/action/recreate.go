@@ -39,6 +39,9 @@ func (a *Actions) recreate(ctx context.Context, s gather.Subject) Outcome {
 	}
 	cached, job := s, jobrun.Job{Object: o}
 	s = a.live(s, o)
+	if a.released(ctx, s.Key, o, s.View) {
+		return InOrder{s}
+	}
 	if wait := a.postponeLive(cached, s.View); wait > 0 {
 		return Waiting(queue.After(wait, queue.Config))
 	}

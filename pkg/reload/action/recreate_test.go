@@ -33,7 +33,7 @@ func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
 // leader returns the Actions of a process that leads.
 func (j *jobScene) leader() *Actions {
 	return newActions(Options{
-		Client: j.API, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}, Jobs: Jobs{Follow: true, Store: j.Manifests},
+		Client: j.API, Webhook: true, InScope: notOther, Gates: state.Gates{Refractory: 5 * time.Second}, Jobs: Jobs{Follow: true, Store: j.Manifests},
 		Gather: gather.Gatherer{
 			Reader: j.Reader, Live: j.API, Store: &reloadtest.JobStore{Scene: j.JobScene}, Now: func() time.Time { return j.Now },
 			Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
@@ -315,6 +315,11 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 		"the Job is gone":                 {meanwhile: func(j *jobScene) { delete(j.API.Objects, reloadtest.JobName) }},
 		"the configuration is back":       {meanwhile: func(j *jobScene) { j.Set("old") }, again: true},
 		"the configuration changed again": {meanwhile: func(j *jobScene) { j.Set("newer") }, want: reloadtest.RecreationSteps},
+		"it is excluded": {meanwhile: func(j *jobScene) {
+			j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"})
+		}},
+		"it asks for nothing": {meanwhile: func(j *jobScene) { j.Annotate("reloader.stakater.com/auto", "false") }},
+		"it is out of scope":  {meanwhile: func(j *jobScene) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The reasons of the Events about runs.
@@ -112,6 +113,8 @@ func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict poli
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	case o.UID() != s.Object.UID():
 		return Waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
+	case !a.stillRuns(ctx, *s, o, verdict):
+		return nil // what else becomes of the reload, the webhook or the direct stamp decides
 	}
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
@@ -128,7 +131,19 @@ func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict poli
 		s.Ran, s.OwesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
-	switch err := a.makeJob(ctx, s, cron, due); {
+	return a.afterRun(s, a.makeJob(ctx, s, cron, due))
+}
+
+// stillRuns reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
+// is behind.
+func (a *Actions) stillRuns(ctx context.Context, s gather.Subject, o workload.Object, verdict policy.Verdict) bool {
+	live := a.live(s, o)
+	return !a.released(ctx, s.Key, o, live.View) && runsAtOnce(live, verdict)
+}
+
+// afterRun says how a reload goes on after the attempt to make its Job.
+func (a *Actions) afterRun(s *gather.Subject, err error) Outcome {
+	switch {
 	case err == nil:
 		a.events.Warn(s.Reported(), reasonRunRefused, "")
 		return nil

@@ -28,15 +28,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
+// reloadList is the annotation that lists the ConfigMaps for which Reloader runs a CronJob.
+const reloadList = "configmap.reloader.stakater.com/reload"
+
 // batch is an API server with one CronJob, which keeps the Jobs that are made.
 type batch struct {
 	client.Client
-	uid     string
-	spec    map[string]any
-	refused error
-	jobs    map[string]int
-	active  []unstructured.Unstructured
-	deleted []string
+	uid string
+	// labels and annotations are those of the CronJob; by default it asks to be run for configmap/app.
+	labels, annotations map[string]string
+	spec                map[string]any
+	refused             error
+	jobs                map[string]int
+	active              []unstructured.Unstructured
+	deleted             []string
 }
 
 func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -44,7 +49,14 @@ func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Objec
 	u.SetNamespace(key.Namespace)
 	u.SetName(key.Name)
 	u.Object["metadata"].(map[string]any)["uid"] = b.uid
-	u.Object["spec"] = b.spec
+	u.SetLabels(b.labels)
+	u.SetAnnotations(map[string]string{reloadList: "app"})
+	if b.annotations != nil {
+		u.SetAnnotations(b.annotations)
+	}
+	spec := map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	maps.Copy(spec, b.spec)
+	u.Object["spec"] = spec
 	return nil
 }
 
@@ -94,7 +106,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	for range 2 {
-		actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
+		actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 		s, verdict := dueCronJob(true)
 		ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
 		assert.Nil(t, ended, "the stamp follows")
@@ -102,7 +114,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
 
-	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("another hash"))
 	assert.Nil(t, ended)
@@ -143,7 +155,7 @@ func TestRunIsNotMade(t *testing.T) {
 			t.Parallel()
 			b, out := &tc.batch, &reloadtest.Outbox{}
 			b.jobs = map[string]int{}
-			actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, out)
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, out)
 			s, verdict := dueCronJob(!tc.sap)
 			ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)
@@ -160,13 +172,35 @@ func TestRunIsNotMade(t *testing.T) {
 	}
 }
 
+// The watch may be behind: nothing takes back a Job that the CronJob as it is stored does not ask for.
+func TestRunIsNotMadeForACronJobThatDoesNotAskForItByNow(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]*batch{
+		"it is excluded":            {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
+		"it is out of scope":        {labels: map[string]string{"tier": "other"}},
+		"it asks for nothing":       {annotations: map[string]string{}},
+		"it asks for a stamp only":  {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app"}},
+		"it lists another object":   {annotations: map[string]string{reloadList: "other"}},
+		"it lists further ones too": {annotations: map[string]string{reloadList: "app,other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b.uid, b.jobs = "u1", map[string]int{}
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b, InScope: notOther}, &reloadtest.Outbox{})
+			s, verdict := dueCronJob(true)
+			assert.Nil(t, actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash")), "the reload goes on")
+			assert.Equal(t, b.annotations[reloadList] == "app,other", len(b.jobs) == 1)
+		})
+	}
+}
+
 func TestRunReplacesActiveJobs(t *testing.T) {
 	t.Parallel()
 	owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"name": "other", "ownerReferences": []any{map[string]any{"uid": "u1"}},
 	}}}
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
 	assert.Nil(t, ended)
@@ -201,7 +235,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			t.Parallel()
 			b := &batch{uid: "u1", jobs: map[string]int{}}
 			actions := newActions(Options{Client: b, Webhook: true, Gather: gather.Gatherer{
-				Reader: reloadtest.Reader(t), Live: b, Keys: &reloadtest.Keys{Present: ring},
+				Reader: bothDialects(t), Live: b, Keys: &reloadtest.Keys{Present: ring},
 				Store: &reloadtest.Store{States: states[tc.live], Err: tc.err},
 			}}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
@@ -234,7 +268,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{
-		Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+		Gather: gather.Gatherer{Reader: bothDialects(t), Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
 	}, &reloadtest.Outbox{})
 	for _, attempt := range []struct {
 		reload, hash string
@@ -333,7 +367,7 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	require.Nil(t, actions.runAtOnce(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
@@ -350,7 +384,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{
-		Gather: gather.Gatherer{Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+		Gather: gather.Gatherer{Reader: bothDialects(t), Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
 	}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	ended := actions.runAtOnce(t.Context(), &s, verdict, contentOf("1"))

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -13,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // newActions returns Actions of a process that leads, whose Events out gets.
@@ -26,6 +28,15 @@ func newActions(o Options, out report.Sender) *Actions {
 	o.Gather.Births, o.Gather.Versions = &o.State.Births, &o.State.Versions
 	o.Events = report.New(report.Options{Out: out, Leads: leads, State: o.State, Now: o.Gather.Now})
 	return New(o)
+}
+
+// bothDialects reads the annotations of SAP's pod-reloader and of Stakater's Reloader.
+func bothDialects(t testing.TB) stamp.Reader {
+	t.Helper()
+	reader := reloadtest.Reader(t)
+	reader.Dialects = append(reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	reader.Objects = func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil }
+	return reader
 }
 
 // recordOf is the Record of a template with a hash, whose pods have configmap/app with another content.
