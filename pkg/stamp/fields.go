@@ -115,8 +115,8 @@ func (d *draft) changedRefs(changes []policy.Change) (refs []reference.Ref, name
 }
 
 // write returns the fields after a reload about some Refs. A value that is that of the live state stays as it is. Where it
-// is not known which of the Refs have changed, none gets a variable that has none. Reloader knows no custom resources, so they
-// leave no trace but the hash.
+// is not known which of the Refs have changed, only what is written already and has changed is written again. Reloader knows
+// no custom resources, so they leave no trace but the hash.
 func (d *draft) write(fields strategy.Fields, refs []reference.Ref, named bool) strategy.Fields {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { return ref.Kind.Custom() })
 	users := strategy.UsersOf(d.New.template)
@@ -131,9 +131,20 @@ func (d *draft) write(fields strategy.Fields, refs []reference.Ref, named bool) 
 		}
 	case d.New.strategy == annotation.Annotations && !d.others[strategy.Annotation]:
 		// Like Reloader, it names one object: the last one.
-		fields = d.writeSource(fields, refs[len(refs)-1], users)
+		last := len(refs) - 1
+		if !named {
+			last = slices.IndexFunc(refs, func(ref reference.Ref) bool { return d.outdates(ref, strategy.ParseSource(fields.From)) })
+		}
+		if last >= 0 {
+			fields = d.writeSource(fields, refs[last], users)
+		}
 	}
 	return fields
+}
+
+// outdates reports whether an object has changed since the annotation was written about it.
+func (d *draft) outdates(ref reference.Ref, source strategy.Source) bool {
+	return source.Is(ref) && !slices.Contains(d.values(ref), source.Hash)
 }
 
 func (d *draft) writeVariable(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {

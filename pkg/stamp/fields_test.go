@@ -92,6 +92,32 @@ func TestReloadSaysItsTimeWhereTheHashOfReloaderStays(t *testing.T) {
 	assert.Greater(t, after.ObservedAt, before.ObservedAt)
 }
 
+func TestReloadWithoutARecordNamesNoObjectThatHasNotChanged(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.Annotations)
+	unrecorded := func() {
+		w.away = true
+		require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, "") }))
+		w.away = false
+	}
+	unrecorded()
+	w.set(cm("b"), "B")
+	w.at(t, 1, "the change")
+	assert.Empty(t, w.source(), "one of two objects")
+	w.set(cm("b"), "C")
+	w.at(t, 2, "the change")
+	named := w.source()
+	assert.True(t, named.Is(cm("b")))
+	unrecorded()
+	w.set(secret("a"), "B")
+	w.at(t, 3, "the change")
+	assert.Equal(t, named, w.source(), "configmap/b is as it was then")
+	unrecorded()
+	w.set(cm("b"), "B")
+	w.at(t, 4, "the change")
+	assert.Equal(t, sha1B, w.source().Hash, "configmap/b is not")
+}
+
 func TestWritesThatForgetTheFieldsRestartNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range []annotation.ReloadStrategy{annotation.EnvVars, annotation.Annotations} {

@@ -31,6 +31,10 @@ func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object
 			"the program changed what --reload-strategy=%s writes at %s, although no restart was due", o.options.Strategy, o.when(s.at))
 		return
 	}
+	if w.story.unrecorded >= before.version {
+		o.count("strategy excused: no space to record what has changed")
+		return
+	}
 	if o.returned(w, s) || w.unclearSince(before) || !before.eligible || w.relisted > before.version || w.lostKeySince(before) {
 		return
 	}
@@ -69,7 +73,7 @@ func (o *Oracle) returned(w *workload, s *stamp) bool {
 			break
 		}
 		others[earlier.hash] = true
-		known = known && earlier.program && !earlier.foreign
+		known = known && earlier.program && !earlier.foreign && w.story.unrecorded < earlier.version
 	}
 	return found
 }
