@@ -90,6 +90,8 @@ func (f found) Matching(reference.Kind, *pattern.Pattern) []string { return nil 
 
 func (f found) Has(ref reference.Ref) bool { return f[ref] }
 
+func (f found) HasContent(ref reference.Ref) bool { return f[ref] }
+
 func (f found) Refs() []reference.Ref { return slices.Collect(maps.Keys(f)) }
 
 // A workload that names no custom resource runs with those of its owners, and with those that its labels name and that exist.

@@ -81,28 +81,37 @@ func (l Listed) Matching(kind reference.Kind, p *pattern.Pattern) []string {
 
 // Recorded is what a workload's valid Record has; record.Record is one.
 type Recorded interface {
-	// Has reports whether there is an item for a Ref.
+	// Has reports whether there is an item for a Ref, HasContent whether the object was there when it was recorded.
 	Has(ref reference.Ref) bool
-	// Refs returns the Refs with an item, in any order; nil where the Record keeps no names.
+	HasContent(ref reference.Ref) bool
+	// Refs returns the Refs with an item, in any order, as a new slice; nil where the Record keeps no names.
 	Refs() []reference.Ref
 }
 
 // Resolve returns the Intent with what its Selections track added to Tracked, and a Problem if a workload cannot track so
 // much. An object that is absent has neither a mark nor a place among the names: a pattern or a mark still tracks
-// it if it is recorded, so that its deletion is a Change and its return is compared with what the pods have.
+// it if it is recorded, so that its deletion is a Change and its return is compared with what the pods have. What patterns match
+// of absent objects comes last, and is forgotten where that makes no difference: names that are used once must not fill the Record.
 func Resolve(intent Intent, objects Objects, recorded Recorded, references []reference.Reference) (Intent, []Problem) {
 	if len(intent.Selections) == 0 {
 		return intent, nil
 	}
 	intent.Tracked = maps.Clone(intent.Tracked)
+	all := make([]resolution, 0, len(intent.Selections))
 	for _, selection := range intent.Selections {
 		r := resolution{Selection: selection, intent: &intent, objects: objects, recorded: recorded}
 		r.names()
 		r.marked()
 		r.patterns()
 		r.custom()
+		all = append(all, r)
 	}
 	intent.Dropped += intent.limit(references)
+	for _, content := range [...]bool{true, false} {
+		for _, r := range all {
+			intent.Dropped += r.gone(content)
+		}
+	}
 	return intent, intent.dropped()
 }
 
@@ -155,9 +164,6 @@ func (r resolution) marked() {
 }
 
 func (r resolution) patterns() {
-	if len(r.Patterns) == 0 {
-		return
-	}
 	for _, p := range r.Patterns {
 		for _, name := range r.objects.Matching(r.Kind, p) {
 			if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored && !r.excludes(name) {
@@ -165,14 +171,39 @@ func (r resolution) patterns() {
 			}
 		}
 	}
-	for _, ref := range r.recorded.Refs() {
-		if ref.Kind != r.Kind || r.excludes(ref.Name) || !r.matches(ref.Name) {
+}
+
+// gone tracks absent objects that patterns match, as far as a workload can track so many: those that are recorded with a content, or
+// those that are recorded as absent. It returns how many of the former it drops, since their deletion or return can be a Change. The
+// latter matter only where creations trigger: elsewhere an object that comes is adopted, recorded as absent or not.
+func (r resolution) gone(content bool) (dropped int) {
+	if !content && !r.Trigger.OnCreate {
+		return 0
+	}
+	for _, ref := range r.absent() {
+		if r.recorded.HasContent(ref) != content {
 			continue
 		}
-		if _, exists := r.objects.Traits(ref); !exists {
+		if _, tracked := r.intent.Tracked[ref]; tracked || len(r.intent.Tracked) < reference.MaxTracked {
 			r.trackPresent(ref)
+		} else if content {
+			dropped++
 		}
 	}
+	return dropped
+}
+
+// absent returns the recorded Refs that patterns match and of which there is no object, sorted.
+func (r resolution) absent() []reference.Ref {
+	if len(r.Patterns) == 0 {
+		return nil
+	}
+	refs := slices.DeleteFunc(r.recorded.Refs(), func(ref reference.Ref) bool {
+		_, exists := r.objects.Traits(ref)
+		return exists || ref.Kind != r.Kind || r.excludes(ref.Name) || !r.matches(ref.Name)
+	})
+	slices.SortFunc(refs, reference.Ref.Compare)
+	return slices.Compact(refs)
 }
 
 func (r resolution) custom() {

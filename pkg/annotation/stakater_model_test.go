@@ -16,19 +16,23 @@ import (
 // cluster is what a test knows of the config objects of one namespace.
 type cluster = annotation.Listed
 
-// recorded is a Record that has some Refs; without names it is a compact one.
+// recorded is a Record that has some Refs, and others as absent; without names it is a compact one.
 type recorded struct {
-	refs    []reference.Ref
-	compact bool
+	refs, absent []reference.Ref
+	compact      bool
 }
 
-func (r recorded) Has(ref reference.Ref) bool { return slices.Contains(r.refs, ref) }
+func (r recorded) Has(ref reference.Ref) bool {
+	return r.HasContent(ref) || slices.Contains(r.absent, ref)
+}
+
+func (r recorded) HasContent(ref reference.Ref) bool { return slices.Contains(r.refs, ref) }
 
 func (r recorded) Refs() []reference.Ref {
 	if r.compact {
 		return nil
 	}
-	return r.refs
+	return append(slices.Clone(r.refs), r.absent...)
 }
 
 // situation is one combination of annotations, each "true", "false", "garbage" or absent (""), on a ConfigMap called app and

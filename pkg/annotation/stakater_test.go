@@ -284,6 +284,61 @@ func TestResolveTracksAtMostAThousandRefs(t *testing.T) {
 	}
 }
 
+// Objects that are gone come after those that exist. That one had a content may matter, and is reported; that one was absent already
+// matters only where creations trigger, and is forgotten otherwise.
+func TestGoneObjectsLeaveThePlacesToThoseThatExist(t *testing.T) {
+	t.Parallel()
+	series := func(prefix string, n int) []reference.Ref {
+		refs := make([]reference.Ref, n)
+		for i := range refs {
+			refs[i] = secret(fmt.Sprintf("%s-%04d", prefix, i))
+		}
+		return refs
+	}
+	for name, tc := range map[string]struct {
+		exist, content, absent int
+		onCreate               bool
+		// tracked are how many of each.
+		tracked [3]int
+		problem string
+	}{
+		"few":                        {exist: 2, content: 3, absent: 4, tracked: [3]int{2, 3, 0}},
+		"few, creations trigger":     {exist: 2, content: 3, absent: 4, onCreate: true, tracked: [3]int{2, 3, 4}},
+		"absent names":               {exist: 400, absent: 900, tracked: [3]int{400, 0, 0}},
+		"absent names fill the rest": {exist: 400, content: 500, absent: 900, onCreate: true, tracked: [3]int{400, 500, 100}},
+		"names with a content": {
+			exist: 400, content: 700, absent: 900, onCreate: true, tracked: [3]int{400, 600, 0},
+			problem: "100 config objects are not tracked: a workload can track 1000; list fewer",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := cluster{}
+			exist, known := series("c", tc.exist), recorded{refs: series("b", tc.content), absent: series("a", tc.absent)}
+			for _, ref := range exist {
+				objects[ref] = annotation.Traits{}
+			}
+			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
+			intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{sReloadKey: "[abc]-.*"}}, dialect)
+			intent, problems := annotation.Resolve(intent, objects, known, nil)
+			var tracked [3]int
+			for i, refs := range [][]reference.Ref{exist, known.refs, known.absent} {
+				for _, ref := range refs {
+					if _, ok := intent.Tracked[ref]; ok {
+						tracked[i]++
+					}
+				}
+			}
+			assert.Equal(t, tc.tracked, tracked, "that exist, that had a content, that were absent")
+			if tc.problem == "" {
+				assert.Empty(t, problems)
+				return
+			}
+			assert.Equal(t, []annotation.Problem{{Message: tc.problem}}, problems)
+		})
+	}
+}
+
 func TestStakaterHugeLists(t *testing.T) {
 	t.Parallel()
 	const size = 256 << 10

@@ -173,6 +173,8 @@ var _ annotation.Recorded = recorded{}
 
 func (r recorded) Has(ref reference.Ref) bool { return r[ref] }
 
+func (r recorded) HasContent(ref reference.Ref) bool { return r[ref] }
+
 func (r recorded) Refs() []reference.Ref {
 	var refs []reference.Ref
 	for ref, known := range r {

@@ -13,6 +13,12 @@ func (r Record) Has(ref reference.Ref) bool {
 	return ok
 }
 
+// HasContent reports whether an object is recorded with a content, not as absent.
+func (r Record) HasContent(ref reference.Ref) bool {
+	item, ok := r.Items([]reference.Ref{ref})[ref]
+	return ok && !item.Absent()
+}
+
 // Refs returns the recorded Refs, in any order. A compact Record has no names and returns nil.
 func (r Record) Refs() []reference.Ref { return slices.Collect(maps.Keys(r.items)) }
 

@@ -38,6 +38,11 @@ func (r records) Has(ref reference.Ref) bool {
 	return slices.ContainsFunc(r, func(one record.Record) bool { return one.Has(ref) })
 }
 
+// HasContent reports whether one of them has a content of a Ref.
+func (r records) HasContent(ref reference.Ref) bool {
+	return slices.ContainsFunc(r, func(one record.Record) bool { return one.HasContent(ref) })
+}
+
 // Refs returns the Refs with an item. One may be repeated.
 func (r records) Refs() []reference.Ref {
 	var refs []reference.Ref
