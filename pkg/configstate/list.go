@@ -52,16 +52,18 @@ func (s *Store) listLive(ctx context.Context, by *lanes, namespace string, refs 
 	return lists
 }
 
-// worthListing reports whether one list takes less than the metadata reads that it replaces. An object that must be read
-// itself, whatever its metadata says, does not count.
+// worthListing reports whether one list takes less than the reads that it replaces. An object that must be read itself, whatever its
+// metadata says, does not count; one that the watch does not show does: the list says that it is absent.
 func (s *Store) worthListing(namespace string, kind reference.Kind, refs []reference.Ref) bool {
-	keys, reads := s.ring().Keys(), 0
+	keys, reads, unknown := s.ring().Keys(), 0, make([]string, 0, len(refs))
 	for _, ref := range refs {
 		if ref.Kind != kind {
 			continue
 		}
 		k := objectKey{namespace, ref}
-		if known, ok := s.digests.get(k, keys); ok && !s.outdated(k, known) {
+		if known, ok := s.digests.get(k, keys); !ok {
+			unknown = append(unknown, ref.Name)
+		} else if !s.outdated(k, known) {
 			reads++
 		}
 	}
@@ -70,7 +72,13 @@ func (s *Store) worthListing(namespace string, kind reference.Kind, refs []refer
 	if w := s.watcherOf(objectKey{namespace, reference.Ref{Kind: kind}}); w == nil || !s.status[w].synced {
 		return false // how long the list would be is not known
 	}
-	return reads >= listFrom && len(s.objects[scopeKey{kind, namespace}]) <= listShare*reads
+	objects := s.objects[scopeKey{kind, namespace}]
+	for _, name := range unknown {
+		if _, exists := objects[name]; !exists {
+			reads++
+		}
+	}
+	return reads >= listFrom && len(objects) <= listShare*reads
 }
 
 // readVersions reads the versions of all objects of a kind in a namespace, by name.

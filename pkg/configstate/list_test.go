@@ -80,6 +80,25 @@ func TestLiveListsTheMetadataOfMany(t *testing.T) {
 	}
 }
 
+// A list also says which objects are absent, such as those of a long list of names.
+func TestLiveListsForManyAbsentObjects(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "other", "x"))
+	f := knowing(t, s, nil, ring(t, 1))
+	refs := make([]reference.Ref, 20)
+	for i := range refs {
+		refs[i] = sec(fmt.Sprintf("db-%03d", i))
+	}
+	s.put(secret("a", refs[4].Name, "x")) // the watch may not have delivered it
+	states, err := f.Live(t.Context(), "a", refs)
+	require.NoError(t, err)
+	for n, ref := range refs {
+		assert.Equal(t, n != 4, states[ref].Absent, "%s", ref)
+	}
+	assert.ElementsMatch(t, []string{"list /api/v1/namespaces/a/secrets", "get /api/v1/namespaces/a/secrets/" + refs[4].Name}, s.seen())
+}
+
 // The lists of an admission request are no sign that the watch of the namespace has lost its connection.
 func TestLiveListIsNoneOfTheWatch(t *testing.T) {
 	t.Parallel()
