@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // kinds are those whose template the loop has stamped.
@@ -50,10 +51,11 @@ type turn struct {
 }
 
 // installed is an installation that makes room for the next one on its control plane: it gives the lease back, and takes its
-// webhook away.
+// webhook away. The API server waits for its webhook, which is away only where no process listens.
 func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
 	t.Helper()
 	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
+	options.Patient = true
 	in := installation.New(t, cp, options)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), fixture.Patience)
@@ -99,6 +101,17 @@ func patchWorkload(s *fixture.Fixture, of observe.Workload, patch string) *unstr
 	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
 	s.Merge(object, of.Name, patch)
 	return object
+}
+
+// asked makes attempts at writes that can be made again, until one took so short that the webhook was asked about it for certain. The
+// last one counts however long it took.
+func asked(s *fixture.Fixture, writes func()) {
+	s.Helper()
+	poll.Repeat(s, 5, "the webhook may have given up reading", func(int) bool {
+		began := time.Now()
+		writes()
+		return time.Since(began) < fixture.Prompt
+	})
 }
 
 // everyKind creates a workload of each kind.

@@ -23,8 +23,11 @@ func TestDryRunAnswersTheSameAndWritesNothing(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
 	for _, kind := range kinds {
-		dry := s.Manifest(kind, "web", uses)
-		require.NoError(t, s.Create(t.Context(), dry, client.DryRunAll))
+		var dry *unstructured.Unstructured
+		asked(s, func() {
+			dry = s.Manifest(kind, "web", uses)
+			require.NoError(t, s.Create(t.Context(), dry, client.DryRunAll))
+		})
 		w := observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"}
 		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(dry), dry.DeepCopy())
 		require.True(t, client.IgnoreNotFound(err) == nil && err != nil, "%s was created by a dry run", w)
@@ -40,12 +43,15 @@ func TestDryRunAnswersTheSameAndWritesNothing(t *testing.T) {
 		wrong.SetAnnotations(map[string]string{fixture.ConfigMaps: "app", fixture.ConfigHash: "0123456789abcdef"})
 		err = s.Update(t.Context(), wrong, client.DryRunAll)
 		requireConflict(t, err, "a wrong digest in a dry run")
-		edited := s.Get(w)
-		edited.SetResourceVersion("")
-		annotations := edited.GetAnnotations()
-		annotations[fixture.ConfigMaps] = "app, more"
-		edited.SetAnnotations(annotations)
-		require.NoError(t, s.Update(t.Context(), edited, client.DryRunAll))
+		var edited *unstructured.Unstructured
+		asked(s, func() {
+			edited = before.DeepCopy()
+			edited.SetResourceVersion("")
+			annotations := edited.GetAnnotations()
+			annotations[fixture.ConfigMaps] = "app, more"
+			edited.SetAnnotations(annotations)
+			require.NoError(t, s.Update(t.Context(), edited, client.DryRunAll))
+		})
 		assert.NotEqual(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(edited), "an edited list is stamped")
 		s.Settled()
 		requests, err := s.Installation.ControlPlane().Audit().Since(s.Patiently(), mark)
@@ -74,7 +80,10 @@ func TestServerSideApplyByAnotherManager(t *testing.T) {
 	}
 	var workloads []observe.Workload
 	for _, kind := range kinds {
-		apply(kind)
+		asked(s, func() {
+			require.NoError(t, client.IgnoreNotFound(s.Delete(t.Context(), s.Manifest(kind, "web", uses)))) // an attempt that was not
+			apply(kind)
+		})
 		workloads = append(workloads, observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"})
 	}
 	for round := range 2 {
