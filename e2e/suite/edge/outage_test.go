@@ -181,7 +181,7 @@ func TestReplicasStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, podless())
 	in := installation.New(t, cp, installation.Options{
-		Replicas: 2, Args: []string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=4s"},
+		Replicas: 2, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=4s"},
 	})
 	in.Balancer().SetEndpointDelay(1500 * time.Millisecond)
 	s := fixture.New(t, in)

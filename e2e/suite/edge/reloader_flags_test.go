@@ -19,6 +19,7 @@ func TestScopeOfReloadersFlags(t *testing.T) {
 	cp := controlplane.New(t, podless())
 	ignored := cp.Namespace(t, map[string]string{"pod-reloader": "enabled"})
 	in := installation.New(t, cp, installation.Options{
+		KeepRunning: true, Patient: true, LongLease: true,
 		Components: []string{"namespace-selector", "auto-reload-all"}, // the one has the right to read namespaces, the other the webhook
 		Args: []string{
 			"--refractory=0s", "--settle=200ms", "--namespaces-to-ignore=" + ignored, `--namespace-selector="pod-reloader:enabled"`,
