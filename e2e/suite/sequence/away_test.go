@@ -1,6 +1,7 @@
 package sequence_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -14,8 +15,8 @@ import (
 
 // The webhook is away, a poke is stored, the configuration moves on, the webhook is back: what kubectl does then must
 // not be rejected for an outdated dummy.
-func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
-	t.Helper()
+func dummyStoredWhileTheWebhookWasAway(d *downtime) error {
+	d.Helper()
 	s, in := d.Fixture, d.in
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	rolledOut(s, w, 1)
@@ -25,12 +26,12 @@ func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
 	idle := s.Deployment("idle", fixture.Uses{ConfigMaps: []string{"app2"}, Unread: true})
 	bystander := s.Deployment("bystander", fixture.Uses{})
 
-	require.NoError(t, in.StopAll(t.Context()))
+	require.NoError(s, in.StopAll(s.Context()))
 	for _, name := range []string{"web", "idle", "bystander"} {
 		d.kubectl("annotate", "deployment/"+name, fixture.ConfigHash+"=0123456789abcdef@2")
 	}
 	s.SetConfigMap("app", "key", "3")
-	require.NoError(t, in.StartAll(t.Context()))
+	require.NoError(s, in.StartAll(s.Context()))
 	s.AwaitChanges(w, 2, "the change during the downtime is picked up")
 
 	for _, w := range []observe.Workload{idle, bystander} {
@@ -48,10 +49,13 @@ func dummyStoredWhileTheWebhookWasAway(t *testing.T, d *downtime) {
 		return containers[0].(map[string]any)["image"] == "example.com/app:1"
 	})
 	stored := s.Get(w)
-	assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigHash, "the dummy is purged")
-	current := fixture.TemplateAnnotations(stored)[fixture.ConfigHash]
+	assert.NotContains(s, stored.GetAnnotations(), fixture.ConfigHash, "the dummy is purged")
 	s.Settled()
-	assert.Equal(t, current, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "undone was the image, not the configuration")
+	before, after := fixture.TemplateAnnotations(stored)[fixture.ConfigHash], fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
+	if before != after {
+		return fmt.Errorf("undone was the image, not the configuration: the hash was %s and then %s", before, after)
+	}
+	return nil
 }
 
 // ReplicaSets have the annotations of their revision; undo across a reload brings back only our annotations.

@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,27 @@ type downtime struct {
 	in *installation.Installation
 }
 
+func newDowntime(t *testing.T, in *installation.Installation) *downtime {
+	t.Helper()
+	d := &downtime{Fixture: fixture.New(t, in), in: in}
+	d.ConfigMap("app", fixture.Data{"key": "1"})
+	d.ConfigMap("same", fixture.Data{"key": "1"})
+	return d
+}
+
+// onSteadyMachine is [steadily] on an installation that stops and starts.
+func onSteadyMachine(attempt func(*downtime) error) func(*testing.T, *installation.Installation) {
+	return func(t *testing.T, in *installation.Installation) {
+		t.Helper()
+		var err error
+		fixture.Steadily(t, in, func() bool {
+			err = attempt(newDowntime(t, in))
+			return err == nil
+		})
+		require.NoError(t, err)
+	}
+}
+
 // TestDowntime runs, one after the other on one installation, the courses of events in which replicas stop or freeze.
 func TestDowntime(t *testing.T) {
 	t.Parallel()
@@ -29,19 +51,14 @@ func TestDowntime(t *testing.T) {
 	})
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *downtime)
+		run  func(*testing.T, *installation.Installation)
 	}{
-		{"DummyStoredWhileTheWebhookWasAway", dummyStoredWhileTheWebhookWasAway},
-		{"UnboundDummyThatUndoBringsBack", unboundDummyThatUndoBringsBack},
+		{"DummyStoredWhileTheWebhookWasAway", onSteadyMachine(dummyStoredWhileTheWebhookWasAway)},
+		{"UnboundDummyThatUndoBringsBack", onSteadyMachine(unboundDummyThatUndoBringsBack)},
 		{"RecordStrippedAndUndone", recordStrippedAndUndone},
 		{"FrozenLeaderComesBack", frozenLeaderComesBack}, // it ends for good: nothing may follow
 	} {
-		if !t.Run(test.name, func(t *testing.T) {
-			d := &downtime{Fixture: fixture.New(t, in), in: in}
-			d.ConfigMap("app", fixture.Data{"key": "1"})
-			d.ConfigMap("same", fixture.Data{"key": "1"})
-			test.run(t, d)
-		}) {
+		if !t.Run(test.name, func(t *testing.T) { test.run(t, in) }) {
 			return // a replica may be missing still
 		}
 	}
@@ -62,21 +79,24 @@ func (d *downtime) start() {
 
 // A client's request for a reload is stored while the webhook is away. The Deployment controller copies it to the
 // ReplicaSet, from where rollout undo brings it back: it must not be taken for a new one, which would be rejected.
-func unboundDummyThatUndoBringsBack(t *testing.T, d *downtime) {
-	t.Helper()
+func unboundDummyThatUndoBringsBack(d *downtime) error {
+	d.Helper()
 	w := d.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	rolledOut(d.Fixture, w, 1)
-	require.NoError(t, d.in.StopAll(t.Context()))
+	require.NoError(d, d.in.StopAll(d.Context()))
 	d.kubectl("annotate", "deployment/web", fixture.ConfigHash+"=0123456789abcdef")
 	d.awaitCopied(fixture.ConfigHash)
 	d.start()
 	d.kubectl("set", "image", "deployment/web", "main=example.com/app:2")
 	rolledOut(d.Fixture, w, 2)
-	assert.NotContains(t, d.Get(w).GetAnnotations(), fixture.ConfigHash, "the next write purges it")
+	released := d.Get(w).GetAnnotations()[fixture.ConfigHash]
 	d.kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
-	assert.NotContains(t, d.Get(w).GetAnnotations(), fixture.ConfigHash, "it does not come back")
+	undone := d.Get(w).GetAnnotations()[fixture.ConfigHash]
 	d.Settled()
-	d.RequireChanges(w, 2, "the release and its rollback")
+	if released != "" || undone != "" {
+		return fmt.Errorf("the next write purges the request, and it does not come back: it was %q and then %q", released, undone)
+	}
+	return changed(d.Fixture, w, 2, "the release and its rollback")
 }
 
 // awaitCopied waits until the Deployment controller has copied an annotation to a ReplicaSet.
@@ -96,8 +116,9 @@ func (d *downtime) awaitCopied(key string) {
 }
 
 // While the program is down, the Record is stripped from some workloads, and others are rolled back across a reload.
-func recordStrippedAndUndone(t *testing.T, d *downtime) {
+func recordStrippedAndUndone(t *testing.T, in *installation.Installation) {
 	t.Helper()
+	d := newDowntime(t, in)
 	var workloads []observe.Workload
 	for _, name := range []string{"stripped", "undone"} {
 		for _, kind := range []string{"Deployment", "StatefulSet"} {

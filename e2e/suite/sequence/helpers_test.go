@@ -9,7 +9,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // steadily makes attempts, each in a namespace of its own, until one ends as it should. The webhook gives up reading after two
@@ -17,7 +16,7 @@ import (
 func steadily(t *testing.T, attempt func(s *fixture.Fixture) error) {
 	t.Helper()
 	var err error
-	poll.Steadily(t, func() bool {
+	fixture.Steadily(t, shared, func() bool {
 		err = attempt(fixture.New(t, shared))
 		return err == nil
 	})

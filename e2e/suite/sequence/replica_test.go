@@ -17,9 +17,10 @@ import (
 )
 
 // The leader freezes, another one takes over and reloads, the first one thaws and finishes what it was at.
-func frozenLeaderComesBack(t *testing.T, d *downtime) {
+func frozenLeaderComesBack(t *testing.T, in *installation.Installation) {
 	t.Helper()
-	s, in := d.Fixture, d.in
+	d := newDowntime(t, in)
+	s := d.Fixture
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	first := leadForShort(t, d)
 	impatient := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":3}]`))
