@@ -34,6 +34,8 @@ type options struct {
 	patience time.Duration
 	// absent leaves pod-reloader out: then promises are broken, and the demo must say so.
 	absent bool
+	// installed is called when pod-reloader is installed; nil does nothing.
+	installed func(*installation.Installation)
 }
 
 // demo is one run. It is for one goroutine.

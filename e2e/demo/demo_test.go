@@ -7,12 +7,16 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
@@ -79,10 +83,18 @@ func table(t *testing.T, output string) map[string]string {
 func TestDemoKeepsItsPromises(t *testing.T) {
 	var code int
 	var output string
+	var installed atomic.Pointer[installation.Installation]
 	poll.Steadily(t, func() bool {
-		code, output = playAndKeep(t)
+		code, output = playAndKeep(t, installed.Store)
 		t.Log(output)
 		return code == 0
+	}, func(ctx context.Context) error {
+		in := installed.Load()
+		if in == nil {
+			return nil
+		}
+		// A release is within the settle time only if the API server is fast enough.
+		return in.ControlPlane().Client().Get(ctx, client.ObjectKey{Name: in.Namespace()}, &corev1.Namespace{})
 	})
 	assert.Zero(t, code)
 	for act, mark := range table(t, output) {
@@ -93,7 +105,7 @@ func TestDemoKeepsItsPromises(t *testing.T) {
 }
 
 // playAndKeep plays the demo, interrupts it when everything keeps running, and returns its exit code and what it wrote.
-func playAndKeep(t *testing.T) (code int, output string) {
+func playAndKeep(t *testing.T, installed func(*installation.Installation)) (code int, output string) {
 	t.Helper()
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -108,7 +120,7 @@ func playAndKeep(t *testing.T) (code int, output string) {
 			assert.FileExists(t, kubeconfig[1])
 		}
 	}
-	code = run(ctx, options{out: out, keep: true})
+	code = run(ctx, options{out: out, keep: true, installed: installed})
 	assert.Empty(t, entries(t, temporary), "it leaves nothing behind")
 	return code, out.String()
 }

@@ -140,6 +140,9 @@ func (d *demo) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.options.installed != nil {
+		d.options.installed(d.reloader)
+	}
 	d.program = d.reloader.Executable()
 	d.shell.programs["pod-reloader"] = d.program
 	d.shell.env = append(d.shell.env, "POD_NAMESPACE="+d.reloader.Namespace())
