@@ -10,6 +10,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +26,12 @@ type watches struct {
 	now      time.Time
 	statuses []watchhealth.Status
 	leads    bool
-	events   *events.FakeRecorder
-	lines    []string
+	// stands and err are the answer about the Events of an earlier leader, asked counts the questions.
+	stands bool
+	err    error
+	asked  int
+	events *events.FakeRecorder
+	lines  []string
 }
 
 func newWatches() *watches {
@@ -35,6 +42,10 @@ func newWatches() *watches {
 		recorder: w.events,
 		regarding: func(context.Context) *corev1.ObjectReference {
 			return &corev1.ObjectReference{Kind: "Deployment", Name: "pod-reloader"}
+		},
+		stands: func(context.Context) (bool, error) {
+			w.asked++
+			return w.stands, w.err
 		},
 		log: funcr.New(func(_, args string) { w.lines = append(w.lines, args) }, funcr.Options{}),
 	}
@@ -142,4 +153,101 @@ func TestEventsAreOnTheInstallationsDeployment(t *testing.T) {
 	assert.Equal(t, want, ownDeployment(ownReader{err: errors.New("forbidden")}, "home", "reloader")(t.Context()), "the name has to do")
 	want.UID = "uid of home/reloader"
 	assert.Equal(t, want, ownDeployment(ownReader{}, "home", "reloader")(t.Context()))
+}
+
+// A leader has reported that its watches fail, and was stopped.
+func TestNewLeaderEndsTheReportOfItsPredecessor(t *testing.T) {
+	t.Parallel()
+	w := newWatches()
+	w.stands, w.leads = true, false
+	w.fails("secrets")
+	assert.Empty(t, w.pass(t, time.Hour))
+	w.statuses = nil
+	w.leads = true
+	assert.Empty(t, w.pass(t, time.Minute), "no watch has begun")
+	w.fails("secrets")
+	assert.Empty(t, w.pass(t, time.Minute), "one does not work yet, though not for long enough to be reported")
+	assert.Zero(t, w.asked)
+	w.statuses = []watchhealth.Status{{Watch: watchhealth.Watch{Resource: "secrets"}}}
+	sent := w.pass(t, 10*time.Second)
+	assert.Len(t, sent, 1)
+	assert.Contains(t, sent[0], "Normal WatchRecovered")
+	assert.Empty(t, w.pass(t, 2*time.Hour))
+	assert.Equal(t, 1, w.asked)
+}
+
+func TestNewLeaderAsksOnceForTheReportOfItsPredecessor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err   error
+		fails bool
+		want  int
+	}{
+		"nothing was reported": {want: 1},
+		"no right":             {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
+		"no answer":            {err: errors.New("timeout"), want: inheritTries},
+		"its own watches fail": {fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatches()
+			w.err = tc.err
+			w.statuses = []watchhealth.Status{{Watch: watchhealth.Watch{Resource: "secrets"}}}
+			if tc.fails {
+				w.fails("secrets")
+				assert.Len(t, w.pass(t, 90*time.Second), 1)
+				w.statuses = []watchhealth.Status{{Watch: watchhealth.Watch{Resource: "secrets"}}}
+				assert.Len(t, w.pass(t, 10*time.Second), 1, "it ends its own report")
+			}
+			assert.Empty(t, w.pass(t, time.Hour))
+			assert.Equal(t, tc.want, w.asked)
+		})
+	}
+}
+
+// listed are the Events that exist.
+type listed struct {
+	items  []eventsv1.Event
+	err    error
+	fields string
+}
+
+func (l *listed) List(_ context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
+	l.fields = namespace + " " + o.FieldSelector
+	return &eventsv1.EventList{Items: l.items}, l.err
+}
+
+func TestLastReportOfAnEarlierLeaderCounts(t *testing.T) {
+	t.Parallel()
+	said := func(reason string, minutes int, counted ...int) eventsv1.Event {
+		at := func(minutes int) metav1.MicroTime {
+			return metav1.NewMicroTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
+		}
+		e := eventsv1.Event{Reason: reason, EventTime: at(minutes)}
+		for _, last := range counted {
+			e.Series = &eventsv1.EventSeries{LastObservedTime: at(last)}
+		}
+		return e
+	}
+	for name, tc := range map[string]struct {
+		events []eventsv1.Event
+		err    error
+		want   bool
+	}{
+		"none":           {},
+		"others":         {events: []eventsv1.Event{said("RightsMissing", 3)}},
+		"they fail":      {events: []eventsv1.Event{said("WatchFailing", 2), said("RightsGranted", 3)}, want: true},
+		"they work":      {events: []eventsv1.Event{said("WatchRecovered", 2), said("WatchFailing", 1)}},
+		"they fail anew": {events: []eventsv1.Event{said("WatchFailing", 1, 3), said("WatchRecovered", 2)}, want: true},
+		"no answer":      {err: errors.New("timeout")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &listed{items: tc.events, err: tc.err}
+			got, err := lastReport(l, "home", "reloader")(t.Context())
+			assert.Equal(t, tc.want, got)
+			assert.ErrorIs(t, err, tc.err)
+			assert.Equal(t, "home regarding.kind=Deployment,regarding.name=reloader,reportingController=pod-reloader", l.fields)
+		})
+	}
 }

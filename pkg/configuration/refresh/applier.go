@@ -85,7 +85,24 @@ type Applier struct {
 	// referents are the custom resources in force.
 	referents []referent.Definition
 	problem   *problem
+	// untold is what was put in force while this process did not lead.
+	untold []application
 }
+
+// application is a configuration that was put in force at a time, or a part of it.
+type application struct {
+	at        time.Time
+	regarding *corev1.ObjectReference
+	text      string
+}
+
+const (
+	// untoldFor is how long a new leader reports what was put in force before it led: longer than an election takes, so that a
+	// change while no replica led is reported. What is older, the leader of that time has reported.
+	untoldFor = 5 * time.Minute
+	// maxUntold bounds what is kept meanwhile.
+	maxUntold = 10
+)
 
 // problem is why the Content of now is not in force.
 type problem struct {
@@ -153,7 +170,17 @@ func (a *Applier) Offer(c Content) {
 		return
 	}
 	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents), "duration", time.Since(started).String())
-	a.tell(c.Regarding, corev1.EventTypeNormal, reasonApplied, "applied: "+changes)
+	a.tellApplied(application{time.Now(), c.Regarding, "applied: " + changes})
+}
+
+// tellApplied reports what was put in force, or keeps it for the case that this process leads soon.
+func (a *Applier) tellApplied(applied application) {
+	if a.leads {
+		a.tell(applied.regarding, corev1.EventTypeNormal, reasonApplied, applied.text)
+		return
+	}
+	a.untold = append(a.untold, applied)
+	a.untold = a.untold[max(0, len(a.untold)-maxUntold):]
 }
 
 // setReferents keeps the custom resources in force, and says what has changed; empty if nothing has.
@@ -192,8 +219,8 @@ func (a *Applier) consequence() string {
 // tellAgain is when the API server has forgotten an Event, by default.
 const tellAgain = time.Hour
 
-// Lead reports, while this process is the leader, what is wrong: what was wrong before at once, and what stays wrong again
-// when the API server has forgotten it. It returns when the context ends.
+// Lead reports, while this process is the leader, what is put in force and what is wrong: what has come shortly before, and what is
+// wrong then, at once, and what stays wrong again when the API server has forgotten it. It returns when the context ends.
 func (a *Applier) Lead(ctx context.Context) error {
 	ticker := time.NewTicker(tellAgain)
 	defer ticker.Stop()
@@ -213,6 +240,15 @@ func (a *Applier) lead(leads bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.leads = leads
+	if !leads {
+		return
+	}
+	for _, applied := range a.untold {
+		if time.Since(applied.at) <= untoldFor {
+			a.tellApplied(applied)
+		}
+	}
+	a.untold = nil
 }
 
 // repeat reports what is wrong now.

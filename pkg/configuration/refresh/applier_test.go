@@ -185,6 +185,7 @@ func TestOnlyTheLeaderSendsEvents(t *testing.T) {
 		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("1")})
 		a.Offer(refresh.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: object("2")})
 		assert.Empty(t, a.events.take(), "a standby")
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the time is fake
 		a.lead(t)
 		rejected := []string{"Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: data[config.yaml]: Required value"}
 		assert.Equal(t, rejected, a.events.take(), "the new leader reports what is wrong now")
@@ -204,5 +205,48 @@ func TestOnlyTheLeaderSendsEvents(t *testing.T) {
 		lines := a.events.take()
 		require.Len(t, lines, 1)
 		assert.Less(t, len(lines[0]), 1100, "the API server refuses long texts")
+	})
+}
+
+func TestNewLeaderReportsWhatWasAppliedWhileNoReplicaLed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newApplier(t, workload.NewKinds())
+		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
+		time.Sleep(6 * time.Minute) //nolint:forbidigo // the time is fake
+		a.Offer(refresh.Content{Text: withKinds("b.io/v1/B=spec.t"), Regarding: object("2")})
+		time.Sleep(4 * time.Minute) //nolint:forbidigo // the time is fake
+		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("3")})
+		assert.Empty(t, a.events.take(), "a standby")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		lead := func() { done <- a.Lead(ctx) }
+		go lead()
+		synctest.Wait()
+		assert.Equal(t, []string{
+			"Normal ConfigurationApplied ConfigMap/config: applied: added b.io/v1/B=spec.t; removed a.io/v1/A=spec.t",
+			"Normal ConfigurationApplied ConfigMap/config: applied: removed b.io/v1/B=spec.t",
+		}, a.events.take(), "the leader of then has reported what is older")
+		stop()
+		require.NoError(t, <-done)
+
+		ctx, stop = context.WithCancel(t.Context())
+		defer stop()
+		go lead()
+		synctest.Wait()
+		assert.Empty(t, a.events.take(), "nothing is reported twice")
+		stop()
+		require.NoError(t, <-done)
+
+		for n := range 100 {
+			a.Offer(refresh.Content{Text: withKinds(fmt.Sprintf("a.io/v%d/A=spec.t", n+1)), Regarding: object("4")})
+		}
+		ctx, stop = context.WithCancel(t.Context())
+		defer stop()
+		go lead()
+		synctest.Wait()
+		assert.Len(t, a.events.take(), 10, "what is kept is bounded")
+		stop()
+		require.NoError(t, <-done)
 	})
 }
