@@ -170,7 +170,7 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 	})
 }
 
-// An admission policy, a webhook or a missing right refuses each write. It is repeated less and less often, and reported once.
+// An admission policy, a webhook or a missing right refuses each write. It is repeated less and less often, and reported each hour.
 func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]error{
@@ -188,10 +188,12 @@ func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 				w.refuse(refusal)
 				w.pass(time.Minute + 30*time.Second)
 				assert.EqualValues(t, 4, w.writes.Load(), "after 10 s, 20 s and 40 s")
-				w.pass(4 * time.Hour)
+				w.pass(50 * time.Minute)
+				require.Len(t, w.reports(), 1, "it is reported once")
+				w.pass(3*time.Hour + 10*time.Minute)
 				assert.Less(t, w.writes.Load(), int32(60), "every 5 minutes")
 				assert.Greater(t, w.writes.Load(), int32(40), "it does not give up")
-				require.Len(t, w.reports(), 1, "it is reported once")
+				require.Len(t, w.reports(), 4, "the API server forgets Events after an hour")
 				first := w.reports()[0]
 				require.ErrorIs(t, first.Err, refusal)
 				assert.Equal(t, "example.org/checksum", first.Annotation)
@@ -212,7 +214,7 @@ func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 				w.set(tls, "2")
 				w.pass(15 * time.Second)
 				assert.Equal(t, before+2, w.writes.Load())
-				assert.Len(t, w.reports(), 1, "it was reported already")
+				assert.Len(t, w.reports(), 4, "it was reported already")
 
 				w.refuse(nil)
 				w.pass(10 * time.Minute)
@@ -220,7 +222,7 @@ func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 				w.refuse(refusal)
 				w.set(tls, "3")
 				w.pass(time.Second)
-				assert.Len(t, w.reports(), 2, "it is another refusal")
+				assert.Len(t, w.reports(), 5, "it is another refusal")
 			})
 		})
 	}
@@ -253,11 +255,13 @@ func TestFewOfManyRefusalsAreReported(t *testing.T) {
 			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
 			synctest.Wait()
 		}
-		w.pass(time.Hour)
+		w.pass(50 * time.Minute)
 		reports := w.reports()
 		require.Len(t, reports, 10)
 		assert.False(t, reports[8].More)
 		assert.True(t, reports[9].More, "the last one says that there are more")
+		w.pass(20 * time.Minute)
+		require.Len(t, w.reports(), 20, "the same ones again, and no others")
 		assert.InDelta(t, many+1, w.unpublished(), 0)
 		for n := range many {
 			require.NoError(t, w.client.Resource(proxies).Namespace("ns").Delete(t.Context(), fmt.Sprint("p", n), metav1.DeleteOptions{}))

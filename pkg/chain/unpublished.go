@@ -20,6 +20,8 @@ const (
 	longestFailed, longestRefused = time.Minute, 5 * time.Minute
 	// reportFailed is how often a write has failed before that is reported. A refusal is reported at once.
 	reportFailed = 3
+	// reportAgain is when a failure that lasts is reported again: the API server keeps Events for an hour by default.
+	reportAgain = time.Hour
 	// maxReported is how many objects of a namespace are reported at a time: a policy can refuse all of them.
 	maxReported = 10
 )
@@ -39,8 +41,8 @@ type Unpublished struct {
 	More bool
 }
 
-// OnUnpublished registers a handler of digests that cannot be written, before Start. It is called once for each object until the
-// digest is written. It must return soon.
+// OnUnpublished registers a handler of digests that cannot be written, before Start. It is called for each object, and again by the
+// first failure that comes an hour later or more, until the digest is written. It must return soon.
 func (c *Chain) OnUnpublished(handler func(Unpublished)) {
 	c.unpublishedHandlers = append(c.unpublishedHandlers, handler)
 }
@@ -55,13 +57,15 @@ type unpublished struct {
 
 // failure is a digest that could not be written. While it waits, only another digest is.
 type failure struct {
-	value             string
-	times             int
-	waiting, reported bool
+	value   string
+	times   int
+	waiting bool
+	// reported is when it was reported last; zero if it was not.
+	reported time.Time
 }
 
 // failed adds a failure, and returns how long the next attempt waits, and whether to report it.
-func (u *unpublished) failed(key referent.Key, value string, refused bool) (wait time.Duration, report bool) {
+func (u *unpublished) failed(key referent.Key, value string, refused bool, now time.Time) (wait time.Duration, report bool) {
 	if u.failures == nil {
 		u.failures, u.reported = map[referent.Key]*failure{}, map[string]int{}
 	}
@@ -76,12 +80,19 @@ func (u *unpublished) failed(key referent.Key, value string, refused bool) (wait
 	}
 	f.times++
 	f.waiting = true
-	report = !f.reported && (refused || f.times >= reportFailed) && u.reported[key.Namespace] < maxReported
-	if report {
-		f.reported = true
-		u.reported[key.Namespace]++
+	return writeDelay(key, f.times, refused), (refused || f.times >= reportFailed) && u.report(f, key.Namespace, now)
+}
+
+// report reports whether a failure is to be reported now, and records that.
+func (u *unpublished) report(f *failure, namespace string, now time.Time) bool {
+	switch {
+	case f.reported.IsZero() && u.full(namespace), !f.reported.IsZero() && now.Sub(f.reported) < reportAgain:
+		return false
+	case f.reported.IsZero():
+		u.reported[namespace]++
 	}
-	return writeDelay(key, f.times, refused), report
+	f.reported = now
+	return true
 }
 
 // waits reports whether an attempt to write a digest has to wait.
@@ -107,12 +118,12 @@ func (u *unpublished) forget(key referent.Key) (reported bool) {
 	}
 	delete(u.failures, key)
 	u.count.Store(int64(len(u.failures)))
-	if f.reported {
+	if !f.reported.IsZero() {
 		if u.reported[key.Namespace]--; u.reported[key.Namespace] == 0 {
 			delete(u.reported, key.Namespace)
 		}
 	}
-	return f.reported
+	return !f.reported.IsZero()
 }
 
 // full reports whether no further object of a namespace is reported.
@@ -174,7 +185,7 @@ func (c *Chain) finish(all []written) {
 			}
 			continue
 		}
-		wait, report := c.owned.unpublished.failed(w.key, w.value, isRefused(w.err))
+		wait, report := c.owned.unpublished.failed(w.key, w.value, isRefused(w.err), c.options.Now())
 		if report {
 			c.reportUnpublished(w)
 		}
