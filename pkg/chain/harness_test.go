@@ -70,6 +70,8 @@ type world struct {
 	outside atomic.Bool
 	// applying is called by each write before it reaches the client, which makes one write after the other by itself; nil calls nothing.
 	applying func()
+	// stalled has writes hang until they are given up.
+	stalled atomic.Bool
 }
 
 // client is the client in memory of a world, by its own entry for writes.
@@ -102,6 +104,10 @@ type namespaced struct {
 func (n namespaced) Apply(
 	ctx context.Context, name string, object *unstructured.Unstructured, options metav1.ApplyOptions, subresources ...string,
 ) (*unstructured.Unstructured, error) {
+	if n.of.stalled.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if n.of.applying != nil {
 		n.of.applying()
 	}

@@ -244,6 +244,27 @@ func TestADigestThatCannotBeWrittenForSomeTime(t *testing.T) {
 	})
 }
 
+// A write that never has an answer would keep all later ones of its namespace waiting.
+func TestWriteThatHangsIsGivenUpAfterTenSecondsAndRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		before := w.writes.Load()
+		w.stalled.Store(true)
+		w.set(tls, "2")
+		w.pass(9 * time.Second)
+		w.stalled.Store(false) // the write that is under way hangs on
+		assert.Zero(t, w.unpublished(), "a slow answer is waited for")
+		w.pass(2 * time.Second)
+		assert.InDelta(t, 1, w.unpublished(), 0)
+		w.pass(12 * time.Second)
+		assert.Equal(t, before+1, w.writes.Load())
+		assert.Zero(t, w.unpublished())
+	})
+}
+
 // A policy can refuse all objects of a namespace.
 func TestFewOfManyRefusalsAreReported(t *testing.T) {
 	t.Parallel()
