@@ -19,8 +19,10 @@ type faultKind struct {
 	// kind is the oracle's word for it.
 	kind   string
 	weight int
-	words  string
-	draw   func(r *rand.Rand) history.Step
+	// weightGraph is added in histories with custom resources.
+	weightGraph int
+	words       string
+	draw        func(r *rand.Rand) history.Step
 	// begin returns what ends the fault; nil if it is over at once.
 	begin func(s *simulation, step history.Step) func()
 	// scoped means that Step.On says what is concerned; else it is the whole program.
@@ -273,6 +275,14 @@ func lossFaults() []faultKind {
 			scoped: true, begin: withdraw,
 		},
 		{
+			name: "withdraw-graph-rights", kind: "rights", weightGraph: 4,
+			words: "the rights to read ConfigMaps, Secrets and custom resources are withdrawn for %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return history.Step{With: map[string]string{"for": pick(r, "10s", "1m", "1m", "8m")}}
+			},
+			begin: withdrawAll,
+		},
+		{
 			name: "lag", kind: "watch-held", weight: 3, words: "%[1]s starts again and reads from an API server that is behind",
 			draw: func(r *rand.Rand) history.Step {
 				return lasting(r, anyReplica(r), "by", strconv.Itoa(1+r.IntN(30)))
@@ -317,6 +327,19 @@ func withdraw(s *simulation, step history.Step) func() {
 		s.eachWatch(step.On, func(w *apiserver.Watch) { w.Break() })
 	}
 	return func() { s.faults.remove(r) }
+}
+
+// withdrawAll takes the rights away to all that the configuration of a workload can be. They come back in one moment.
+func withdrawAll(s *simulation, _ history.Step) func() {
+	var ends []func()
+	for _, resource := range []world.Resource{world.ConfigMaps, world.Secrets, world.Filters, world.Proxies} {
+		ends = append(ends, withdraw(s, history.Step{On: resource.Plural, With: map[string]string{"verbs": "get,list,watch"}}))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }
 
 // lag restarts a replica that then sees an older state first: the first fault pattern of Sieve, a view back in time.

@@ -152,7 +152,7 @@ func faultEntries() history.Catalogue {
 	var entries history.Catalogue
 	for _, k := range faultKinds() {
 		entries = append(entries, history.Entry{
-			Name: k.name, Fault: true, Weight: k.weight,
+			Name: k.name, Fault: true, Weight: k.weight, WeightGraph: k.weightGraph,
 			Draw: func(r *rand.Rand, _ []history.Step) history.Step {
 				step := k.draw(r)
 				step.Do = k.name
