@@ -35,7 +35,7 @@ func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object
 		o.count("strategy excused: no space to record what has changed")
 		return
 	}
-	if o.returned(w, s) || w.unclearSince(before) || !before.eligible || w.relisted > before.version || w.lostKeySince(before) {
+	if o.returned(w, s) || w.changesUnclear(before) {
 		return
 	}
 	if slices.ContainsFunc(w.refs, func(r ref) bool { return isReferent(r.plural) }) {
@@ -48,6 +48,11 @@ func (o *Oracle) judgeStrategy(w *workload, s *stamp, old, template world.Object
 		return
 	}
 	o.judgeSource(w, s, text(annotationsOf(old), sourceMark), text(annotationsOf(template), sourceMark))
+}
+
+// changesUnclear reports whether the program may take something else for what has changed since a stamp than the oracle does.
+func (w *workload) changesUnclear(before *stamp) bool {
+	return w.unclearSince(before) || !before.eligible || w.relisted > before.version || w.lostKeySince(before)
 }
 
 // hashMarks are the annotations of a template that decide about a restart.
