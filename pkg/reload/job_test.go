@@ -226,35 +226,52 @@ func TestRecordUnderAForeignKeyIsAdoptedOnce(t *testing.T) {
 	assert.Contains(t, j.Notes()[len(j.Notes())-1], "ForeignDigestKey: ")
 }
 
-// The manager starts what runs on the leader in no order, and does not wait for the watches.
+// The manager starts what runs on the leader in no order, and does not wait for the watches. A list that fails is no empty list.
 func TestDeletedJobIsQueuedHoweverLateTheQueueOpens(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		j := newJobScene(t, nil, nil)
-		j.API.Before = func(call string) error {
-			if call == "create Job" {
-				return errors.New("the connection is lost")
-			}
-			return nil
-		}
-		j.reconcile(t, j.leader(t))
-		j.API.Before = nil
-		require.Nil(t, j.Stored(), "an earlier leader has deleted the Job, and not created it")
+	for name, failures := range map[string]int{"listed at once": 0, "lists fail": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { deletedJobIsQueued(t, failures) })
+		})
+	}
+}
 
-		j.opts.Reader = j.Reader
-		l := newLoop(cluster{client: j.API, live: j.API, events: j.Out, Dependencies: Dependencies{
-			Store: &reloadtest.JobStore{Scene: j.JobScene}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
-		}}, j.opts)
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { assert.NoError(t, l.lead(ctx)) })
-		synctest.Wait()
-		q := open(t, l)
-		synctest.Wait()
-		require.Equal(t, 1, q.Len())
-		key, _ := q.Get()
-		assert.Equal(t, reloadtest.JobKey, key)
-		stop()
-		running.Wait()
-	})
+// deletedJobIsQueued has a leader that takes over after a Job was deleted, and whose first lists fail.
+func deletedJobIsQueued(t *testing.T, failures int) {
+	t.Helper()
+	away := errors.New("the connection is lost")
+	j := newJobScene(t, nil, nil)
+	j.API.Before = func(call string) error {
+		if call == "create Job" {
+			return away
+		}
+		return nil
+	}
+	j.reconcile(t, j.leader(t))
+	require.Nil(t, j.Stored(), "an earlier leader has deleted the Job, and not created it")
+	j.API.Before = func(call string) error {
+		if call == "list" && failures > 0 {
+			failures--
+			return away
+		}
+		return nil
+	}
+
+	j.opts.Reader = j.Reader
+	l := newLoop(cluster{client: j.API, live: j.API, events: j.Out, Dependencies: Dependencies{
+		Store: &reloadtest.JobStore{Scene: j.JobScene}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
+	}}, j.opts)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { assert.NoError(t, l.lead(ctx)) })
+	synctest.Wait()
+	q := open(t, l)
+	<-time.After(time.Minute) // of fake time: each pause is twice the one before
+	synctest.Wait()
+	require.Equal(t, 1, q.Len())
+	key, _ := q.Get()
+	assert.Equal(t, reloadtest.JobKey, key)
+	stop()
+	running.Wait()
 }

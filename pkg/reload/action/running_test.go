@@ -39,9 +39,11 @@ type batch struct {
 	labels, annotations map[string]string
 	spec                map[string]any
 	refused             error
-	jobs                map[string]int
-	active              []unstructured.Unstructured
-	deleted             []string
+	// unlisted is the error of a list.
+	unlisted error
+	jobs     map[string]int
+	active   []unstructured.Unstructured
+	deleted  []string
 }
 
 func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -62,7 +64,7 @@ func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Objec
 
 func (b *batch) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	list.(*unstructured.UnstructuredList).Items = b.active
-	return nil
+	return b.unlisted
 }
 
 func (b *batch) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
@@ -140,6 +142,10 @@ func TestRunIsNotMade(t *testing.T) {
 		"another Job is active": {
 			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: []unstructured.Unstructured{owned}},
 			stopped: true, note: "concurrencyPolicy is Forbid: the run waits until no other Job is active: other",
+		},
+		"the active Jobs cannot be listed": {
+			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, unlisted: errors.New("away")},
+			stopped: true,
 		},
 		"the right is missing": {
 			batch: batch{uid: "u1", refused: forbidden},
