@@ -1,0 +1,103 @@
+package edge_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// Odd values, both dialects against each other, and annotations in both places: each workload reloads once for each change or never, and
+// what has no effect is reported.
+func TestOddAnnotationsOfReloader(t *testing.T) {
+	t.Parallel()
+	const (
+		search, typed = "reloader.stakater.com/search", "configmap.reloader.stakater.com/auto"
+		exclude       = "configmaps.exclude.reloader.stakater.com/reload"
+	)
+	one := func(key, value string) map[string]string { return map[string]string{key: value} }
+	two := func(key, value, second, other string) map[string]string {
+		return map[string]string{key: value, second: other}
+	}
+	tests := map[string]struct {
+		on, onPods, labels map[string]string
+		reloads            bool
+		// problem is a part of the Event about it; empty for none.
+		problem string
+	}{
+		"upper-case":       {on: one(reloaderAuto, "TRUE"), reloads: true},
+		"one":              {on: one(reloaderAuto, "1"), reloads: true},
+		"spaces":           {on: one(reloaderAuto, " true "), problem: "is neither true nor false"},
+		"yes":              {on: one(reloaderAuto, "yes"), problem: "is neither true nor false"},
+		"empty-hides-pods": {on: one(reloaderAuto, ""), onPods: one(reloaderAuto, "true"), problem: "is empty"},
+		"search-spaces":    {on: one(search, " true"), problem: "has no effect"},
+		"list-spaces":      {on: one(reloaderConfigMaps, "\tapp , ,app,\n"), reloads: true},
+		"list-upper-case":  {on: one(reloaderConfigMaps, "APP"), problem: `the name "APP"`},
+		"list-line-break":  {on: one(reloaderConfigMaps, "x\napp"), problem: "item 1"},
+		"list-semicolon":   {on: one(reloaderConfigMaps, "app;x"), problem: "item 1"},
+		"any-case":         {on: one(reloaderConfigMaps, "(?i)APP"), reloads: true},
+		"anchored":         {on: one(reloaderConfigMaps, "^app$"), reloads: true},
+		"alternatives":     {on: one(reloaderConfigMaps, "x|app|y"), reloads: true},
+		"a-part":           {on: one(reloaderConfigMaps, "ap|pp.*")},
+		"half-wrong":       {on: one(reloaderConfigMaps, "a(,app,*"), reloads: true, problem: "missing closing )"},
+		"off-and-listed":   {on: two(reloaderAuto, "false", reloaderConfigMaps, "app")},
+		"off-but-sap":      {on: two(reloaderAuto, "false", fixture.ConfigMaps, "app"), reloads: true},
+		"excluded-but-sap": {on: two(exclude, "app", fixture.ConfigMaps, "app"), reloads: true},
+		"excluded-spaces":  {on: two(exclude, " app ", reloaderAuto, "true")},
+		"label":            {on: one(reloaderAuto, "true"), labels: one("pod-reloader.cs.sap.com/ignored", "true")},
+		"typed-over-pods":  {on: one(typed, "true"), onPods: one(reloaderAuto, "false"), reloads: true},
+		"pods-over-other":  {on: one("secret.reloader.stakater.com/auto", "false"), onPods: one(typed, "true"), reloads: true},
+		"excluded-by-pods": {on: one(reloaderAuto, "true"), onPods: one(exclude, "app"), reloads: true, problem: "on the pod template has no effect"},
+	}
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	workloads := map[string]observe.Workload{}
+	for n, name := range slices.Sorted(maps.Keys(tests)) {
+		tc, kind := tests[name], []string{"Deployment", "StatefulSet", "DaemonSet"}[n%3]
+		manifest := s.Manifest(kind, name, fixture.Uses{ConfigMaps: []string{"app"}, Labels: tc.labels})
+		manifest.SetAnnotations(tc.on)
+		annotatePods(s, manifest, tc.onPods)
+		workloads[name] = create(s, manifest)
+	}
+	for name, tc := range tests {
+		if tc.reloads {
+			s.AwaitAdopted(workloads[name], "configmap/app")
+		}
+	}
+	for n := 1; n <= 2; n++ {
+		s.SetConfigMap("app", "key", fmt.Sprintf("changed %d times", n))
+		for name, tc := range tests {
+			if tc.reloads {
+				s.AwaitChanges(workloads[name], n, name)
+			}
+		}
+		s.Settled()
+		for name, tc := range tests {
+			want := 0
+			if tc.reloads {
+				want = n
+			}
+			s.AssertChanges(workloads[name], want, name)
+		}
+	}
+	for name, tc := range tests {
+		if tc.problem != "" {
+			s.AwaitEvent(workloads[name], "InvalidAnnotation", tc.problem)
+		}
+	}
+}
+
+func annotatePods(s *fixture.Fixture, workload *unstructured.Unstructured, annotations map[string]string) {
+	s.Helper()
+	if annotations == nil {
+		return
+	}
+	if err := unstructured.SetNestedStringMap(workload.Object, annotations, "spec", "template", "metadata", "annotations"); err != nil {
+		s.Fatal(err)
+	}
+}
