@@ -38,6 +38,7 @@ func TestBareProgramWhereReloaderLooks(t *testing.T) {
 	t.Run("one strategy after the other", w.strategies)
 	t.Run("classes", w.classes)
 	t.Run("profiles", w.profiles)
+	t.Run("rights", w.rights)
 }
 
 // where starts one program after the other on a control plane.
