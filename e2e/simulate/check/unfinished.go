@@ -148,7 +148,7 @@ func (s stored) unfinishedPods() error {
 		switch name := nameOf(world.Pods, o); {
 		case section(o, "metadata")["deletionTimestamp"] != nil:
 			return fmt.Errorf("%s is being deleted", name)
-		case readiness(o) != "ready" && !broken(section(o, "spec")):
+		case readiness(o) != "ready" && text(o, "status", "phase") != "Succeeded" && !broken(section(o, "spec")):
 			return fmt.Errorf("%s is not ready", name)
 		}
 	}
