@@ -264,6 +264,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // slowest returns the gates of the process that may need the longest.
 func (o *Oracle) slowest() timing {
 	slowest := timing{o.options.Settle, o.options.SettleMax, o.options.Refractory}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -32,18 +33,35 @@ func (o *Oracle) noteBlindRequest(call *world.Call) {
 	}
 	key := [2]string{call.Client, call.Key.Resource.Plural}
 	// Of a watch that is opened there is no answer to see: only what is asked for during a fault surely fails.
-	since, asked := o.blindness.asked[key]
-	for _, s := range o.faults.spans {
-		if o.blinds(s, call.Client, key[1]) && (!asked || since.Before(s.from)) {
-			o.blindness.asked[key] = call.Arrived
-		}
+	asked, known := o.blindness.asked[key]
+	if since, blind := o.blindSince(call.Client, key[1], call.Arrived); blind && (!known || asked.Before(since)) {
+		o.blindness.asked[key] = call.Arrived
 	}
 }
 
-// blinds reports whether a fault that lasts keeps a client from listing and watching a resource.
-func (o *Oracle) blinds(s *span, client, plural string) bool {
+// blindSince returns since when faults, one after another without a gap, keep a client from listing and watching a resource; false if
+// none does at this time.
+func (o *Oracle) blindSince(client, plural string, now time.Time) (since time.Time, blind bool) {
+	blinding := slices.DeleteFunc(slices.Clone(o.faults.spans), func(s *span) bool { return !blinds(s, client, plural) })
+	since = now
+	for _, s := range blinding {
+		if s.open {
+			since, blind = earliest(since, s.from), true
+		}
+	}
+	slices.SortFunc(blinding, func(a, b *span) int { return b.from.Compare(a.from) })
+	for _, s := range blinding {
+		if blind && !s.open && !s.to.Before(since) {
+			since = earliest(since, s.from)
+		}
+	}
+	return since, blind
+}
+
+// blinds reports whether a fault keeps a client from listing and watching a resource while it lasts.
+func blinds(s *span, client, plural string) bool {
 	concerned := s.scope == plural || s.scope == "" || isProcessOf(client, s.scope)
-	return s.open && concerned && (s.kind == "rights" || s.kind == "watch-refused")
+	return concerned && (s.kind == "rights" || s.kind == "watch-refused")
 }
 
 func (o *Oracle) noteBlindReply(r world.Reply) {
@@ -57,7 +75,7 @@ func (o *Oracle) judgeVisible(client string, families map[string]*dto.MetricFami
 	if client != o.leader || !o.faults.up[client] || o.faults.out(client) {
 		return
 	}
-	resource, since := o.blind(client)
+	resource, since := o.blind(client, at)
 	switch {
 	case resource != "":
 		if at.Sub(later(since, o.leaderSince)) >= blindTime {
@@ -74,16 +92,14 @@ func (o *Oracle) judgeVisible(client string, families map[string]*dto.MetricFami
 }
 
 // blind returns a resource that a client surely cannot list or watch now, because of a fault, and since when.
-func (o *Oracle) blind(client string) (resource string, since time.Time) {
+func (o *Oracle) blind(client string, now time.Time) (resource string, since time.Time) {
 	for _, plural := range []string{"configmaps", "secrets"} {
 		asked, is := o.blindness.asked[[2]string{client, plural}]
 		if !is {
 			continue
 		}
-		for _, s := range o.faults.spans {
-			if o.blinds(s, client, plural) && !asked.Before(s.from) {
-				return plural, asked
-			}
+		if began, blind := o.blindSince(client, plural, now); blind && !asked.Before(began) {
+			return plural, asked
 		}
 	}
 	return "", time.Time{}

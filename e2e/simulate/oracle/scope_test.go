@@ -165,6 +165,31 @@ func TestVisible(t *testing.T) {
 			s.scrape(replica, 0, gauges)
 		}
 	}
+	rights := func(s *scene, scope string, withdrawn bool) {
+		s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: scope, Begin: withdrawn})
+		call := s.call(replica, "watch", secrets, nil)
+		s.oracle.Request(call)
+		s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
+	}
+	// again is blind twice, with one Event about the first time.
+	again := func(gap time.Duration) func(s *scene) {
+		return func(s *scene) {
+			rights(s, "secrets", true)
+			s.wait(time.Minute)
+			s.event(cart, "blind", "Warning", "WatchFailed")
+			s.wait(time.Minute)
+			if gap == 0 {
+				rights(s, "", true)
+			}
+			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets"})
+			s.wait(gap)
+			if gap > 0 {
+				rights(s, "", true)
+			}
+			s.wait(6 * time.Minute)
+			s.scrape(replica, 0, map[string]float64{"pod_reloader_watch_healthy": 0})
+		}
+	}
 	recovered := func(value float64) func(s *scene) {
 		return func(s *scene) {
 			blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)(s)
@@ -179,6 +204,8 @@ func TestVisible(t *testing.T) {
 		"shown by caches": {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_cache_synced": 0}, true)},
 		"not shown":       {options: hooked, want: "visible/metric", because: "the gauge is 1", happens: blind(map[string]float64{"pod_reloader_cache_synced": 1}, true)},
 		"no Event":        {options: hooked, want: "visible/event", because: "there is no Event", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, false)},
+		"shown once":      {options: hooked, because: "it is blind all the time", happens: again(0)},
+		"shown one time":  {options: hooked, want: "visible/event", because: "it may have seen meanwhile", happens: again(time.Minute)},
 		"shown again":     {options: hooked, because: "all is well", happens: recovered(1)},
 		"not back":        {options: hooked, want: "visible/not-back", because: "all is well", happens: recovered(0)},
 		"answered": {options: hooked, because: "it is not blind", happens: func(s *scene) {
