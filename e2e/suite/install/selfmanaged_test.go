@@ -64,7 +64,8 @@ func selfManaged(t *testing.T, w *world) string {
 	})
 }
 
-// strict is a kustomization with components, and a failure policy that shows each call that fails.
+// strict is a kustomization with components, and a failure policy that shows each call that fails. Its replicas serve for long enough
+// after SIGTERM that an API server which stalls learns in time that their connections end; others stop faster here, see program.
 func strict(t *testing.T, w *world, components []string, patches ...map[string]any) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -78,6 +79,9 @@ func strict(t *testing.T, w *world, components []string, patches ...map[string]a
 	kustomization, err := yaml.Marshal(map[string]any{
 		"resources": []string{manifests}, "components": paths,
 		"patches": append(patches, map[string]any{
+			"target": map[string]any{"kind": "Deployment", "name": ours.Name},
+			"patch":  `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--shutdown-grace-period=5s"}]`,
+		}, map[string]any{
 			"target": map[string]any{"kind": "MutatingWebhookConfiguration", "name": ours.Name}, "patch": `[
 				{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"},
 				{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":30}]`,
