@@ -85,8 +85,8 @@ type Applier struct {
 	// referents are the custom resources in force.
 	referents []referent.Definition
 	problem   *problem
-	// untold is what was put in force while this process did not lead.
-	untold []application
+	// unreported is what was put in force while this process did not lead.
+	unreported []application
 }
 
 // application is a configuration that was put in force at a time, or a part of it.
@@ -97,11 +97,11 @@ type application struct {
 }
 
 const (
-	// untoldFor is how long a new leader reports what was put in force before it led: longer than an election takes, so that a
+	// unreportedFor is how long a new leader reports what was put in force before it led: longer than an election takes, so that a
 	// change while no replica led is reported. What is older, the leader of that time has reported.
-	untoldFor = 5 * time.Minute
-	// maxUntold bounds what is kept meanwhile.
-	maxUntold = 10
+	unreportedFor = 5 * time.Minute
+	// maxUnreported bounds what is kept meanwhile.
+	maxUnreported = 10
 )
 
 // problem is why the Content of now is not in force.
@@ -170,17 +170,17 @@ func (a *Applier) Offer(c Content) {
 		return
 	}
 	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents), "duration", time.Since(started).String())
-	a.tellApplied(application{time.Now(), c.Regarding, "applied: " + changes})
+	a.reportApplied(application{time.Now(), c.Regarding, "applied: " + changes})
 }
 
-// tellApplied reports what was put in force, or keeps it for the case that this process leads soon.
-func (a *Applier) tellApplied(applied application) {
+// reportApplied reports what was put in force, or keeps it for the case that this process leads soon.
+func (a *Applier) reportApplied(applied application) {
 	if a.leads {
 		a.tell(applied.regarding, corev1.EventTypeNormal, reasonApplied, applied.text)
 		return
 	}
-	a.untold = append(a.untold, applied)
-	a.untold = a.untold[max(0, len(a.untold)-maxUntold):]
+	a.unreported = append(a.unreported, applied)
+	a.unreported = a.unreported[max(0, len(a.unreported)-maxUnreported):]
 }
 
 // setReferents keeps the custom resources in force, and says what has changed; empty if nothing has.
@@ -243,12 +243,12 @@ func (a *Applier) lead(leads bool) {
 	if !leads {
 		return
 	}
-	for _, applied := range a.untold {
-		if time.Since(applied.at) <= untoldFor {
-			a.tellApplied(applied)
+	for _, applied := range a.unreported {
+		if time.Since(applied.at) <= unreportedFor {
+			a.reportApplied(applied)
 		}
 	}
-	a.untold = nil
+	a.unreported = nil
 }
 
 // repeat reports what is wrong now.
