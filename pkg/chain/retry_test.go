@@ -94,7 +94,7 @@ func TestRetryReadsAtOnceAConfigObjectThatWasRefused(t *testing.T) {
 	})
 }
 
-// Many workloads, and everybody who can reach the webhook, can ask.
+// Many workloads, and each caller who can reach the webhook, can ask.
 func TestRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
