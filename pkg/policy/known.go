@@ -57,6 +57,12 @@ func (k Known) hasLast() bool {
 	return ours && k.Last.Key == key
 }
 
+// Incomparable reports whether a hash is left that cannot be compared as long as one of some states is held: what is known of that is
+// under another key, as where a rollback brings the hash of before a key rotation.
+func (k Known) Incomparable(current map[reference.Ref]digest.State) bool {
+	return k.Hash != "" && k.Last.Key != "" && !k.hasLast() && len(heldOf(current)) > 0
+}
+
 // Unknown returns those of some Refs, in their order, of which nothing is recorded. What a newer version has recorded
 // cannot be said.
 func (k Known) Unknown(refs []reference.Ref) []reference.Ref {

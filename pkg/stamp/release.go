@@ -13,7 +13,7 @@ func templateChanged(req Request) bool { return req.TemplateChanged }
 func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
 
 // stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs
-// have moved. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it
+// have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it
 // alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
 	borne := d.borne()
@@ -26,7 +26,7 @@ func stampRelease(d *draft) bool {
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(borne, verdict.Changes, record.CauseRelease)
-	case d.moved(known), d.live.Revision && d.hasLists() && d.fresh[Hash] != borne[Hash]:
+	case d.moved(known), known.Incomparable(d.live.States), d.live.Revision && d.hasLists() && d.fresh[Hash] != borne[Hash]:
 		d.stamp(borne, nil)
 	default:
 		d.keep(borne)
