@@ -75,7 +75,7 @@ func fillAnnotations(ctx context.Context, c client, s step) error {
 	}
 	size := len(bulk)
 	for key, value := range annotations {
-		if text, ok := value.(string); ok && key != bulk && !isMark(key) {
+		if text, ok := value.(string); ok && key != bulk && (key == Referents || !isMark(key)) {
 			size += len(key) + len(text)
 		}
 	}

@@ -46,7 +46,8 @@ func (o *Oracle) couldSee(w *workload, r world.Reply) bool {
 func (o *Oracle) sizeOfOthers(annotations world.Object) int {
 	size := 0
 	for name, value := range annotations {
-		if text, ok := value.(string); ok && !isMark(name, o.options.Prefix) {
+		own := !isMark(name, o.options.Prefix) || name == o.options.Prefix+referentList
+		if text, ok := value.(string); ok && own {
 			size += len(name) + len(text)
 		}
 	}

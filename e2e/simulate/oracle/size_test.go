@@ -52,6 +52,10 @@ func TestAnnotationsTooLong(t *testing.T) {
 		"does not fit as a whole":        {options: hooked, because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
 		"template fits without its hash": {options: hooked, want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
 		"template does not fit":          {options: hooked, because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
+		"does not fit with the list of custom resources": {options: hooked, because: "that is the user's, too", happens: func(s *scene) {
+			s.trackGraph("")
+			s.tooLong(merge, bulky(annotationLimit-len(prefix+"configmaps")))
+		}},
 		"webhook away": {options: hooked, because: "the program could not make space", happens: func(s *scene) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
