@@ -1,0 +1,95 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// reloadList is the annotation that lists the ConfigMaps for which Reloader runs a CronJob.
+const reloadList = "configmap.reloader.stakater.com/reload"
+
+// batch is an API server with one CronJob, which keeps the Jobs that are made.
+type batch struct {
+	client.Client
+	uid string
+	// labels and annotations are those of the CronJob; by default it asks to be run for configmap/app.
+	labels, annotations map[string]string
+	spec                map[string]any
+	refused             error
+	// unlisted is the error of a list.
+	unlisted error
+	jobs     map[string]int
+	active   []unstructured.Unstructured
+	deleted  []string
+}
+
+func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	u := object.(*unstructured.Unstructured)
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
+	u.Object["metadata"].(map[string]any)["uid"] = b.uid
+	u.SetLabels(b.labels)
+	u.SetAnnotations(map[string]string{reloadList: "app"})
+	if b.annotations != nil {
+		u.SetAnnotations(b.annotations)
+	}
+	spec := map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	maps.Copy(spec, b.spec)
+	u.Object["spec"] = spec
+	return nil
+}
+
+func (b *batch) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*unstructured.UnstructuredList).Items = b.active
+	return b.unlisted
+}
+
+func (b *batch) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	if b.refused != nil {
+		return b.refused
+	}
+	b.jobs[object.GetName()]++
+	if b.jobs[object.GetName()] > 1 {
+		return apierrors.NewAlreadyExists(schema.GroupResource{Group: "batch", Resource: "jobs"}, object.GetName())
+	}
+	return nil
+}
+
+func (b *batch) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	b.deleted = append(b.deleted, object.GetName())
+	return apierrors.NewNotFound(schema.GroupResource{Group: "batch", Resource: "jobs"}, object.GetName())
+}
+
+func (b *batch) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errors.New("away")
+}
+
+// dueCronJob is one with a changed ConfigMap.
+func dueCronJob(atOnce bool) (gather.Subject, policy.Verdict) {
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	s := gather.Subject{Key: workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}}
+	for _, kind := range workload.Builtin() {
+		if kind.Schedules() {
+			s.Object = reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}})
+		}
+	}
+	s.View.Intent.Tracked = map[reference.Ref]annotation.Trigger{app: {AtOnce: atOnce}}
+	return s, policy.Verdict{Changes: []policy.Change{{Ref: app, Type: policy.Modified}}}
+}
+
+// contentOf is the run with a content all of which runs the CronJob.
+func contentOf(hash string) state.Run { return state.Run{Hash: hash, Content: hash} }
