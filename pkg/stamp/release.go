@@ -13,8 +13,8 @@ func templateChanged(req Request) bool { return req.TemplateChanged }
 func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
 
 // stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs
-// have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it
-// alone, and a rollback finds its old pods.
+// have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no
+// configuration leaves it alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
 	borne := d.borne()
 	if d.unread != nil {
