@@ -57,21 +57,28 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 // itself a list is repeated after up to 15 seconds, a read of a config object after 10. It returns at once; the state of each resource
 // says when the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
+	if refused := c.refusedBelow(namespace, refs); len(refused) > 0 {
+		c.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
+	}
+}
+
+// refusedBelow returns what was refused and holds custom resources.
+func (c *Chain) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
 	c.answers.RLock()
-	var refused []referent.Key
+	defer c.answers.RUnlock()
+	if c.graph == nil || len(c.refused) == 0 {
+		return nil
+	}
 	for _, ref := range refs {
 		resource, ok := c.schema.Resource(ref.Kind.GroupResource())
-		if !ok || c.graph == nil || len(c.refused) == 0 {
+		if !ok {
 			continue
 		}
 		if _, hold := c.graph.State(resource.Key(namespace, ref.Name)); hold != nil {
 			refused = append(refused, c.refused.of(hold)...)
 		}
 	}
-	c.answers.RUnlock()
-	if len(refused) > 0 {
-		c.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
-	}
+	return refused
 }
 
 // retry repeats what was refused some time ago, unless it is under way. The goroutine of Start calls it.
