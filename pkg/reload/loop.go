@@ -92,7 +92,6 @@ func newLoop(with cluster, opts Options) *loop {
 	l.actions = action.New(action.Options{
 		Gather: l.gather, Client: with.client, State: l.state, Backoff: l.backoff, Queue: l.queue, Events: l.events, Metrics: with.Metrics,
 		Gates: l.pacing.gates, Webhook: opts.Webhook, InScope: l.tracking.InScope, PausedAt: opts.PausedAt, Jobs: opts.Jobs, Log: with.log,
-		Standing: []string{reasonProblems, reasonMissing, reasonHeld, reasonNewer, reasonContested},
 	})
 	return l
 }

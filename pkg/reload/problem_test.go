@@ -4,12 +4,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -56,4 +59,26 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 			assert.Len(t, out.Messages, tc.count, tc.why)
 		})
 	}
+}
+
+// An Event is written some time after it was reported: that nothing is due does not take it back.
+func TestHeldCustomResourceStaysReportedWhereNothingIsDue(t *testing.T) {
+	t.Parallel()
+	kafka := reference.Ref{Kind: "kafkas.example.com", Name: "cluster"}
+	out := &reloadtest.Outbox{}
+	l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: &reloadtest.Store{}}}, Options{})
+	s := reloadtest.Web(t)
+	look := func(hold *digest.Hold) {
+		l.problems.report(t.Context(), s, policy.Input{
+			Refs: []reference.Ref{kafka}, Current: map[reference.Ref]digest.State{kafka: {Hold: hold}},
+		}, nil)
+		l.actions.Close(t.Context(), action.InOrder{Subject: s})
+	}
+	look(&digest.Hold{Reason: "missing", Since: time.Now().Add(-digest.ReportHoldAfter)})
+	require.Equal(t, []string{"the pods keep the last valid state of custom resources: kafkas.example.com/cluster: missing"}, out.Notes())
+	assert.True(t, out.Messages[0].Valid())
+	look(&digest.Hold{Reason: "missing", Since: time.Now().Add(-digest.ReportHoldAfter)})
+	assert.Len(t, out.Messages, 1, "the same is no news")
+	look(nil)
+	assert.False(t, out.Messages[0].Valid(), "it has come")
 }

@@ -39,8 +39,6 @@ type Options struct {
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
 	Jobs     Jobs
-	// Standing are the reasons of the Warning Events that the caller takes back by itself: they stay when nothing is due.
-	Standing []string
 	Log      logr.Logger
 }
 
@@ -75,7 +73,6 @@ type Actions struct {
 	inScope     func(ctx context.Context, key workload.Key, labels map[string]string) bool
 	pausedAt    string
 	jobs        Jobs
-	standing    []string
 	log         logr.Logger
 	now         func() time.Time
 }
@@ -88,7 +85,7 @@ func New(o Options) *Actions {
 	return &Actions{
 		writer: newWriter(o), annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State, queue: o.Queue,
 		events: o.Events, metrics: newMetrics(o.Metrics), webhook: o.Webhook, inScope: o.InScope, pausedAt: o.PausedAt, jobs: o.Jobs,
-		standing: append([]string{reasonNoRoom, reasonLost}, o.Standing...), log: o.Log, now: o.Gather.Now,
+		log: o.Log, now: o.Gather.Now,
 	}
 }
 

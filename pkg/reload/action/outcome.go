@@ -40,7 +40,7 @@ func (o InOrder) close(_ context.Context, a *Actions) reconcile.Result {
 	a.state.Due.Forget(s.Key)
 	a.state.Unread.Forget(s.Key)
 	a.state.Deferrals.Forget(s.Key)
-	a.state.Warnings.Recovered(s.Key, a.standing...)
+	a.state.Warnings.Recovered(s.Key)
 	a.backoff.Forget(s.Key)
 	return reconcile.Result{}
 }
@@ -90,7 +90,7 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", f.err.Error(), "after", after)
 	news := !f.quiet || a.backoff.Lingers(s.Key)
 	if news && s.Object.Kept != nil {
-		a.events.Warn(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
+		a.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
 	return a.queue.Retry(s.Key, after)
 }

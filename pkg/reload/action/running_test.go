@@ -94,9 +94,14 @@ func TestRunIsNotMade(t *testing.T) {
 			}
 			assert.Empty(t, b.jobs)
 			assert.Empty(t, s.Ran)
-			if tc.note != "" {
-				assert.Equal(t, []string{tc.note}, out.Notes())
+			if tc.note == "" {
+				return
 			}
+			assert.Equal(t, []string{tc.note}, out.Notes())
+			if !tc.stopped {
+				InOrder{s}.close(t.Context(), actions)
+			}
+			assert.True(t, out.Messages[0].Valid(), "the stamp does not take it back before it is written")
 		})
 	}
 }

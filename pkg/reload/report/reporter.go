@@ -75,12 +75,22 @@ func New(o Options) *Reporter {
 	return &Reporter{with: o, metrics: newMetrics(o.Metrics, o.CountByNamespace)}
 }
 
-// Warn writes a Warning Event, unless the text is the last one of its reason. An empty text only forgets.
+// Warn writes a Warning Event, unless the text is the last one of its reason. An empty text only forgets. What was reported holds, and
+// is written, until the caller reports another text.
 func (r *Reporter) Warn(s Subject, reason, text string, causes ...reference.Ref) {
-	delay, news := r.with.State.Warnings.Warn(s.Key, reason, text, r.with.Now())
-	if !news {
-		return
+	if delay, news := r.with.State.Warnings.Warn(s.Key, reason, text, r.with.Now()); news {
+		r.warn(s, reason, text, delay, causes)
 	}
+}
+
+// Fail is Warn of a failure, which the first success takes back.
+func (r *Reporter) Fail(s Subject, reason, text string, causes ...reference.Ref) {
+	if delay, news := r.with.State.Warnings.Fail(s.Key, reason, text, r.with.Now()); news {
+		r.warn(s, reason, text, delay, causes)
+	}
+}
+
+func (r *Reporter) warn(s Subject, reason, text string, delay time.Duration, causes []reference.Ref) {
 	m := r.message(s, causes)
 	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeWarning, reason, event.Action(action, text), text
 	r.with.Out.Put(outbox.Message{

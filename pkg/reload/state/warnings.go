@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -17,6 +16,8 @@ type warning struct {
 	// text is empty where what it reported has passed.
 	text string
 	at   time.Time
+	// failure says that the first success takes it back.
+	failure bool
 	// due is when the Event may be written at the earliest. full is when as many as possible may follow again.
 	due, full time.Time
 }
@@ -57,7 +58,7 @@ func (w *warnings) News(key workload.Key, reason, text string, now time.Time) bo
 }
 
 // Warn is News, and records it. It returns how long the Event must wait. An empty text forgets, so that the same is
-// reported again when it comes back.
+// reported again when it comes back. No success does: who writes it takes it back.
 func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
 	if text == "" {
 		w.find(key, func(e *warned) { e.passed(reason) })
@@ -68,12 +69,24 @@ func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (d
 		if news = last.news(text, now); !news {
 			return
 		}
-		last.text, last.at = text, now
+		last.text, last.at, last.failure = text, now, false
 		delay = max(last.next(now).Sub(now), 0)
 		if *e == nil {
 			*e = warned{}
 		}
 		(*e)[reason] = last
+	})
+	return delay, news
+}
+
+// Fail is Warn of a failure, which Recovered forgets.
+func (w *warnings) Fail(key workload.Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
+	delay, news = w.Warn(key, reason, text, now)
+	w.find(key, func(e *warned) {
+		if last, ok := (*e)[reason]; ok {
+			last.failure = true
+			(*e)[reason] = last
+		}
 	})
 	return delay, news
 }
@@ -99,11 +112,11 @@ func (w *warnings) IsWarned(key workload.Key, reason, text string) bool {
 	return same
 }
 
-// Recovered forgets what was reported, but for some reasons: the next failure is news, also if it is the same again.
-func (w *warnings) Recovered(key workload.Key, except ...string) {
+// Recovered forgets the failures that were reported: the next one is news, also if it is the same again.
+func (w *warnings) Recovered(key workload.Key) {
 	w.find(key, func(e *warned) {
-		for reason := range *e {
-			if !slices.Contains(except, reason) {
+		for reason, last := range *e {
+			if last.failure {
 				e.passed(reason)
 			}
 		}

@@ -38,11 +38,16 @@ func TestWarningIsGivenAgainAfterASuccess(t *testing.T) {
 	t.Parallel()
 	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &warnings{}
-	for _, reason := range []string{"ReloadFailed", "ConfigMissing"} {
-		_, news := m.Warn(key, reason, "a", t0)
+	for reason, warn := range map[string]func(workload.Key, string, string, time.Time) (time.Duration, bool){
+		"ReloadFailed": m.Fail, "ConfigMissing": m.Warn,
+	} {
+		_, news := warn(key, reason, "a", t0)
 		require.True(t, news)
+		require.True(t, m.IsWarned(key, reason, "a"))
 	}
-	m.Recovered(key, "ConfigMissing")
+	_, news := m.Fail(key, "ReloadFailed", "a", t0)
+	require.False(t, news, "the same again is no news")
+	m.Recovered(key)
 	assert.True(t, m.News(key, "ReloadFailed", "a", t0.Add(time.Second)), "another reload failed")
 	assert.False(t, m.News(key, "ConfigMissing", "a", t0.Add(time.Second)), "that is still as it was")
 }
@@ -53,7 +58,7 @@ func TestWarningsAreSpacedOut(t *testing.T) {
 	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &warnings{}
 	warn := func(text string, at time.Time) time.Duration {
-		delay, news := m.Warn(key, "ReloadFailed", text, at)
+		delay, news := m.Fail(key, "ReloadFailed", text, at)
 		assert.True(t, news)
 		m.Recovered(key)
 		return delay
