@@ -43,10 +43,11 @@ func (g groups) all() []*group {
 }
 
 // fanOut: one ConfigMap changes, many workloads depend on it.
-func fanOut(ctx context.Context, w *world) ([]figure.Figure, error) { return w.fanOut(ctx, true) }
+func fanOut(ctx context.Context, w *world) ([]figure.Figure, error) { return w.fanOut(ctx, 1, true) }
 
-// fanOut compares pod-reloader with the live webhook, and on request with the one that does nothing.
-func (w *world) fanOut(ctx context.Context, withNoop bool) ([]figure.Figure, error) {
+// fanOut compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured ones
+// warm connections and caches.
+func (w *world) fanOut(ctx context.Context, warming int, withNoop bool) ([]figure.Figure, error) {
 	watcher, err := w.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -56,14 +57,14 @@ func (w *world) fanOut(ctx context.Context, withNoop bool) ([]figure.Figure, err
 	if err != nil {
 		return nil, err
 	}
-	err = w.profiled(ctx, w.Load, func() error { return w.rounds(ctx, watcher, groups) })
+	err = w.profiled(ctx, w.Load, func() error { return w.rounds(ctx, watcher, warming, groups) })
 	if err != nil {
 		return nil, err
 	}
 	if err := watcher.Sync(ctx); err != nil {
 		return nil, err
 	}
-	missed := unequal(watcher, w.crowd(groups.ours.prefix), w.Rounds+1)
+	missed := unequal(watcher, w.crowd(groups.ours.prefix), warming+w.Rounds)
 	return append(groups.figures(w.Workloads), figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
 }
 
@@ -99,21 +100,21 @@ func wideFanOut(ctx context.Context, w *world) ([]figure.Figure, error) {
 	workloads, rounds := w.Workloads, w.Rounds
 	defer func() { w.Workloads, w.Rounds = workloads, rounds }()
 	w.Workloads, w.Rounds = w.WideWorkloads, w.WideRounds
-	return w.fanOut(ctx, false)
+	return w.fanOut(ctx, 0, false)
 }
 
 // used is the processor time of a round: until every workload has its new template, and after that until nothing is left to do.
 type used struct{ until, after usage }
 
-// rounds takes turns, so that all groups meet the same weather. The first round warms connections and caches.
-func (w *world) rounds(ctx context.Context, watcher *observe.Watcher, groups groups) error {
-	for round := range w.Rounds + 1 {
+// rounds takes turns, so that all groups meet the same weather.
+func (w *world) rounds(ctx context.Context, watcher *observe.Watcher, warming int, groups groups) error {
+	for round := range warming + w.Rounds {
 		for _, g := range groups.all() {
 			took, spent, err := w.wave(ctx, watcher, g.prefix, func() error { return g.begin(ctx, round) })
 			if err != nil {
 				return err
 			}
-			if round > 0 {
+			if round >= warming {
 				g.took, g.used = append(g.took, took), spent
 			}
 		}

@@ -20,9 +20,9 @@ import (
 type Sizes struct {
 	// Samples are measured of each side of the latency scenario, in alternating blocks; ChainSamples of each of the chain.
 	Samples, ChainSamples, Block int
-	// Workloads depend on the one ConfigMap of the fan-out, which is changed Rounds times.
+	// Workloads depend on the one ConfigMap of the fan-out, which is changed Rounds times, and once before that, to warm up.
 	Workloads, Rounds int
-	// WideWorkloads and WideRounds are those of the wide fan-out.
+	// WideWorkloads and WideRounds are those of the wide fan-out, which has no round to warm up: the fan-out has done so.
 	WideWorkloads, WideRounds int
 	// Reloads are counted request by request.
 	Reloads int
@@ -132,8 +132,8 @@ func scenarios() []scenario {
 		{"reloader-annotations", complete, annotationsLoad},
 		{"availability", disturbed, availability},
 		{"memory", bulk, memory},
-		{"scale", bulk, scale},
 		{"graph", bulk, graph},
+		{"scale", bulk, scale}, // the last of its stage: its workloads stay, and would be part of what the others hold
 		{"resolving", empty, resolving},
 		{"huge", empty, huge},
 		{"watch-sync", empty, watchSync},
