@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,6 +157,21 @@ func TestExplained(t *testing.T) {
 			s.scrape(replica, 2, nil)
 			s.quiet()
 		}},
+		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *scene) {
+			reloadWithoutRoom(s)
+			s.scrape(replica, 2, nil)
+			s.quiet()
+		}},
+		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *scene) {
+			reloadWithoutRoom(s)
+			s.announce(cart)
+			s.quiet()
+		}},
+		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *scene) {
+			reloadWithoutRoom(s)
+			s.scrape(replica, 3, nil)
+			s.quiet()
+		}},
 		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *scene) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
@@ -170,6 +186,30 @@ func TestExplained(t *testing.T) {
 			s.quiet()
 		}},
 	})
+}
+
+// reloadWithoutRoom is a release that brings a change, then a reload by the program for whose annotation a user has left no room: each has
+// its Event.
+func reloadWithoutRoom(s *scene) {
+	s.begin()
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+	sent := edited(s.objects[cart], func(o world.Object) { objects(section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two" })
+	call := s.call(user, "update", cart, nil)
+	s.oracle.Request(call)
+	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"release"}`) }))
+	s.rollout(cart)
+	s.announce(cart)
+	s.edit(cart, func(o world.Object) {
+		setAnnotation(o, prefix+"last-reload", "")
+		setAnnotation(o, "example.com/bulk", strings.Repeat("x", annotationLimit-storyNeeds/2))
+	})
+	s.set(configMap("app"), "3")
+	s.wait(10 * time.Second)
+	s.stamp(cart, "c", "")
+	s.announce(cart)
+	s.rollout(cart)
+	s.wait(5 * time.Minute)
 }
 
 func TestReloadsOfUsersMayBeReported(t *testing.T) {

@@ -21,8 +21,10 @@ type story struct {
 	// one came back.
 	noted               time.Time
 	overtaken, returned bool
-	// untold is the version of the last restart for whose annotation there was no room.
-	untold int64
+	// untold is the version of the last restart for whose annotation there was no room, unannounced how many there were: only the
+	// process that asked for one can report it.
+	untold      int64
+	unannounced int
 	// cramped means that there was no space for it.
 	cramped bool
 	// unrecorded is the last version at which there was no room for what the program records of the pods' configuration.
@@ -73,6 +75,7 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	if value == "" || value == text(annotationsOf(c.Old), name) {
 		if o.roomOn(c.New) < storyNeeds {
 			w.story.untold = c.Version
+			w.story.unannounced++
 			o.count("restarts excused: no space for an annotation")
 			w.story.cramped = true
 			return
@@ -90,6 +93,12 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	}
 	o.judgeTime(w, s, last)
 	o.judgeChanges(w, before, s, last)
+}
+
+// reportable is how many reloads may have an Event: what annotations report, which includes those that users caused, and what had no room
+// for one.
+func (s story) reportable() int {
+	return max(len(s.announced)+s.unannounced, s.restarts)
 }
 
 // closeTo is how far the time in the annotation may be from that of the request.
@@ -166,7 +175,7 @@ func (o *Oracle) noteStory(w *workload, c world.Commit) {
 // judgeStoryAtQuiet is the law "explained" for Events.
 func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
 	reloads, events := w.story.restarts, o.reloadsAnnounced(w)
-	if most := max(len(w.story.announced), reloads); events > most {
+	if most := w.story.reportable(); events > most {
 		o.violate(now, broken{"explained", w.id.String(), "event-doubled" + o.doubledUnder(w)}, "%d Events report reloads, but only %d were made", events, most)
 	}
 	if reloads == 0 || o.excusedFromAnnouncing(w, now) {

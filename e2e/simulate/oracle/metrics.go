@@ -54,7 +54,7 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 	least, most := 0, 0
 	for _, w := range o.all {
 		least += w.story.restarts
-		most += max(len(w.story.announced), w.story.restarts)
+		most += w.story.reportable()
 	}
 	most += o.jobs.recreated
 	clients := slices.Sorted(maps.Keys(m.scraped))
