@@ -111,6 +111,7 @@ func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStam
 		// The webhook could not read what the stamp was made from.
 		return failed{s, passing(reasonReloadFailed, "the webhook undid the stamp")}
 	}
+	s.Unwritten = stored == "" && d.decided.Unwritten != ""
 	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict, last, d.answer.Generation}
 }

@@ -52,7 +52,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	if request.Further != nil {
 		s.PausedFor = s.View.Intent.PausePeriod
 	}
-	result, err := a.send(ctx, s, in, request)
+	result, err := a.send(ctx, &s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
 		if s.Ran.Job != "" && request.Digest == digest.Live {
@@ -87,17 +87,17 @@ func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input
 }
 
 // send sends a request, and judges the answer by what is known of the workload.
-func (a *Actions) send(ctx context.Context, s gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
-	err = a.write(ctx, s, func(ctx context.Context) (err error) {
+func (a *Actions) send(ctx context.Context, s *gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
+	err = a.write(ctx, *s, func(ctx context.Context) (err error) {
 		result, err = poke.Do(ctx, a.client, request, fieldOwner)
 		return err
 	})
 	a.metrics.poked(result.Outcome)
-	if result.Outcome == poke.Reloaded && reportedBefore(s, request, result.LastReload) {
+	if result.Outcome == poke.Reloaded && reportedBefore(*s, request, result.LastReload) {
 		result.Outcome = poke.Purged
 	}
-	if last, made := a.unwritten(ctx, s, in, request, result.Outcome); made {
-		result = poke.Result{Outcome: poke.Reloaded, LastReload: last}
+	if last, made := a.unwritten(ctx, *s, in, request, result.Outcome); made {
+		result, s.Unwritten = poke.Result{Outcome: poke.Reloaded, LastReload: last}, true
 	}
 	return result, err
 }

@@ -110,3 +110,33 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	}).close(t.Context(), actions)
 	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes())
 }
+
+// While the watch does not show the reload, the loop finds it a second time: nothing that is stored says when it was made.
+func TestReloadForWhoseExplanationThereIsNoRoomIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	ring, app, out := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
+	newest, _ := ring.Newest()
+	states := map[reference.Ref]digest.State{app: {Absent: true}}
+	due, err := digest.Hash(newest.ID, states)
+	require.NoError(t, err)
+	web, now := reloadtest.Web(t), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	web.View.WorkloadBudget = 0
+	web.View.Managed[stamp.Hash] = "present"
+	web.View.Managed[stamp.Record] = recordOf(ring, "present")
+	c := &full{stored: stored{hash: due, uid: types.UID(web.Object.UID()), annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app"}}}
+	gathered := absentApp(t, c, ring, now)
+	gathered.Now = func() time.Time { return now }
+	actions := newActions(Options{Gather: gathered, Client: c, Webhook: true}, out)
+	in := policy.Input{
+		Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
+	}
+	for range 2 {
+		actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+		now = now.Add(time.Minute)
+	}
+	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.Notes())
+
+	web.View.Generation++
+	actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	assert.Len(t, out.Notes(), 2, "the next reload has an Event of its own")
+}

@@ -39,12 +39,15 @@ type Subject struct {
 	OwesRun bool
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
+	// Unwritten says that the annotations have no room for the last-reload of the reload.
+	Unwritten bool
 }
 
 // Reported returns the workload as Events are about it.
 func (s Subject) Reported() report.Subject {
 	return report.Subject{
 		Key: s.Key, Object: s.Object, Managed: s.View.Managed, PausedFor: s.PausedFor, Ran: s.Ran.Job, Restarted: s.Restarted,
+		Unwritten: s.Unwritten,
 	}
 }
 

@@ -119,8 +119,13 @@ func (r *Reporter) message(s Subject, causes []reference.Ref) event.Message {
 	}
 }
 
-// eventName returns the name of the Event of a reload: any process that reports this reload gives it this name.
+// eventName returns the name of the Event of a reload: any process that reports this reload gives it this name. If the time of a reload
+// is not stored, each process that finds it, and each attempt while the watch is behind, would give it another one: the generation
+// that was reloaded is the same for all.
 func eventName(s Subject, last record.LastReload) string {
+	if s.Unwritten && last.Generation != 0 {
+		return event.Name(s.Key.Name, s.Object.UID(), "generation", strconv.FormatInt(last.Generation, 10), last.Hash)
+	}
 	return event.Name(s.Key.Name, s.Object.UID(), strconv.FormatInt(last.Time.UnixMilli(), 10), last.Hash)
 }
 

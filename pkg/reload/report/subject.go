@@ -19,6 +19,8 @@ type Subject struct {
 	Ran string
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
+	// Unwritten says that the annotations have no room for the last reload: what is known of it was found by comparing the template.
+	Unwritten bool
 }
 
 // effect says what the last reload has done, as its Event has it.
