@@ -69,35 +69,45 @@ func TestEventsUnderWayAreBounded(t *testing.T) {
 	})
 }
 
-func TestMessagesOfOneSubjectAreBounded(t *testing.T) {
+func TestMessagesThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
 	r, a := &results{}, &api{}
 	a.answer = func(context.Context, *eventsv1.Event, int) error { return errors.New("away") }
 	run(t, a, func(t *testing.T, o *Outbox) {
 		t.Helper()
-		put := func(n int) {
-			m := r.of(message("shop", fmt.Sprint(n)))
-			m.Subject = "cart"
-			o.Put(m)
+		put := func(subject string, from, n int) {
+			for n := range n {
+				m := r.of(message("shop", fmt.Sprint(subject, from+n)))
+				m.Subject = subject
+				o.Put(m)
+			}
+			synctest.Wait()
 		}
 		warning := message("shop", "warning")
-		warning.Subject, warning.Topic = "cart", "Failed"
+		warning.Subject, warning.Topic = "hot", "Failed"
 		o.Put(warning)
-		for n := range perSubject {
-			put(n)
-		}
-		assert.Equal(t, perSubject+1, o.Waiting())
-		synctest.Wait()
-		put(perSubject)
-		assert.Equal(t, Dropped, r.get("0"), "the oldest goes")
-		assert.Equal(t, perSubject+1, o.Waiting(), "a Warning does not count")
+		put("hot", 0, perSubject+beyond)
+		assert.Equal(t, 1+perSubject+beyond, o.Waiting(), "a Warning does not count")
+		assert.Empty(t, r.get("hot0"))
+		put("cart", 0, perSubject)
+		assert.Equal(t, 1+2*perSubject+beyond, o.Waiting(), "each subject has its own share")
+		put("cart", perSubject, 1)
+		assert.Equal(t, Dropped, r.get("cart0"), "beyond it, its oldest goes")
+		put("hot", perSubject+beyond, 1)
+		assert.Equal(t, Dropped, r.get("hot0"))
+		assert.Empty(t, r.get("hot1"))
+		assert.Equal(t, 1+2*perSubject+beyond, o.Waiting())
+
 		a.answers(nil)
-		pass(2 * time.Minute)
-		assert.Equal(t, Dropped, r.get("0"))
-		for n := range perSubject {
-			assert.Equal(t, Created, r.get(fmt.Sprint(n+1)))
-		}
+		pass(10 * time.Minute)
 		assert.Zero(t, o.Waiting())
+		assert.Zero(t, o.surplus)
+		for n := range perSubject {
+			assert.Equal(t, Created, r.get(fmt.Sprint("cart", n+1)))
+		}
+		for n := range perSubject + beyond {
+			assert.Equal(t, Created, r.get(fmt.Sprint("hot", n+1)))
+		}
 	})
 }
 

@@ -28,8 +28,10 @@ const (
 	attemptLimit = 10 * time.Second
 	// firstWait and longestWait are the waits between attempts; each one doubles.
 	firstWait, longestWait = time.Second, time.Minute
-	// perSubject is how many messages without a Topic may wait for one subject. The last-reload annotation names six reloads.
-	perSubject = 8
+	// perSubject is how many messages without a Topic may wait for each subject, and beyond how many more may wait for all subjects
+	// together: a workload that reloads again and again while Events are refused needs more than others. The last-reload
+	// annotation, which a new leader has, names six reloads.
+	perSubject, beyond = 8, 1000
 	// lull is how long no message must have come for a namespace before its first attempts are made: a change that reloads
 	// thousands of workloads has its Events written after its reloads, not between them. patience bounds the wait.
 	lull, patience = 100 * time.Millisecond, 30 * time.Second
@@ -52,6 +54,8 @@ type Outbox struct {
 	flying   int
 	order    int64
 	waiting  int
+	// surplus is how many of the messages that wait are beyond perSubject.
+	surplus int
 }
 
 // New returns an Outbox. It accepts messages at once and writes them once it is started.
@@ -85,12 +89,15 @@ func (o *Outbox) put(m Message) (dropped *item) {
 			}
 		}
 	} else {
-		dropped = o.dropOldest(waiting)
+		dropped = o.makeRoom(waiting)
 	}
 	o.order++
 	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
 	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
 	o.waiting++
+	if m.Topic == "" && untitled(o.subjects[m.Subject]) > perSubject {
+		o.surplus++
+	}
 	o.schedule(i, now)
 	if len(o.subjects[m.Subject]) > 1 {
 		o.release(m.Event.Namespace, now)
@@ -106,30 +113,35 @@ func (o *Outbox) release(namespace string, now time.Time) {
 	}
 }
 
-// dropOldest removes the oldest message without a Topic where a subject has too many.
-func (o *Outbox) dropOldest(waiting []*item) *item {
-	var oldest *item
-	count := 0
-	for _, i := range waiting {
-		if i.Topic != "" {
-			continue
-		}
-		count++
-		if oldest == nil && !i.flying {
-			oldest = i
-		}
-	}
-	if count < perSubject || oldest == nil {
+// makeRoom removes the oldest message without a Topic of a subject that may have no further one.
+func (o *Outbox) makeRoom(waiting []*item) *item {
+	oldest := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.flying })
+	if untitled(waiting) < perSubject || o.surplus < beyond || oldest < 0 {
 		return nil
 	}
-	o.remove(oldest)
-	return oldest
+	dropped := waiting[oldest]
+	o.remove(dropped)
+	return dropped
+}
+
+// untitled returns how many messages have no Topic.
+func untitled(items []*item) int {
+	count := 0
+	for _, i := range items {
+		if i.Topic == "" {
+			count++
+		}
+	}
+	return count
 }
 
 // remove takes an item out. Where it is queued it is passed over.
 func (o *Outbox) remove(i *item) {
 	i.gone = true
 	o.waiting--
+	if i.Topic == "" && untitled(o.subjects[i.Subject]) > perSubject {
+		o.surplus--
+	}
 	rest := slices.DeleteFunc(o.subjects[i.Subject], func(other *item) bool { return other == i })
 	if len(rest) == 0 {
 		delete(o.subjects, i.Subject)

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // metrics count what is reported. All labels are bounded: kinds, causes, statuses; never names, but for byNamespace.
@@ -61,10 +60,17 @@ func (m *metrics) eventFailed(err error) {
 	m.unwritten.WithLabelValues(label).Inc()
 }
 
-func (m *metrics) reloaded(namespace string, kind workload.Kind, last record.LastReload) {
-	m.reloads.WithLabelValues(kind.Kind, causeKinds(last)).Inc()
+// labels are those of a reload in the metrics.
+type labels struct{ namespace, kind, cause string }
+
+func labelsOf(s Subject, reload record.LastReload) labels {
+	return labels{namespace: s.Key.Namespace, kind: s.Object.Kind.Kind, cause: causeKinds(reload)}
+}
+
+func (m *metrics) reloaded(l labels) {
+	m.reloads.WithLabelValues(l.kind, l.cause).Inc()
 	if m.byNamespace != nil {
-		m.byNamespace.WithLabelValues(namespace).Inc()
+		m.byNamespace.WithLabelValues(l.namespace).Inc()
 	}
 }
 

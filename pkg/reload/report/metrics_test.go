@@ -7,20 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
-
-	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestReloadsAreCountedByNamespaceWhereAskedFor(t *testing.T) {
 	t.Parallel()
-	kind := workload.Builtin()[1]
 	for _, asked := range []bool{true, false} {
 		registry := prometheus.NewRegistry()
 		m := newMetrics(registry, asked)
-		m.reloaded("shop", kind, record.LastReload{})
-		m.reloaded("shop", kind, record.LastReload{})
-		m.reloaded("bank", kind, record.LastReload{})
+		m.reloaded(labels{namespace: "shop", kind: "Deployment"})
+		m.reloaded(labels{namespace: "shop", kind: "Deployment"})
+		m.reloaded(labels{namespace: "bank", kind: "Deployment"})
 		want := ""
 		if asked {
 			want = `

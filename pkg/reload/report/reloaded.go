@@ -106,10 +106,12 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	if reload.Time.Before(m.Time) {
 		m.Time = reload.Time
 	}
-	age := func() time.Duration { return r.with.Now().Sub(reload.Time) }
+	// Many messages may wait for long: they keep no more of the workload than they need.
+	made, reloaded, told := reload.Time, labelsOf(s, reload), alertAbout(s, reload, pending)
+	age := func() time.Duration { return r.with.Now().Sub(made) }
 	count := &count{age: age, fresh: e.fresh, due: e.fresh || age() < countedAfter, once: func() {
-		r.metrics.reloaded(s.Key.Namespace, s.Object.Kind, reload)
-		r.with.Alerts.Offer(alertAbout(s, reload, pending))
+		r.metrics.reloaded(reloaded)
+		r.with.Alerts.Offer(told)
 	}}
 	r.with.Out.Put(outbox.Message{
 		Event:   m.Event(name),
