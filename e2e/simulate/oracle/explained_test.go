@@ -96,6 +96,43 @@ func TestExplained(t *testing.T) {
 			s.remove(user, cart)
 			s.quiet()
 		}},
+		"a new leader reports the last ones": {options: hooked, because: "the annotation names no more", happens: func(s *scene) {
+			reloadUnreported(s, 8)
+			s.oracle.Leader("replica-1.1", s.now)
+			for range 5 {
+				s.announce(cart)
+			}
+			s.quiet()
+		}},
+		"a new leader does not report the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "the annotation names five", happens: func(s *scene) {
+			reloadUnreported(s, 8)
+			s.oracle.Leader("replica-1.1", s.now)
+			for range 4 {
+				s.announce(cart)
+			}
+			s.quiet()
+		}},
+		"the leader reports the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "it has made all of them", happens: func(s *scene) {
+			reloadUnreported(s, 8)
+			for range 5 {
+				s.announce(cart)
+			}
+			s.quiet()
+		}},
+		"more reloads than Events can wait": {options: hooked, because: "the oldest were dropped", happens: func(s *scene) {
+			reloadUnreported(s, mostWaiting+8)
+			for range mostWaiting {
+				s.announce(cart)
+			}
+			s.quiet()
+		}},
+		"more reloads than Events can wait, and more are missing": {options: hooked, want: "explained/event-missing/after-fault", because: "only those beyond the bound are dropped", happens: func(s *scene) {
+			reloadUnreported(s, mostWaiting+8)
+			for range mostWaiting - 1 {
+				s.announce(cart)
+			}
+			s.quiet()
+		}},
 		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *scene) {
 			changed(s)
 			s.stamp(cart, "b", "")
@@ -188,13 +225,30 @@ func TestExplained(t *testing.T) {
 	})
 }
 
+// reloadUnreported is a number of reloads while Events are refused.
+func reloadUnreported(s *scene, n int) {
+	s.begin()
+	s.oracle.Leader(replica, s.now)
+	s.oracle.Fault(Fault{At: s.now, Kind: "api-errors", Begin: true})
+	for i := range n {
+		s.set(configMap("app"), fmt.Sprint(i+2))
+		s.wait(10 * time.Second)
+		s.reloadSilently(cart, fmt.Sprint("b", i), "configmap/app modified")
+		s.rollout(cart)
+	}
+	s.oracle.Fault(Fault{At: s.now, Kind: "api-errors"})
+	s.wait(5 * time.Minute)
+}
+
 // reloadWithoutRoom is a release that brings a change, then a reload by the program for whose annotation a user has left no room: each has
 // its Event.
 func reloadWithoutRoom(s *scene) {
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
-	sent := edited(s.objects[cart], func(o world.Object) { objects(section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two" })
+	sent := edited(s.objects[cart], func(o world.Object) {
+		objects(section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two"
+	})
 	call := s.call(user, "update", cart, nil)
 	s.oracle.Request(call)
 	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"release"}`) }))

@@ -115,6 +115,9 @@ func (o *Oracle) Leader(client string, at time.Time) {
 }
 
 func (o *Oracle) lead(client string, at time.Time) {
+	if o.leader != "" && client != o.leader {
+		o.inheritStories()
+	}
 	o.leader, o.leaderSince = client, at
 	if o.faults.led.IsZero() {
 		o.faults.led = at

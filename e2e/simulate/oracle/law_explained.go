@@ -25,6 +25,8 @@ type story struct {
 	// process that asked for one can report it.
 	untold      int64
 	unannounced int
+	// lost is how many reloads a new leader may not know of, since earlier ones could not write their Events.
+	lost int
 	// cramped means that there was no space for it.
 	cramped bool
 	// unrecorded is the last version at which there was no room for what the program records of the pods' configuration.
@@ -38,6 +40,11 @@ const (
 	// recordNeeds is how many bytes the program needs for all that it keeps.
 	recordNeeds = 32 << 10
 	recordMark  = "config-record"
+	// mostTold is how many reloads before the last one a last-reload annotation names: the last may be one that the new leader makes
+	// before it knows which Events exist.
+	mostTold = 5
+	// mostWaiting is how many Events of reloads the program keeps for all workloads while they cannot be written.
+	mostWaiting = 1000
 )
 
 // lastReload is the annotation, as far as it is judged.
@@ -182,10 +189,30 @@ func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
 		return
 	}
 	o.count("Events judged")
-	if events < reloads {
+	if events < reloads-o.unreportable(w) {
 		o.violate(now, broken{"explained", w.id.String(), "event-missing" + o.missedUnder(w)}, "the program restarted it %d times, the last time at %s, but only %d Events say so",
 			reloads, o.when(w.story.last), events)
 	}
+}
+
+// inheritStories takes note of what a new leader does not know: of the reloads without an Event, the annotation names the last ones only.
+func (o *Oracle) inheritStories() {
+	for _, w := range o.all {
+		w.story.lost += max(w.story.reportable()-w.story.lost-o.reloadsAnnounced(w)-mostTold, 0)
+	}
+}
+
+// unreportable returns how many reloads may have no Event, since these could not be written for so long that the program does not know all
+// of them any more.
+func (o *Oracle) unreportable(w *workload) int {
+	if o.faults.never() {
+		return 0
+	}
+	sum := 0
+	for _, other := range o.all {
+		sum += other.story.reportable()
+	}
+	return w.story.lost + max(sum-mostWaiting, 0)
 }
 
 // excusedFromAnnouncing reports whether an Event may rightly be missing.

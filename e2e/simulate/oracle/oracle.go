@@ -211,7 +211,7 @@ func (o *Oracle) Owes(now time.Time) bool {
 		return true
 	}
 	for _, w := range o.all {
-		if !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsAnnounced(w) < w.story.restarts {
+		if !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsAnnounced(w) < w.story.restarts-o.unreportable(w) {
 			return true
 		}
 	}
