@@ -31,6 +31,8 @@ type events struct {
 	// wrote one that says that a reload failed.
 	warnings       []moment
 	warned, failed map[string]time.Time
+	// held are the reports of custom resources that are held.
+	held []heldReport
 }
 
 func newEvents() events {
@@ -57,10 +59,22 @@ func (o *Oracle) commitEvent(c world.Commit) {
 		if text(c.New, "reason") == "ReloadFailed" {
 			o.events.failed[about] = c.At
 		}
+		o.noteHeld(c)
 	}
 	name := c.Key.Namespace + "/" + c.Key.Name
 	o.events.bodies[name] = c.New
 	o.noteAnnouncement(name, c.New)
+}
+
+// noteHeld takes note of an Event that says that custom resources are held.
+func (o *Oracle) noteHeld(c world.Commit) {
+	if text(c.New, "reason") != "ReferentHeld" {
+		return
+	}
+	about := subjectOf(c.New)
+	o.events.held = append(o.events.held, heldReport{
+		kind: text(about, "kind"), namespace: text(about, "namespace"), name: text(about, "name"), note: text(c.New, "note") + text(c.New, "message"), at: c.At,
+	})
 }
 
 // noteAnnouncement takes note of an Event that reports a reload.

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -166,6 +167,7 @@ func TestGraphCurrent(t *testing.T) {
 		"held": {options: hooked, because: "the pods keep what they have", happens: func(s *scene) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.reportHeld()
 			s.quiet()
 		}},
 		"reloaded": {options: hooked, because: "the pods have the new content", happens: func(s *scene) {
@@ -203,6 +205,7 @@ func TestGraphPrompt(t *testing.T) {
 		"held": {options: hooked, because: "it is not ready", happens: func(s *scene) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
+			s.reportHeld()
 			s.quiet()
 		}},
 	})
@@ -241,6 +244,77 @@ func TestGraphUnharmed(t *testing.T) {
 		"program writes a filter": {options: Options{Webhook: true}, want: "scope/referent", because: "nothing is published there", happens: func(s *scene) {
 			s.beginGraph()
 			s.referent(replica, auth, 1, 1, filterSpec("fast"))
+		}},
+	})
+}
+
+// reportHeld writes the Event about the custom resource of cart that is held.
+func (s *scene) reportHeld() {
+	s.reloads++
+	s.write(replica, "create", world.Key{Resource: world.Events, Namespace: "shop", Name: fmt.Sprint("held-", s.reloads)}, world.Object{
+		"type": "Warning", "reason": "ReferentHeld", "note": "the pods keep the last valid state: proxies.proxy.example.com/edge: not ready",
+		"regarding": world.Object{"kind": "Deployment", "namespace": "shop", "name": "cart", "uid": "uid-cart"},
+	})
+}
+
+func TestHeldReferentsAreReported(t *testing.T) {
+	t.Parallel()
+	hold := func(s *scene, generation int) {
+		s.referent(user, auth, generation, generation-1, filterSpec("slow"))
+		s.wait(20 * time.Second)
+	}
+	free := func(s *scene, generation int, lasting time.Duration) {
+		s.referent(user, auth, generation, generation, filterSpec("fast"))
+		s.wait(lasting)
+	}
+	runLaw(t, "visible", map[string]lawCase{
+		"reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *scene) {
+			s.beginGraph()
+			hold(s, 2)
+			s.reportHeld()
+			s.wait(heldTime)
+			s.quiet()
+		}},
+		"not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *scene) {
+			s.beginGraph()
+			hold(s, 2)
+			s.wait(heldTime)
+			s.quiet()
+		}},
+		"not reported again": {options: Options{Webhook: true}, want: "visible/held", because: "it was not held for a while", happens: func(s *scene) {
+			s.beginGraph()
+			hold(s, 2)
+			s.reportHeld()
+			free(s, 2, 2*freeTime)
+			hold(s, 3)
+			s.wait(heldTime)
+			s.quiet()
+		}},
+		"reported again": {options: Options{Webhook: true}, because: "an Event names it again", happens: func(s *scene) {
+			s.beginGraph()
+			hold(s, 2)
+			s.reportHeld()
+			free(s, 2, 2*freeTime)
+			hold(s, 3)
+			s.reportHeld()
+			s.wait(heldTime)
+			s.quiet()
+		}},
+		"free for a moment": {options: Options{Webhook: true}, because: "the program may not have seen it", happens: func(s *scene) {
+			s.beginGraph()
+			hold(s, 2)
+			s.reportHeld()
+			free(s, 2, time.Second)
+			hold(s, 3)
+			s.wait(heldTime)
+			s.quiet()
+		}},
+		"free at last": {options: Options{Webhook: true}, because: "there is nothing to report", happens: func(s *scene) {
+			s.beginGraph()
+			hold(s, 2)
+			free(s, 2, heldTime)
+			s.publish("v1:a")
+			s.quiet()
 		}},
 	})
 }

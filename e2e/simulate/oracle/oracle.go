@@ -193,6 +193,7 @@ func (o *Oracle) Quiet(now time.Time) {
 	o.count("quiet")
 	for _, w := range o.all {
 		o.judgeStoryAtQuiet(w, now)
+		o.judgeHeldAtQuiet(w, now)
 		if !w.gone {
 			o.judgePatches(w)
 		}
@@ -211,7 +212,7 @@ func (o *Oracle) Owes(now time.Time) bool {
 		return true
 	}
 	for _, w := range o.all {
-		if !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsAnnounced(w) < w.story.restarts-o.unreportable(w) {
+		if o.owesHeldReport(w, now) || !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsAnnounced(w) < w.story.restarts-o.unreportable(w) {
 			return true
 		}
 	}

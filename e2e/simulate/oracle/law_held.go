@@ -1,0 +1,96 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// heldTime is how long a custom resource is held before an Event must be there: 10 seconds until it is reported, a minute between two
+	// reports about a workload, a minute between two attempts to write an Event.
+	heldTime = 3 * time.Minute
+	// freeTime is how long it must not be held before the program surely knows that, and reports it once more when it is held again.
+	freeTime = time.Minute
+)
+
+// heldReport is an Event that says that custom resources are held.
+type heldReport struct {
+	kind, namespace, name, note string
+
+	at time.Time
+}
+
+// judgeHeldAtQuiet is the law "visible" for custom resources: a workload that does not follow one because it is held has an Event that
+// names it.
+func (o *Oracle) judgeHeldAtQuiet(w *workload, now time.Time) {
+	for _, r := range o.unreportedHolds(w) {
+		since, known := o.heldSince(w, r)
+		if !known || now.Sub(since) < heldTime {
+			continue
+		}
+		o.violate(now, broken{"visible", w.id.String(), "held"}, "%s is held since %s, but no Event ReferentHeld about the workload names it",
+			referentText(r), o.when(since))
+	}
+}
+
+// owesHeldReport reports whether an Event about a custom resource that is held is still to come.
+func (o *Oracle) owesHeldReport(w *workload, now time.Time) bool {
+	return slices.ContainsFunc(o.unreportedHolds(w), func(r ref) bool {
+		since, known := o.heldSince(w, r)
+		return known && now.Sub(since) < heldTime
+	})
+}
+
+// unreportedHolds returns the custom resources that a workload lists, and that exist and are held, without an Event about it.
+func (o *Oracle) unreportedHolds(w *workload) (held []ref) {
+	if w.gone || !w.eligible {
+		return nil
+	}
+	for _, r := range w.refs {
+		key := id{r.plural, w.id.namespace, r.name}
+		if n := o.graph.nodes[key]; !isReferent(r.plural) || o.graph.objects[key] == nil || n == nil || n.held == "" {
+			continue
+		}
+		if o.count("holds judged"); !o.heldReported(w, r) {
+			held = append(held, r)
+		}
+	}
+	return held
+}
+
+// heldReported reports whether an Event names a custom resource since it is held. Times of freedom that the program may not have seen do
+// not count.
+func (o *Oracle) heldReported(w *workload, r ref) bool {
+	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
+	first := len(holds) - 1
+	for first >= 2 && !o.surelySeen(w, holds[first-1].at, holds[first].at) {
+		first -= 2
+	}
+	return slices.ContainsFunc(o.events.held, func(e heldReport) bool {
+		about := e.namespace == w.id.namespace && e.name == w.id.name && o.pluralOf(map[string]any{"kind": e.kind}) == w.id.plural
+		return about && strings.Contains(e.note, referentText(r)) && !e.at.Before(holds[first].at)
+	})
+}
+
+// surelySeen reports whether the program has surely seen what was so between two moments, and has looked at a workload.
+func (o *Oracle) surelySeen(w *workload, from, to time.Time) bool {
+	if to.Sub(from) < freeTime || w.changed.After(from) || w.eligibleSince.After(from) {
+		return false
+	}
+	return !slices.ContainsFunc(o.faults.spans, func(s *span) bool {
+		return s.from.Before(to) && (s.open || s.to.Add(longRecovery).After(from))
+	})
+}
+
+// heldSince returns since when the program should report that a custom resource is held: nothing has disturbed it, and the workload has
+// listed it.
+func (o *Oracle) heldSince(w *workload, r ref) (since time.Time, known bool) {
+	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
+	calm, known := o.calmSince(w)
+	since = later(later(calm, holds[len(holds)-1].at), later(w.changed, w.eligibleSince))
+	return later(since, o.leaderSince), known
+}
+
+// referentText is how Events name a custom resource.
+func referentText(r ref) string { return r.plural + "." + graphGroup + "/" + r.name }
