@@ -9,9 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
@@ -36,8 +33,6 @@ const (
 	blindNamed = 6
 	// ownReadLimit bounds a read of the installation's Deployment, or of the Events about it.
 	ownReadLimit = 5 * time.Second
-	// inheritTries is how often a new leader asks for the Events of its predecessor where there is no answer.
-	inheritTries = 4
 )
 
 // blindness reports watches that fail: in the log of every replica, and in Events of the leader on the installation's own
@@ -47,16 +42,13 @@ type blindness struct {
 	leads     func() bool
 	recorder  events.EventRecorder
 	regarding func(ctx context.Context) *corev1.ObjectReference
-	// stands reports whether the last Event about the watches says that they fail.
-	stands func(ctx context.Context) (bool, error)
-	log    logr.Logger
+	// predecessor is asked whether the last Event about the watches says that they fail.
+	predecessor predecessor
+	log         logr.Logger
 
 	// logged and reported are which watches failed for which reason when that was last said; reportedAt is when.
 	logged, reported string
 	reportedAt       time.Time
-	// tries counts the questions for what an earlier leader has reported; inherited says that none is left.
-	tries     int
-	inherited bool
 }
 
 var _ manager.LeaderElectionRunnable = (*blindness)(nil)
@@ -97,7 +89,8 @@ func (b *blindness) look(ctx context.Context, now time.Time) {
 	}
 	b.inherit(ctx, statuses)
 	if b.due(what, now) {
-		b.reported, b.reportedAt, b.inherited = what, now, true
+		b.reported, b.reportedAt = what, now
+		b.predecessor.close()
 		b.emit(ctx, failing)
 	}
 }
@@ -106,16 +99,10 @@ func (b *blindness) look(ctx context.Context, now time.Time) {
 // `pod-reloader why` repeats it.
 func (b *blindness) inherit(ctx context.Context, statuses []watchhealth.Status) {
 	unhealthy := func(s watchhealth.Status) bool { return !s.Healthy() }
-	if b.inherited || len(statuses) == 0 || slices.ContainsFunc(statuses, unhealthy) {
+	if len(statuses) == 0 || slices.ContainsFunc(statuses, unhealthy) {
 		return
 	}
-	stands, err := b.stands(ctx)
-	b.tries++
-	b.inherited = err == nil || b.tries == inheritTries || apierrors.IsForbidden(err)
-	switch {
-	case err != nil:
-		b.log.V(1).Info("Cannot list the Events of an earlier leader about its watches", "error", err.Error())
-	case stands:
+	if b.predecessor.failureStands(ctx, b.log) {
 		b.reported = "watches of an earlier leader"
 	}
 }
@@ -187,32 +174,6 @@ func ownDeployment(reader client.Reader, namespace, name string) func(context.Co
 	}
 }
 
-// lastReport reports whether the last Event about the watches on the installation's Deployment says that they fail.
-func lastReport(events report.EventLister, namespace, name string) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
-		defer cancel()
-		list, err := events.List(ctx, namespace, metav1.ListOptions{FieldSelector: fields.Set{
-			"regarding.kind": "Deployment", "regarding.name": name, "reportingController": event.Controller,
-		}.String()})
-		if err != nil {
-			return false, err
-		}
-		var last time.Time
-		fails := false
-		for _, e := range list.Items {
-			at := e.EventTime.Time
-			if e.Series != nil {
-				at = e.Series.LastObservedTime.Time
-			}
-			if (e.Reason == watchhealth.EventFailing || e.Reason == watchhealth.EventRecovered) && last.Before(at) {
-				last, fails = at, e.Reason == watchhealth.EventFailing
-			}
-		}
-		return fails, nil
-	}
-}
-
 // buildBlindness adds what reports failing watches to the manager.
 func (b *builder) buildBlindness(mgr manager.Manager) error {
 	b.registry.MustRegister(newWatchMetrics(b.watches))
@@ -225,7 +186,8 @@ func (b *builder) buildBlindness(mgr manager.Manager) error {
 		leads:     elected(mgr),
 		recorder:  mgr.GetEventRecorder("pod-reloader"),
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
-		stands:    lastReport(api, b.options.Namespace, b.options.Installation),
-		log:       b.log.WithName("watches"),
+		predecessor: predecessor{stands: lastReport(
+			api, b.options.Namespace, b.options.Installation, watchhealth.EventFailing, watchhealth.EventRecovered)},
+		log: b.log.WithName("watches"),
 	})
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,10 +42,10 @@ func newWatches() *watches {
 		regarding: func(context.Context) *corev1.ObjectReference {
 			return &corev1.ObjectReference{Kind: "Deployment", Name: "pod-reloader"}
 		},
-		stands: func(context.Context) (bool, error) {
+		predecessor: predecessor{stands: func(context.Context) (bool, error) {
 			w.asked++
 			return w.stands, w.err
-		},
+		}},
 		log: funcr.New(func(_, args string) { w.lines = append(w.lines, args) }, funcr.Options{}),
 	}
 	return w
@@ -201,53 +200,6 @@ func TestNewLeaderAsksOnceForTheReportOfItsPredecessor(t *testing.T) {
 			}
 			assert.Empty(t, w.pass(t, time.Hour))
 			assert.Equal(t, tc.want, w.asked)
-		})
-	}
-}
-
-// listed are the Events that exist.
-type listed struct {
-	items  []eventsv1.Event
-	err    error
-	fields string
-}
-
-func (l *listed) List(_ context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
-	l.fields = namespace + " " + o.FieldSelector
-	return &eventsv1.EventList{Items: l.items}, l.err
-}
-
-func TestLastReportOfAnEarlierLeaderCounts(t *testing.T) {
-	t.Parallel()
-	said := func(reason string, minutes int, counted ...int) eventsv1.Event {
-		at := func(minutes int) metav1.MicroTime {
-			return metav1.NewMicroTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
-		}
-		e := eventsv1.Event{Reason: reason, EventTime: at(minutes)}
-		for _, last := range counted {
-			e.Series = &eventsv1.EventSeries{LastObservedTime: at(last)}
-		}
-		return e
-	}
-	for name, tc := range map[string]struct {
-		events []eventsv1.Event
-		err    error
-		want   bool
-	}{
-		"none":           {},
-		"others":         {events: []eventsv1.Event{said("RightsMissing", 3)}},
-		"they fail":      {events: []eventsv1.Event{said("WatchFailing", 2), said("RightsGranted", 3)}, want: true},
-		"they work":      {events: []eventsv1.Event{said("WatchRecovered", 2), said("WatchFailing", 1)}},
-		"they fail anew": {events: []eventsv1.Event{said("WatchFailing", 1, 3), said("WatchRecovered", 2)}, want: true},
-		"no answer":      {err: errors.New("timeout")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := &listed{items: tc.events, err: tc.err}
-			got, err := lastReport(l, "home", "reloader")(t.Context())
-			assert.Equal(t, tc.want, got)
-			assert.ErrorIs(t, err, tc.err)
-			assert.Equal(t, "home regarding.kind=Deployment,regarding.name=reloader,reportingController=pod-reloader", l.fields)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -36,7 +37,9 @@ type preflight struct {
 	leads      func() bool
 	recorder   events.EventRecorder
 	regarding  func(ctx context.Context) *corev1.ObjectReference
-	log        logr.Logger
+	// predecessor is asked whether the last Event about the rights says that some are missing.
+	predecessor predecessor
+	log         logr.Logger
 
 	mu     sync.Mutex
 	needed []referent.Right
@@ -88,9 +91,24 @@ func (p *preflight) look(ctx context.Context, now time.Time) {
 		p.logged = p.missing
 		p.write()
 	}
-	if p.leads() && (p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= blindAgain) {
+	if !p.leads() {
+		return
+	}
+	p.inherit(ctx)
+	if p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= blindAgain {
 		p.reported, p.reportedAt = p.missing, now
+		p.predecessor.close()
 		p.emit(ctx)
+	}
+}
+
+// inherit takes the report of an earlier leader that rights are missing for an own one, once all are granted: nothing else ends it.
+func (p *preflight) inherit(ctx context.Context) {
+	if p.asked.IsZero() || p.missing != "" {
+		return
+	}
+	if p.predecessor.failureStands(ctx, p.log) {
+		p.reported = "rights of an earlier leader"
 	}
 }
 
@@ -137,11 +155,17 @@ func (b *builder) buildPreflight(mgr manager.Manager) (*preflight, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for access reviews: %w", err)
 	}
+	api, err := outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
 	p := &preflight{
 		ask: rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
 		leads: elected(mgr), recorder: mgr.GetEventRecorder("pod-reloader"),
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
-		log:       b.log.WithName("rights"),
+		predecessor: predecessor{stands: lastReport(
+			api, b.options.Namespace, b.options.Installation, watchhealth.EventRightsMissing, watchhealth.EventRightsGranted)},
+		log: b.log.WithName("rights"),
 	}
 	return p, mgr.Add(p)
 }

@@ -10,64 +10,144 @@ import (
 	"github.com/stretchr/testify/assert"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-func TestPreflightReportsMissingRightsOnce(t *testing.T) {
-	t.Parallel()
-	denied, failing, leads, questions := map[string]bool{"list": true, "patch": true}, false, false, 0
-	recorder := events.NewFakeRecorder(10)
-	p := &preflight{
+// asker is a preflight in a test.
+type asker struct {
+	*preflight
+	now time.Time
+	// denied are the verbs that are not granted; failing says that there is no answer. questions counts them.
+	denied    map[string]bool
+	failing   bool
+	questions int
+	leads     bool
+	// stands and err are the answer about the Events of an earlier leader, asked counts the questions.
+	stands bool
+	err    error
+	asked  int
+	events *events.FakeRecorder
+}
+
+func newAsker() *asker {
+	a := &asker{now: time.Now(), events: events.NewFakeRecorder(10)}
+	a.preflight = &preflight{
 		ask: func(_ context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
-			questions++
-			if failing {
+			a.questions++
+			if a.failing {
 				return false, errors.New("no answer")
 			}
-			return !denied[right.Verb], nil
+			return !a.denied[right.Verb], nil
 		},
-		location: "configmap:a/b", leads: func() bool { return leads }, recorder: recorder, log: logr.Discard(),
+		location: "configmap:a/b", leads: func() bool { return a.leads }, recorder: a.events, log: logr.Discard(),
 		regarding: func(context.Context) *corev1.ObjectReference {
 			return &corev1.ObjectReference{Kind: "Deployment", Name: "d"}
 		},
+		predecessor: predecessor{stands: func(context.Context) (bool, error) {
+			a.asked++
+			return a.stands, a.err
+		}},
 	}
-	now := time.Now()
-	look := func(after time.Duration) []string {
-		now = now.Add(after)
-		p.look(t.Context(), now)
-		var said []string
-		for {
-			select {
-			case one := <-recorder.Events:
-				said = append(said, one)
-			default:
-				return said
+	return a
+}
+
+// configure takes a configuration with one resource.
+func (a *asker) configure() {
+	a.Configure([]referent.Definition{{ID: "a", GVR: schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: "as"}, Publish: true}})
+}
+
+// pass has a look after some time, and returns the Events.
+func (a *asker) pass(t *testing.T, after time.Duration) []string {
+	t.Helper()
+	a.now = a.now.Add(after)
+	a.look(t.Context(), a.now)
+	var sent []string
+	for len(a.events.Events) > 0 {
+		sent = append(sent, <-a.events.Events)
+	}
+	return sent
+}
+
+const (
+	rightsMissing = "Warning RightsMissing rights on custom resources are missing: list, patch on as.a.io; print them with " +
+		"pod-reloader roles --config configmap:a/b, and bind them to the ServiceAccount of the installation"
+	rightsGranted = "Normal RightsGranted all rights on custom resources are granted"
+)
+
+func TestPreflightReportsMissingRightsOnce(t *testing.T) {
+	t.Parallel()
+	a := newAsker()
+	a.denied = map[string]bool{"list": true, "patch": true}
+	assert.Empty(t, a.pass(t, 0), "nothing is configured")
+	assert.Zero(t, a.questions)
+
+	a.configure()
+	a.failing = true
+	assert.Empty(t, a.pass(t, 0), "no answer says nothing")
+	a.failing = false
+	assert.Empty(t, a.pass(t, rightsLook), "it does not lead")
+	a.leads = true
+	assert.Equal(t, []string{rightsMissing}, a.pass(t, rightsLook))
+	before := a.questions
+	assert.Empty(t, a.pass(t, rightsLook))
+	assert.Equal(t, before, a.questions, "it is asked again after a minute")
+	assert.Empty(t, a.pass(t, rightsAgain), "it is still the same")
+	assert.Greater(t, a.questions, before)
+	assert.Equal(t, []string{rightsMissing}, a.pass(t, blindAgain), "the API server forgets Events")
+
+	a.denied = nil
+	assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsAgain))
+	before = a.questions
+	assert.Empty(t, a.pass(t, time.Hour))
+	assert.Equal(t, before, a.questions, "nothing is missing, and nothing is asked")
+	assert.Zero(t, a.asked, "its own Events are newer than those of an earlier leader")
+}
+
+// A leader has reported that rights are missing, and was stopped before they were granted, or before it noticed.
+func TestNewLeaderReportsThatRightsAreGrantedAfterItsPredecessor(t *testing.T) {
+	t.Parallel()
+	a := newAsker()
+	a.stands, a.denied = true, map[string]bool{"list": true, "patch": true}
+	a.configure()
+	assert.Empty(t, a.pass(t, 0), "it does not lead")
+	a.denied, a.failing, a.leads = nil, true, true
+	a.configure()
+	assert.Empty(t, a.pass(t, rightsLook), "it does not know yet")
+	assert.Zero(t, a.asked)
+	a.failing = false
+	assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsLook))
+	assert.Empty(t, a.pass(t, time.Hour))
+	assert.Equal(t, 1, a.asked)
+}
+
+func TestNewLeaderAsksOnceWhichRightsItsPredecessorMissed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err          error
+		unconfigured bool
+		want         int
+	}{
+		"nothing was reported":           {want: 1},
+		"no right to list Events":        {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
+		"no answer":                      {err: errors.New("timeout"), want: inheritTries},
+		"the configuration was not read": {unconfigured: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAsker()
+			a.err, a.leads = tc.err, true
+			if !tc.unconfigured {
+				a.configure()
 			}
-		}
+			for range 2 * inheritTries {
+				assert.Empty(t, a.pass(t, rightsLook))
+			}
+			assert.Equal(t, tc.want, a.asked)
+		})
 	}
-	assert.Empty(t, look(0), "nothing is configured")
-	assert.Zero(t, questions)
-
-	p.Configure([]referent.Definition{{ID: "a", GVR: schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: "as"}, Publish: true}})
-	failing = true
-	assert.Empty(t, look(0), "no answer says nothing")
-	failing = false
-	assert.Empty(t, look(rightsLook), "it does not lead")
-	leads = true
-	missing := "Warning RightsMissing rights on custom resources are missing: list, patch on as.a.io; print them with pod-reloader roles --config configmap:a/b, and bind them to the ServiceAccount of the installation"
-	assert.Equal(t, []string{missing}, look(rightsLook))
-	before := questions
-	assert.Empty(t, look(rightsLook))
-	assert.Equal(t, before, questions, "it is asked again after a minute")
-	assert.Empty(t, look(rightsAgain), "it is still the same")
-	assert.Greater(t, questions, before)
-	assert.Equal(t, []string{missing}, look(blindAgain), "the API server forgets Events")
-
-	denied = nil
-	assert.Equal(t, []string{"Normal RightsGranted all rights on custom resources are granted"}, look(rightsAgain))
-	before = questions
-	assert.Empty(t, look(time.Hour))
-	assert.Equal(t, before, questions, "nothing is missing, and nothing is asked")
 }

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
+)
+
+// inheritTries is how often a new leader asks for the Events of its predecessor where there is no answer.
+const inheritTries = 4
+
+// predecessor is what a leader asks, until there is an answer, whether an earlier leader has reported a failure that no Event has ended.
+// One goroutine at a time uses it.
+type predecessor struct {
+	// stands reports whether the last Event about the subject says that it fails.
+	stands func(ctx context.Context) (bool, error)
+
+	tries  int
+	closed bool
+}
+
+// failureStands reports, once, that the failure stands that an earlier leader has reported.
+func (p *predecessor) failureStands(ctx context.Context, log logr.Logger) bool {
+	if p.closed {
+		return false
+	}
+	stands, err := p.stands(ctx)
+	p.tries++
+	p.closed = err == nil || p.tries == inheritTries || apierrors.IsForbidden(err)
+	if err != nil {
+		log.V(1).Info("Cannot list the Events of an earlier leader", "error", err.Error())
+	}
+	return err == nil && stands
+}
+
+// close ends the questions: an own Event is newer than those of an earlier leader.
+func (p *predecessor) close() { p.closed = true }
+
+// lastReport reports whether the last Event on the installation's Deployment with one of two reasons has that of the failure.
+func lastReport(events report.EventLister, namespace, name, failure, end string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
+		defer cancel()
+		list, err := events.List(ctx, namespace, metav1.ListOptions{FieldSelector: fields.Set{
+			"regarding.kind": "Deployment", "regarding.name": name, "reportingController": event.Controller,
+		}.String()})
+		if err != nil {
+			return false, err
+		}
+		var last time.Time
+		fails := false
+		for _, e := range list.Items {
+			at := e.EventTime.Time
+			if e.Series != nil {
+				at = e.Series.LastObservedTime.Time
+			}
+			if (e.Reason == failure || e.Reason == end) && last.Before(at) {
+				last, fails = at, e.Reason == failure
+			}
+		}
+		return fails, nil
+	}
+}
