@@ -77,13 +77,23 @@ func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Obje
 		return o, stamp.View{}, failed{s, passing(reasonReloadFailed, "the workload was created again")}
 	}
 	view, _ := a.gather.Reader.Read(o)
-	if a.released(ctx, s.Key, o, view) {
+	switch {
+	case !a.inScope(ctx, s.Key, o.Labels()):
+		return o, view, outOfScope{InOrder{s}, o.Annotations()}
+	case a.released(ctx, s.Key, o, view):
 		return o, view, InOrder{s}
 	}
 	if wait := a.postponeLive(s, view); wait > 0 {
 		return o, view, Waiting(queue.After(wait, queue.Config))
 	}
 	return o, view, nil
+}
+
+// outOfScope is the outcome of a workload that has left the scope, as a live read shows it.
+type outOfScope struct {
+	InOrder
+	// stored are its annotations.
+	stored map[string]string
 }
 
 // released reports whether a workload is not to be looked after any more, as a live read shows it: the loop has looked at the cache.

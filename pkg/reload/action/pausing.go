@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -101,7 +100,7 @@ func (a *Actions) pausingDirectly(s gather.Subject, version pausable, result sta
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	pointer := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(a.pausedAt)
+	pointer := annotationPointer(a.pausedAt)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
 		jsonpatch.NewOperation("add", pointer, a.pauseBegin()),
 		jsonpatch.NewOperation("add", "/spec/paused", true),

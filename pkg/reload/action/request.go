@@ -3,12 +3,15 @@ package action
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -62,11 +65,35 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	case poke.Unseen:
 		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.Key)
 		s.Stored = true
-		return a.stamp(ctx, s, verdict)
+		ended := a.stamp(ctx, s, verdict)
+		if left, ok := ended.(outOfScope); ok {
+			a.withdraw(ctx, left, request)
+		}
+		return ended
 	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWrite(reasonReloadFailed, err)}
+	}
+}
+
+// withdraw removes a request that was stored on a workload which had left the scope, as the watch had not shown yet. The webhook purges
+// nothing there, and the loop does not look at the workload again. It leaves a request that another client has stored since.
+func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Request) {
+	dummy := poke.Dummy(request.Digest, request.Generation)
+	if left.stored[a.annotations.ConfigHash] != dummy {
+		return
+	}
+	pointer := annotationPointer(a.annotations.ConfigHash)
+	body, err := json.Marshal([]jsonpatch.Operation{
+		jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil),
+	})
+	if err == nil {
+		_, err = a.patch(ctx, left.Subject, client.RawPatch(types.JSONPatchType, body))
+	}
+	if err != nil {
+		log.FromContext(ctx).Info("Cannot remove a reload request from a workload that has left the scope",
+			"workload", left.Subject.Key, "error", err.Error())
 	}
 }
 
