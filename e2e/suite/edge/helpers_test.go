@@ -77,6 +77,8 @@ func TestSettings(t *testing.T) {
 		{"ObjectSelector", scopeOfObjectSelector},
 		{"ReloadIsPostedOnce", reloadIsPostedOnce},
 		{"ChangeIsPostedInsteadOfAReload", changeIsPostedInsteadOfAReload},
+		{"ReloadDespiteSinkThatHangs", reloadDespiteSinkThatHangs},
+		{"ReloadDespiteSinkThatFails", reloadDespiteSinkThatFails},
 		{"StampThatIsNotStored", stampThatIsNotStored},
 		{"CreatedForAPattern", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
 	})
