@@ -63,18 +63,23 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:
-		log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.Key)
 		s.Stored = true
-		ended := a.stamp(ctx, s, verdict)
-		if left, ok := ended.(outOfScope); ok {
-			a.withdraw(ctx, left, request)
-		}
-		return ended
+		return a.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
+}
+
+// stampUnseen stamps a workload on which a request was stored that no webhook has handled.
+func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict policy.Verdict, request poke.Request) Outcome {
+	log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.Key)
+	ended := a.stamp(ctx, s, verdict)
+	if left, ok := ended.(outOfScope); ok {
+		a.withdraw(ctx, left, request)
+	}
+	return ended
 }
 
 // withdraw removes a request that was stored on a workload which had left the scope, as the watch had not shown yet. The webhook purges
