@@ -43,6 +43,15 @@ func KnownOf(hash string, records ...string) Known {
 	return known
 }
 
+// Key returns the id of the digest key under which the configuration is known; empty where nothing is known.
+func (k Known) Key() digest.KeyID {
+	if k.Hash == "" {
+		return k.Record.Key
+	}
+	key, _ := digest.KeyOf(k.Hash)
+	return key
+}
+
 // lastGood returns the Record that has the last good content of custom resources: the valid one, or Last.
 func (k Known) lastGood() record.Record {
 	if k.hasLast() {

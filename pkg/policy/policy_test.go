@@ -253,6 +253,23 @@ func TestKnownOf(t *testing.T) {
 	}
 }
 
+func TestKnownKey(t *testing.T) {
+	t.Parallel()
+	hash := digest.HashRecorded("1c9e04ab", map[reference.Ref]string{a: "0123456789abcdef"})
+	for name, c := range map[string]struct {
+		known Known
+		want  digest.KeyID
+	}{
+		"nothing is known":               {known: Known{}},
+		"the Record":                     {known: Known{Record: record.New(hash, "2b", items{a: {}})}, want: "2b"},
+		"the hash alone":                 {known: Known{Hash: hash}, want: "1c9e04ab"},
+		"the hash of another program":    {known: Known{Hash: "abc"}},
+		"the Record of another template": {known: Known{Hash: hash, Last: record.New("def", "2b", items{a: {}})}, want: "1c9e04ab"},
+	} {
+		assert.Equal(t, c.want, c.known.Key(), name)
+	}
+}
+
 // Each judge decides on its own terms only.
 func TestJudges(t *testing.T) {
 	t.Parallel()

@@ -232,6 +232,17 @@ func TestRunsOfCronJobs(t *testing.T) {
 			}
 		}
 	}
+	// keyed runs it before and after the digest keys are replaced.
+	keyed := func(keys ...string) func(s *scene) {
+		return func(s *scene) {
+			s.keys("one")
+			s.beginCronJob()
+			s.runs("n1")
+			s.keys(keys...)
+			s.runs("n2")
+			s.reloadCronJob()
+		}
+	}
 	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
 		"run":       {options: hooked, because: "once for one change", happens: stamped([]string{"n1"})},
@@ -245,6 +256,12 @@ func TestRunsOfCronJobs(t *testing.T) {
 		},
 		"run twice with what was stamped": {
 			options: hooked, want: "jobs/run/twice", because: "there is one change since", happens: later("3", "n2", "n3"),
+		},
+		"run twice across a rotation of the key": {
+			options: hooked, want: "jobs/run/twice", because: "a rotation changes no content", happens: keyed("one", "two"),
+		},
+		"run twice across a loss of the key": {
+			options: hooked, because: "what is known under it means nothing", happens: keyed("two"),
 		},
 		"suspended":     {options: hooked, because: "it is not run", happens: stamped(nil, isSuspended)},
 		"run suspended": {options: hooked, want: "jobs/run/suspended", because: "it must not run", happens: stamped([]string{"n1"}, isSuspended)},

@@ -145,7 +145,7 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 		return
 	}
 	o.judgeConcurrency(w, j, c)
-	if w.keyChanged > s.version {
+	if w.lostKeySince(s) {
 		return
 	}
 	edits, runs, from := 0, o.runsSince(w, s.arrived), o.ranBefore(w, s)

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
@@ -58,17 +57,28 @@ func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
 }
 
 // runOf returns the run with the states that a stamp is made from. A change of what is tracked without running the CronJob, between
-// two attempts at the reload, makes it no other run.
-func runOf(intent annotation.Intent, ring digest.Ring, states map[reference.Ref]digest.State) (due state.Run, err error) {
+// two attempts at the reload, makes it no other run; neither does a rotation of the digest key: the Record keeps its key until the stamp.
+func runOf(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.State) (due state.Run, err error) {
 	newest, ok := ring.Newest()
 	if !ok {
 		return state.Run{}, digest.ErrNoKey
 	}
-	if due.Hash, err = digest.Hash(newest.ID, digest.Subset(states, intent.Refs())); err != nil {
+	if due.Hash, err = digest.Hash(newest.ID, digest.Subset(states, view.Intent.Refs())); err != nil {
 		return state.Run{}, err
 	}
-	due.Content, err = digest.Hash(newest.ID, digest.Subset(states, intent.AtOnce().Refs()))
-	return due, err
+	content, named := digest.Subset(states, view.Intent.AtOnce().Refs()), newest.ID
+	if known, ok := ring.Key(view.Managed.Known().Key()); ok {
+		named = known.ID
+	}
+	if due.Content, err = digest.Hash(named, content); err != nil {
+		return state.Run{}, err
+	}
+	for _, key := range ring.Keys() {
+		if same, err := digest.Hash(key.ID, content); err == nil && key.ID != named {
+			due.Same = append(due.Same, same)
+		}
+	}
+	return due, nil
 }
 
 // recordedRun returns the run with the content that was stamped last. Without a Record, any change runs the CronJob.
@@ -93,7 +103,7 @@ func (a *Actions) runWith(
 	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
-	due, err := runOf(s.View.Intent, ring, states)
+	due, err := runOf(s.View, ring, states)
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
@@ -121,7 +131,8 @@ func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict poli
 	due.Job = cron.JobName(due.After, due.Content)
 	made, again := a.state.Runs.Made(s.Key, due.After)
 	if again && made.Job == due.Job {
-		s.Ran = made // by an earlier attempt
+		s.Ran = due // by an earlier attempt, perhaps under other digest keys
+		a.state.Runs.Again(s.Key, due)
 		return nil
 	}
 	if wait := a.state.Runs.Wait(s.Key, due.Job, a.now(), a.gates.Refractory); wait > 0 {

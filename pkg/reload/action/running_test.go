@@ -260,7 +260,7 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 			object.Namespace, object.Name = "shop", name
 			states[reference.Ref{Kind: reference.ConfigMap, Name: name}] = digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)
 		}
-		due, err := runOf(s.View.Intent, ring, states)
+		due, err := runOf(s.View, ring, states)
 		require.NoError(t, err)
 		rec, err := policy.Fresh(policy.Input{
 			Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Current: states, Ring: ring,
@@ -285,16 +285,56 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 		assert.Equal(t, tc.content, tc.due.Content == one.Content, name+" has changed")
 	}
 
-	_, err := runOf(s.View.Intent, digest.Ring{}, nil)
+	_, err := runOf(s.View, digest.Ring{}, nil)
 	require.ErrorIs(t, err, digest.ErrNoKey)
-	_, err = runOf(s.View.Intent, ring, nil)
+	_, err = runOf(s.View, ring, nil)
 	require.ErrorContains(t, err, "has not been read")
-	_, err = runOf(s.View.Intent, ring, map[reference.Ref]digest.State{other: {Absent: true}})
+	_, err = runOf(s.View, ring, map[reference.Ref]digest.State{other: {Absent: true}})
 	require.ErrorContains(t, err, "configmap/app")
 
 	s.View.Managed = stamp.Managed{stamp.Hash: one.Hash}
 	assert.Equal(t, contentOf(one.Hash), recordedRun(s.View), "without a Record, any change is another run")
 	assert.Equal(t, string(newest.ID), one.Content[:len(newest.ID)])
+}
+
+// A digest key that is rotated between the Job and the stamp makes it no other run, for this leader and for the next.
+func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
+	t.Parallel()
+	old, rotated := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	s, verdict := dueCronJob(true)
+	run := func(ring digest.Ring, before stamp.Managed, content string) state.Run {
+		t.Helper()
+		object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
+		object.Namespace, object.Name = "shop", "app"
+		s.View.Managed = before
+		due, err := runOf(s.View, ring, map[reference.Ref]digest.State{app: digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)})
+		require.NoError(t, err)
+		return due
+	}
+	hash := run(old, nil, "1").Hash
+	recorded := stamp.Managed{stamp.Hash: hash, stamp.Record: recordOf(old, hash)}
+	for name, before := range map[string]stamp.Managed{"Record": recorded, "hash alone": {stamp.Hash: hash}} {
+		made, again := run(old, before, "2"), run(rotated, before, "2")
+		assert.Equal(t, made.Content, again.Content, name+": the Job has the same name")
+		assert.NotEqual(t, made.Hash, again.Hash, name+": the stamp is under the newest key")
+		assert.Equal(t, []string{run(rotated, nil, "2").Content}, again.Same, name)
+		assert.NotEqual(t, made.Content, run(rotated, before, "3").Content, name+": another content is another run")
+	}
+	lost := run(reloadtest.Ring(t, "b"), recorded, "2")
+	assert.Equal(t, run(rotated, nil, "2").Content, lost.Content, "the key of the Record is lost")
+	assert.Empty(t, lost.Same)
+
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+	s.View.Managed = recorded
+	require.Nil(t, actions.runAtOnce(t.Context(), &s, verdict, run(old, recorded, "2")))
+	due := run(rotated, recorded, "2")
+	require.Nil(t, actions.runAtOnce(t.Context(), &s, verdict, due))
+	assert.Len(t, b.jobs, 1)
+	assert.False(t, s.OwesRun)
+	assert.False(t, outdated(s.Ran, record.LastReload{Hash: due.Hash}), "the stamp under the newest key has the content of the Job")
+	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")
 }
 
 // Under constant change of an object that only stamps the CronJob, the hash of the stamp is not the one that the Job was made for.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -22,13 +23,20 @@ type Run struct {
 	After string
 	// Hash is the digest of the content, as the pod template bears it.
 	Hash string
-	// Content is the digest of that part of the content whose changes run the CronJob.
+	// Content is the digest of that part of the content whose changes run the CronJob, under the key of the Record of before.
 	Content string
+	// Same has the digests of the same content under other keys.
+	Same []string
 }
 
 // Ran records that a Job was made. No other one is owed then.
 func (r *runs) Ran(key workload.Key, made Run, at time.Time) {
 	r.with(key, func(e *run) { *e = run{Run: made, at: at} })
+}
+
+// Again records what another attempt at the same reload knows of the Job that was made.
+func (r *runs) Again(key workload.Key, made Run) {
+	r.with(key, func(e *run) { e.Run = made })
 }
 
 // Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
@@ -54,7 +62,7 @@ func (r *runs) Made(key workload.Key, after string) (made Run, ok bool) {
 
 // HasRun reports whether the last Job was made with a content.
 func (r *runs) HasRun(key workload.Key, content string) (has bool) {
-	r.find(key, func(e *run) { has = e.Job != "" && e.Content == content })
+	r.find(key, func(e *run) { has = e.Job != "" && (e.Content == content || slices.Contains(e.Same, content)) })
 	return has
 }
 
