@@ -335,12 +335,7 @@ func (o *Oracle) referentHeld(w *workload, r ref) bool {
 func (o *Oracle) carry(w *workload, s *stamp) {
 	previous := w.last()
 	for _, r := range w.refs {
-		if !isReferent(r.plural) || previous == nil {
-			continue
-		}
-		n := o.graph.nodes[id{r.plural, w.id.namespace, r.name}]
-		from := o.versionAt(s.arrivedAt.Add(-readBefore))
-		if !n.heldWithin(from, s.version) && !n.movedWithin(from, s.version) && o.healthy(w, s.arrivedAt.Add(-readBefore)) {
+		if !isReferent(r.plural) || previous == nil || !o.mayHold(w, s, r) {
 			continue
 		}
 		if s.carried == nil {
@@ -348,6 +343,13 @@ func (o *Oracle) carry(w *workload, s *stamp) {
 		}
 		s.carried[r] = w.knowledge(previous, r)
 	}
+}
+
+// mayHold reports whether a custom resource was, or may have been, held when a stamp was made.
+func (o *Oracle) mayHold(w *workload, s *stamp, r ref) bool {
+	n := o.graph.nodes[id{r.plural, w.id.namespace, r.name}]
+	from := o.versionAt(s.arrivedAt.Add(-readBefore))
+	return n.heldWithin(from, s.version) || n.movedWithin(from, s.version) || !o.healthy(w, s.arrivedAt.Add(-readBefore))
 }
 
 // unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two

@@ -40,6 +40,66 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
+		"changed and back, with a key rotated before a release": {options: hooked, because: "the hash is under the older key", happens: func(s *scene) {
+			s.begin()
+			s.keys("one")
+			s.keys("one", "two")
+			s.sends("update", cart, manifest(cart, "two"), "a")
+			s.rollout(cart)
+			s.changesAndBack()
+		}},
+		"changed and back, with an object adopted since the stamp": {
+			options: hooked, because: "the hash is not over that object", happens: func(s *scene) {
+				s.begin()
+				s.sends("update", cart, tracksMore(), "a")
+				s.wait(time.Minute)
+				s.changesAndBack()
+			},
+		},
+		"changed and back, with an object adopted since the stamp and before a release": {
+			options: hooked, because: "the release keeps the hash", happens: func(s *scene) {
+				s.begin()
+				s.sends("update", cart, tracksMore(), "a")
+				s.wait(time.Minute)
+				s.sends("update", cart, edited(tracksMore(), func(o world.Object) {
+					section(o, "spec", "template")["spec"] = section(manifest(cart, "two"), "spec", "template", "spec")
+				}), "a")
+				s.rollout(cart)
+				s.changesAndBack()
+			},
+		},
+		"changed and back, with an object that was tracked for a while": {
+			options: hooked, want: "kept/program/returned", because: "the hash is over what is tracked", happens: func(s *scene) {
+				s.begin()
+				s.sends("update", cart, tracksMore(), "a")
+				s.wait(time.Minute)
+				s.sends("update", cart, manifest(cart, "one"), "a")
+				s.wait(time.Minute)
+				s.changesAndBack()
+			},
+		},
+		"changed and back, with an object adopted before the stamp": {
+			options: hooked, want: "kept/program/returned", because: "the hash of the pods is over all", happens: func(s *scene) {
+				s.begin()
+				s.sends("update", cart, tracksMore(), "a")
+				s.wait(time.Minute)
+				s.set(configMap("app"), "2")
+				s.wait(time.Second)
+				s.reload(cart, "b", "configmap/app modified")
+				s.rollout(cart)
+				s.wait(time.Minute)
+				s.changesAndBack()
+			},
+		},
+		"nothing changed, with an object adopted since the stamp": {
+			options: hooked, want: "kept/program", because: "adopting restarts nothing", happens: func(s *scene) {
+				s.begin()
+				s.sends("update", cart, tracksMore(), "a")
+				s.wait(time.Minute)
+				s.reload(cart, "b")
+				s.rollout(cart)
+			},
+		},
 		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
 			s.begin()
 			s.remove(user, configMap("app"))
@@ -355,6 +415,24 @@ func (s *scene) undoesWhileExcluded(released, undone string) {
 	s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) {
 		section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
 	}), undone)
+	s.rollout(cart)
+}
+
+// tracksMore is the manifest of the Deployment with another object, which is adopted.
+func tracksMore() world.Object {
+	return edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, "secret."+otherDomain+"reload", "db") })
+}
+
+// changesAndBack changes a ConfigMap and takes that back, both with a stamp, before the pods are replaced.
+func (s *scene) changesAndBack() {
+	s.wait(time.Minute)
+	s.set(configMap("extra"), "2")
+	s.wait(time.Second)
+	s.reload(cart, "x", "configmap/extra modified")
+	s.wait(10 * time.Second)
+	s.set(configMap("extra"), "1")
+	s.wait(time.Second)
+	s.reload(cart, "y", "configmap/extra modified")
 	s.rollout(cart)
 }
 

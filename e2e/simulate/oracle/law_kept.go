@@ -237,7 +237,7 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 		return "content changed"
 	}
 	if len(h.within(p.stamp.version, s.version)) > 0 {
-		if limit := changedBackLimit(p, s, r, h); limit != "" {
+		if limit := o.changedBackLimit(p, s, r, h); limit != "" {
 			return limit
 		}
 	}
@@ -283,17 +283,39 @@ func (o *Oracle) contentsBetween(p *pod, s *stamp, r ref) believed {
 }
 
 // changedBackLimit returns the documented limit by which a content that changed and came back may replace a pod.
-func changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
+func (o *Oracle) changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
 	w := p.workload
+	first := w.firstWith(p.stamp)
 	switch {
-	case w.keyChanged > p.stamp.version:
+	case w.keyChanged > first.version:
 		return "content and key changed"
 	case p.stamp.marks == "":
 		return "content changed and first stamp"
+	case !o.covers(w, first, s):
+		return "content changed, and what is tracked"
 	case w.needs[r] != optional && hadAbsence(h, p.stamp.version, s.version) && w.hasBetween(p.stamp, s):
 		return "release while a required object was missing"
 	}
 	return ""
+}
+
+// firstWith returns the first stamp with the hash of another one: later ones that are not due keep it.
+func (w *workload) firstWith(s *stamp) *stamp {
+	for _, earlier := range w.stamps {
+		if earlier.hash == s.hash {
+			return earlier
+		}
+	}
+	return s
+}
+
+// covers reports whether the hash of a stamp is over what a later one is over, so that the content of then brings it back. What is
+// tracked without a restart is not in the hash, and neither is a custom resource that was held before anything was known of it.
+func (o *Oracle) covers(w *workload, first, s *stamp) bool {
+	return slices.Equal(first.refs, s.refs) && !slices.ContainsFunc(first.refs, func(r ref) bool {
+		known := slices.ContainsFunc(w.stamps, func(e *stamp) bool { return e.version < first.version && slices.Contains(e.refs, r) })
+		return isReferent(r.plural) && !known && o.mayHold(w, first, r)
+	})
 }
 
 // hasBetween reports whether another stamp came between two.
