@@ -285,14 +285,13 @@ func (o *Oracle) contentsBetween(p *pod, s *stamp, r ref) believed {
 // changedBackLimit returns the documented limit by which a content that changed and came back may replace a pod.
 func (o *Oracle) changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
 	w := p.workload
-	first := w.firstWith(p.stamp)
 	switch {
-	case w.keyChanged > first.version:
+	case w.keyChanged > p.stamp.version:
 		return "content and key changed"
 	case p.stamp.marks == "":
 		return "content changed and first stamp"
-	case !o.covers(w, first, s):
-		return "content changed, and what is tracked"
+	case w.restamped(p.stamp, s) && !o.covers(w, w.firstWith(p.stamp), s):
+		return "content changed, and what the hash is over"
 	case w.needs[r] != optional && hadAbsence(h, p.stamp.version, s.version) && w.hasBetween(p.stamp, s):
 		return "release while a required object was missing"
 	}
@@ -309,10 +308,18 @@ func (w *workload) firstWith(s *stamp) *stamp {
 	return s
 }
 
-// covers reports whether the hash of a stamp is over what a later one is over, so that the content of then brings it back. What is
-// tracked without a restart is not in the hash, and neither is a custom resource that was held before anything was known of it.
+// restamped reports whether a stamp with another hash came between two.
+func (w *workload) restamped(first, last *stamp) bool {
+	return slices.ContainsFunc(w.stamps, func(s *stamp) bool {
+		return s.version > first.version && s.version < last.version && s.hash != first.hash
+	})
+}
+
+// covers reports whether the hash of a stamp is over what a later one is over, and under its key, so that the content of then brings it
+// back. What is tracked without a restart is not in the hash, and neither is a custom resource that was held before anything was known
+// of it.
 func (o *Oracle) covers(w *workload, first, s *stamp) bool {
-	return slices.Equal(first.refs, s.refs) && !slices.ContainsFunc(first.refs, func(r ref) bool {
+	return w.keyChanged <= first.version && slices.Equal(first.refs, s.refs) && !slices.ContainsFunc(first.refs, func(r ref) bool {
 		known := slices.ContainsFunc(w.stamps, func(e *stamp) bool { return e.version < first.version && slices.Contains(e.refs, r) })
 		return isReferent(r.plural) && !known && o.mayHold(w, first, r)
 	})
