@@ -100,6 +100,12 @@ func TestKept(t *testing.T) {
 				s.rollout(cart)
 			},
 		},
+		"released while a required one was missing, with a change of an object adopted before": {
+			options: hooked, because: "the release keeps what is known", happens: releasedWhileHeld("1", "secret/db modified"),
+		},
+		"released while a required one was missing, with an object adopted before": {
+			options: hooked, want: "kept/program/touched", because: "what is known is current", happens: releasedWhileHeld("2"),
+		},
 		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
 			s.begin()
 			s.remove(user, configMap("app"))
@@ -421,6 +427,30 @@ func (s *scene) undoesWhileExcluded(released, undone string) {
 // tracksMore is the manifest of the Deployment with another object, which is adopted.
 func tracksMore() world.Object {
 	return edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, "secret."+otherDomain+"reload", "db") })
+}
+
+// releasedWhileHeld adopts a Secret with a content, releases the Deployment while a ConfigMap that its pods require is missing, when the
+// Secret has the content "2" again, and rolls out what the reload afterwards makes.
+func releasedWhileHeld(adopted string, changes ...string) func(*scene) {
+	return func(s *scene) {
+		s.set(secret("db"), "2")
+		s.begin()
+		s.set(secret("db"), adopted)
+		s.sends("update", cart, tracksMore(), "a")
+		s.wait(time.Minute)
+		s.remove(user, configMap("app"))
+		s.set(secret("db"), "2")
+		s.wait(time.Second)
+		s.sends("update", cart, edited(tracksMore(), func(o world.Object) {
+			section(o, "spec", "template")["spec"] = section(manifest(cart, "two"), "spec", "template", "spec")
+		}), "a")
+		s.wait(time.Second)
+		s.set(configMap("app"), "1")
+		s.rollout(cart)
+		s.wait(time.Minute)
+		s.reload(cart, "b", changes...)
+		s.rollout(cart)
+	}
 }
 
 // changesAndBack changes a ConfigMap and takes that back, both with a stamp, before the pods are replaced.

@@ -37,7 +37,7 @@ type stamp struct {
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
 	periods []*period
-	// carried has further ones for custom resources that were held.
+	// carried has further ones for custom resources that were held, and for all objects while a required one was missing.
 	carried map[ref][]*period
 }
 
@@ -96,12 +96,19 @@ func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string
 	return s
 }
 
-// readByWebhook notes when the webhook may have read the contents of a user's stamp.
+// readByWebhook notes when the webhook may have read the contents of a user's stamp. While a required object is missing, the program may
+// keep what it knew of before, by the stamp before or by what it has adopted since.
 func (o *Oracle) readByWebhook(w *workload, s *stamp) {
 	s.seen = true
 	s.periods = []*period{{from: s.arrived, to: s.version}}
-	if previous := w.last(); previous != nil && o.missesRequired(w, s) {
-		s.add(previous.periods)
+	previous := w.last()
+	if previous == nil || !o.missesRequired(w, s) {
+		return
+	}
+	s.add(previous.periods)
+	s.carried = map[ref][]*period{}
+	for _, r := range w.refs {
+		s.carried[r] = w.knowledge(previous, r)
 	}
 }
 
