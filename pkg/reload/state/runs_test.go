@@ -1,0 +1,31 @@
+package state
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// Another attempt at the reload knows the content of the Job under another digest key. It is the same Job, made when it was.
+func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
+	t.Parallel()
+	var r runs
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
+	r.Ran(key, Run{Job: "backup-1", After: "1", Content: "old"}, now)
+	r.Owe(key)
+	assert.True(t, r.HasRun(key, "old"))
+	assert.False(t, r.HasRun(key, "new"))
+
+	r.Again(key, Run{Job: "backup-1", After: "1", Content: "old", Same: []string{"new"}})
+	assert.True(t, r.HasRun(key, "old"))
+	assert.True(t, r.HasRun(key, "new"))
+	assert.False(t, r.HasRun(key, "other"))
+	assert.True(t, r.Owed(key), "an attempt waives nothing")
+	assert.Equal(t, 4*time.Second, r.Wait(key, "backup-2", now.Add(time.Second), 5*time.Second), "the next Job keeps its distance from the first attempt")
+
+	assert.False(t, new(runs).HasRun(key, ""), "there is no Job")
+}
