@@ -21,6 +21,8 @@ import (
 const (
 	// customKind makes the program look after Rollouts.
 	customKind = "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template"
+	// autoFlag tracks what workloads reference that do not say what they track.
+	autoFlag = "--auto-reload-all"
 	// rerunFlag has finished Jobs created again, too.
 	rerunFlag = "--rerun-finished-jobs"
 	// strategyFlag chooses what a restart writes on a pod template besides the hash.
@@ -42,7 +44,8 @@ func selection(flags []string) []string {
 
 // isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
 func isRule(flag string) bool {
-	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) || flag == rerunFlag
+	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) ||
+		flag == rerunFlag || flag == autoFlag
 }
 
 // scopeOf returns what the flags select.
@@ -87,6 +90,8 @@ func render(config *admissionregistrationv1.MutatingWebhook, flags []string) err
 			config.NamespaceSelector.MatchLabels = parsed.MatchLabels
 		case "--workload-kinds", "--config":
 			custom = true
+		case autoFlag:
+			config.MatchConditions = nil // as the component does that sets the flag
 		}
 	}
 	if custom {

@@ -58,6 +58,16 @@ func TestCustomKindIsLookedAfterWhereItIsConfigured(t *testing.T) {
 	}
 }
 
+// The webhook is asked about every workload then: a release by a manifest without annotations takes no stamp away.
+func TestEveryWorkloadIsAutomaticWhereTheFlagSaysSo(t *testing.T) {
+	t.Parallel()
+	out, edit := step("opt-out-put", "deployments/bank/cart"), step("edit-config", "configmaps/bank/extra", "key", "level", "value", "v1")
+	again := step("edit-config", "configmaps/bank/extra", "key", "level", "value", "v2")
+	put := step("opt-out-put", "deployments/bank/cart")
+	assert.Zero(t, restarts(t, nil, out, edit, put, again))
+	assert.Equal(t, 2, restarts(t, []string{autoFlag}, out, edit, put, again))
+}
+
 func TestScopeChangesByAnUpgrade(t *testing.T) {
 	t.Parallel()
 	edit := step("edit-config", "secrets/bank/db", "key", "user", "value", "v1")

@@ -32,6 +32,7 @@ func newJudge(s *simulation, o options.Options) *judge {
 		Webhook: o.Webhook.Enabled, ReloadMissingRequired: o.Reload.ReloadMissingRequired, Revision: o.Reload.Revision,
 		Strategy: strategyOf(o), RerunFinished: o.Reload.RerunFinishedJobs, Program: isProgram, Foreign: withoutForeign,
 		InScope: scopeOf(o).InScope, CustomKind: scopeOf(o).CustomKind, Configuration: configurationOf(o),
+		AutoReloadAll: o.Selection.Stakater.AutoReloadAll,
 	})}
 }
 

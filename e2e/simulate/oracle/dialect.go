@@ -73,7 +73,7 @@ func foreignKeys(annotations world.Object) bool {
 func (o *Oracle) other(w *workload, object world.Object) (tracked map[ref]triggers, uses bool) {
 	own := annotationsOf(object)
 	template := annotationsOf(section(object, podPath(w.id.plural)...))
-	if !hasOtherDialect(own) && !hasOtherDialect(template) {
+	if !o.options.AutoReloadAll && !hasOtherDialect(own) && !hasOtherDialect(template) {
 		return nil, false
 	}
 	tracked = map[ref]triggers{}
@@ -99,7 +99,7 @@ func (o *Oracle) otherNames(w *workload, plural string, from world.Object, exclu
 		return nil
 	}
 	var found []string
-	if auto := isBool(from, otherAuto, true) || isBool(from, keys.auto, true); auto || text(from, otherSearch) == "true" {
+	if auto := o.isAuto(from, keys); auto || text(from, otherSearch) == "true" {
 		for r := range w.needs {
 			if r.plural == plural && (auto || o.isMarked(w, r)) {
 				found = append(found, r.name)
@@ -116,6 +116,12 @@ func (o *Oracle) otherNames(w *workload, plural string, from world.Object, exclu
 	return slices.DeleteFunc(found, func(name string) bool {
 		return slices.Contains(excluded, name) || o.traits[id{plural, w.id.namespace, name}].ignored
 	})
+}
+
+// isAuto reports whether all objects of a kind are tracked that a pod spec references.
+func (o *Oracle) isAuto(from world.Object, keys otherKeys) bool {
+	unset := text(from, otherAuto) == "" && text(from, keys.auto) == ""
+	return isBool(from, otherAuto, true) || isBool(from, keys.auto, true) || o.options.AutoReloadAll && unset
 }
 
 // isMarked reports whether an object has the mark. One that is absent keeps what it had.

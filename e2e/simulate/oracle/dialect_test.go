@@ -90,6 +90,31 @@ func TestTrackedInTheSecondDialect(t *testing.T) {
 	}
 }
 
+func TestWorkloadsWithoutAnnotationsAreAutomaticWhereTheFlagSaysSo(t *testing.T) {
+	t.Parallel()
+	app, extra, late, db := ref{"configmaps", "app"}, ref{"configmaps", "extra"}, ref{"configmaps", "late"}, ref{"secrets", "db"}
+	for name, test := range map[string]struct {
+		annotations world.Object
+		want        []ref
+	}{
+		"no annotations":         {want: []ref{app, extra, db}},
+		"off":                    {annotations: world.Object{otherAuto: "false"}},
+		"off for one kind":       {annotations: world.Object{"secret." + otherDomain + "auto": "false"}, want: []ref{app, extra}},
+		"empty":                  {annotations: world.Object{otherAuto: ""}, want: []ref{app, extra, db}},
+		"names beside it":        {annotations: world.Object{"configmap." + otherDomain + "reload": "late"}, want: []ref{app, extra, late, db}},
+		"excluded":               {annotations: world.Object{"configmaps.exclude." + otherDomain + "reload": "app"}, want: []ref{extra, db}},
+		"lists of our own, too":  {annotations: world.Object{prefix + "configmaps": "late"}, want: []ref{app, extra, late, db}},
+		"search is not narrower": {annotations: world.Object{otherSearch: "true"}, want: []ref{app, extra, db}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, Options{Webhook: true, AutoReloadAll: true})
+			s.sends("create", cart, asked(test.annotations), "")
+			assert.Equal(t, test.want, s.oracle.workloads[idOf(cart)].refs)
+		})
+	}
+}
+
 func TestBothDialectsAreAUnion(t *testing.T) {
 	t.Parallel()
 	s := webhookScene(t)

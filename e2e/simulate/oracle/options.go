@@ -33,6 +33,8 @@ type Options struct {
 	Foreign func(world.Object) world.Object
 	// ReloadMissingRequired is true for --missing-required=reload, Revision for --hash=revision.
 	ReloadMissingRequired, Revision bool
+	// AutoReloadAll is true for --auto-reload-all.
+	AutoReloadAll bool
 	// RerunFinished is true for --rerun-finished-jobs.
 	RerunFinished bool
 	// Strategy is what --reload-strategy adds to a restart: annotations or env-vars; empty for nothing.
