@@ -32,6 +32,9 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
+	if slices.Contains(h.Setup.Flags, directFlag) { // no write passes where nobody answers for the webhook
+		h.Setup.FailurePolicy = ""
+	}
 	h.Setup.Graph = o.hasGraph(seed)
 	if h.Setup.Graph && !slices.Contains(h.Setup.Flags, configMapFlag) {
 		h.Setup.Flags = append(slices.Clone(h.Setup.Flags), configMapFlag)

@@ -26,6 +26,20 @@ func TestSlowActsAreInFewHistories(t *testing.T) {
 	assert.Less(t, with, seeds/20)
 }
 
+// Where nobody answers for the webhook, no write would pass.
+func TestWithoutAWebhookNothingInsistsOnIt(t *testing.T) {
+	t.Parallel()
+	const seeds = 100
+	insisting := 0
+	for seed := range uint64(seeds) {
+		assert.Empty(t, Draw(seed, DrawOptions{Steps: 1, Faults: true, Flags: []string{directFlag}}).Setup.FailurePolicy, "seed %d", seed)
+		if Draw(seed, DrawOptions{Steps: 1, Faults: true}).Setup.FailurePolicy == "Fail" {
+			insisting++
+		}
+	}
+	assert.Positive(t, insisting)
+}
+
 // A policy for runs shows nothing of a CronJob that is not run.
 func TestActsAboutRunsAreDrawnTogether(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,8 @@ const (
 	customKind = "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template"
 	// autoFlag tracks what workloads reference that do not say what they track.
 	autoFlag = "--auto-reload-all"
+	// directFlag takes the webhook away.
+	directFlag = "--webhook=false"
 	// rerunFlag has finished Jobs created again, too.
 	rerunFlag = "--rerun-finished-jobs"
 	// strategyFlag chooses what a restart writes on a pod template besides the hash.
