@@ -13,6 +13,8 @@ type period struct {
 	open bool
 	// waits means that a write of the program shows that it has looked, or minutes in which it does not say that it cannot.
 	waits bool
+	// blind means that it began with a record of before a digest key was lost.
+	blind bool
 	// opened is when the period began.
 	opened time.Time
 }
@@ -126,7 +128,7 @@ const readoption = 2 * time.Minute
 // saysBlind reports whether marks made with a lost key came back, and a Warning Event says so: two installations must not
 // fight about a workload.
 func (o *Oracle) saysBlind(w *workload, p *period) bool {
-	return w.last() != nil && w.last().foreign && o.events.warned[w.uid].After(p.opened)
+	return w.last() != nil && (w.last().foreign || p.blind) && o.events.warned[w.uid].After(p.opened)
 }
 
 // closePeriods ends the periods in which the program may not have looked at a workload yet.

@@ -66,7 +66,67 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
+		"a record of a lost key comes back without a stamp, and the program says so": {because: "two installations must not fight", happens: func(s *scene) {
+			s.recordLost()
+			s.undoTo("v1:one")
+			s.event(cart, "blind", "Warning", "ForeignDigestKey")
+			s.changeLate()
+		}},
+		"the same, and the program says nothing": {want: "prompt/modified", because: "nobody would know", happens: func(s *scene) {
+			s.recordLost()
+			s.undoTo("v1:one")
+			s.changeLate()
+		}},
+		"the same, and the program records anew": {want: "prompt/modified", because: "it knows what the pods run with", happens: func(s *scene) {
+			s.recordLost()
+			s.undoTo("v1:one")
+			s.event(cart, "blind", "Warning", "ForeignDigestKey")
+			s.record("v1:two")
+			s.changeLate()
+		}},
+		"a record under the newer key comes back": {want: "prompt/modified", because: "it can be read", happens: func(s *scene) {
+			s.recordLost()
+			s.record("v1:three")
+			s.undoTo("v1:two")
+			s.event(cart, "other", "Warning", "InvalidAnnotation")
+			s.changeLate()
+		}},
 	})
+}
+
+// recordLost has the program record what the pods run with without a stamp, under a key that is lost, and again under the next one.
+func (s *scene) recordLost() {
+	s.begin()
+	s.keys("one")
+	s.record("v1:one")
+	s.wait(time.Minute)
+	s.keys("two")
+	s.record("v1:two")
+	s.wait(time.Minute)
+}
+
+// record is the program's note of what the pods run with.
+func (s *scene) record(value string) {
+	next := edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordMark, value) })
+	s.write(replica, "patch", cart, next)
+}
+
+// undoTo is a release that brings a record back.
+func (s *scene) undoTo(value string) {
+	s.edit(cart, func(o world.Object) {
+		setAnnotation(o, prefix+recordMark, value)
+		setAnnotation(section(o, "spec", "template"), "example.com/version", "2")
+	})
+	s.wait(time.Second)
+}
+
+// changeLate is a change long after all that was to be found out.
+func (s *scene) changeLate() {
+	s.wait(10 * time.Minute)
+	s.tick()
+	s.set(configMap("app"), "2")
+	s.wait(time.Minute)
+	s.tick()
 }
 
 func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {

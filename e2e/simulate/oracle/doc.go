@@ -22,7 +22,7 @@
 //   - What changed before the program had a chance to look: for 20 seconds after a write that the webhook may not have seen,
 //     after an edit of the lists in direct mode, and after the creation of a required object.
 //   - What changed after a digest key was lost, until the program writes the workload again, for two minutes, or for longer
-//     where marks of the lost key came back and a Warning Event says so.
+//     where marks or a record of the lost key came back and a Warning Event says so.
 //   - Replaced pods after an edit of the lists, after marks were edited where the webhook may not have seen it, after a
 //     release outside of the program's scope, and in the sequences that the documentation names as limits.
 //   - Time, as long as a fault touches the workload, and for a minute after it, six minutes after a denial. Watches that are

@@ -166,8 +166,13 @@ func (o *Oracle) isHandmade(w *workload, c world.Commit) bool {
 	return !sameWithout(before, after, func(name string) bool { return o.learned[name] || !isMark(name, o.options.Prefix) })
 }
 
-// noteOldKey takes note of marks that come back from before a key was lost: they cannot be compared.
+// noteOldKey takes note of marks that come back from before a key was lost, or of a record without any: they cannot be compared.
 func (o *Oracle) noteOldKey(w *workload, s *stamp) {
+	if w.unread == s.version {
+		p := w.openPeriod(s.arrived, s.at)
+		p.waits, p.blind = true, true
+		s.periods = append(s.periods, p)
+	}
 	for _, a := range w.adoptions {
 		if !a.lost || s.marks == "" {
 			continue

@@ -51,6 +51,10 @@ type workload struct {
 	keyChanged int64
 	// fumbled is the last version at which a user changed marks and the webhook may not have seen it.
 	fumbled int64
+	// recorded has the first version of each value of the program's record.
+	recorded map[string]int64
+	// unread is the last version at which a record of before a digest key was lost came back.
+	unread int64
 	// acts are the times of the users' last writes.
 	acts [3]time.Time
 	// waited is when a Job last kept a run from being made.
@@ -97,7 +101,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 		if w != nil {
 			w.gone, w.eligible = true, false
 		}
-		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, changed: c.At}
+		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, recorded: map[string]int64{}, changed: c.At}
 		o.workloads[key] = w
 		o.all = append(o.all, w)
 		o.byUID[w.uid] = w
@@ -111,6 +115,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 		w.closeWaiting(c.Version)
 	}
 	o.learn(c)
+	o.noteRecord(w, c)
 	created := w.object == nil
 	w.object = c.New
 	o.readNeeds(w)
@@ -126,7 +131,28 @@ func (o *Oracle) noteMarks(w *workload, c world.Commit) {
 		return
 	}
 	w.fumbled = c.Version
-	w.adopt(c.Version, c.Call.ArrivedVersion, c.At, ref{})
+	a := w.adopt(c.Version, c.Call.ArrivedVersion, c.At, ref{})
+	if o.returnsLostRecord(w, c) {
+		a.period.waits, a.period.blind = true, true
+		w.unread = c.Version
+	}
+}
+
+// noteRecord takes note of what the program has recorded on a workload.
+func (o *Oracle) noteRecord(w *workload, c world.Commit) {
+	value := text(annotationsOf(c.New), o.options.Prefix+recordMark)
+	if _, known := w.recorded[value]; !known {
+		w.recorded[value] = c.Version
+	}
+}
+
+// returnsLostRecord reports whether a write brings back a record of before a digest key was lost.
+func (o *Oracle) returnsLostRecord(w *workload, c world.Commit) bool {
+	name := o.options.Prefix + recordMark
+	value := text(annotationsOf(c.New), name)
+	since, known := w.recorded[value]
+	return known && value != "" && value != text(annotationsOf(c.Old), name) &&
+		slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && a.version > since })
 }
 
 // marksOfAll returns the marks on a workload and on its template.
