@@ -214,6 +214,24 @@ func TestOtherKeyStillComparesRotation(t *testing.T) {
 	require.True(t, f.look())
 }
 
+// The Entry that is carried is the recorded one, under its key. A stamp under another key needs the current Entry still.
+func TestCarriedEntryKeepsThoseOfOtherKeys(t *testing.T) {
+	t.Parallel()
+	in := newFleet(t, 2).input()
+	state := in.Current[class]
+	recorded := known(oldest(t), items{class: record.Item{Entry: "0123456789abcdef", Hint: "50"}})
+	entry := digest.Entry{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}
+	carried := recorded.Carry(in.Current)[class]
+	assert.Equal(t, "50", carried.ResourceVersion, "no later version is known")
+	assert.Equal(t, entry, carried.Entries[oldest(t)])
+	assert.Equal(t, state.Entries[newest(t)], carried.Entries[newest(t)])
+	assert.NotEqual(t, carried.Entries[oldest(t)], in.Current[class].Entries[oldest(t)], "what is given does not change")
+
+	unread := map[reference.Ref]digest.State{class: {UID: state.UID, ResourceVersion: state.ResourceVersion}}
+	carried = recorded.Carry(unread)[class]
+	assert.Equal(t, map[digest.KeyID]digest.Entry{oldest(t): entry}, carried.Entries, "there are no others to keep")
+}
+
 // roll looks, and begins to replace all pods where that stamps.
 func (f *fleet) roll() {
 	if f.look() {

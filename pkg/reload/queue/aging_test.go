@@ -43,6 +43,28 @@ func TestFewAreRaisedAtOnce(t *testing.T) {
 	assert.Len(t, a.Raise(now.Add(agesAfter)), raisedAtOnce)
 }
 
+func TestOnlyTheLeaderQueues(t *testing.T) {
+	t.Parallel()
+	leads := &Leadership{}
+	q := New(leads, time.Now)
+	web := workload.Key{Name: "web"}
+	q.Add(Config, web) // no controller has started
+	leads.Begin(time.Now())
+	q.Add(Config, web)
+
+	leads = &Leadership{}
+	q = New(leads, time.Now)
+	pq := priorityqueue.New[workload.Key]("test")
+	defer pq.ShutDown()
+	var to workqueue.TypedRateLimitingInterface[workload.Key] = pq
+	q.to.Store(&to)
+	q.Add(Config, web)
+	assert.Zero(t, pq.Len(), "a standby")
+	leads.Begin(time.Now())
+	q.Add(Config, web)
+	assert.Equal(t, 1, pq.Len(), "the leader")
+}
+
 // One worker treats config changes without end.
 func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 	t.Parallel()
