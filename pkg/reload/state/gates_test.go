@@ -50,6 +50,9 @@ func TestGates(t *testing.T) {
 		"0 switches both off": {
 			gates: Gates{}, at: GateInput{Now: now, Unacted: now, LastEvent: now, LastReload: now},
 		},
+		"without a settle time, a change that arrives meanwhile does not wait either": {
+			gates: Gates{SettleMax: 5 * time.Second}, at: GateInput{Now: now, Unacted: now, LastEvent: now.Add(time.Millisecond)},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
