@@ -20,7 +20,10 @@ func TestRecentForgets(t *testing.T) {
 	assert.True(t, ok)
 	_, ok = r.At(app, now.Add(time.Hour))
 	assert.False(t, ok, "it has settled, also where nothing else has changed since")
-	r.Put(db, now.Add(3*time.Second/2))
+	r.Put(db, now.Add(time.Second))
+	_, ok = r.At(app, now.Add(time.Second))
+	assert.True(t, ok, "it is kept until it has settled")
+	r.Put(db, now.Add(5*time.Second/2))
 	assert.NotContains(t, r.at, app, "what has settled is not kept")
 
 	issuer := reference.Ref{Kind: "clusterissuers.cert-manager.io", Name: "ca"}
