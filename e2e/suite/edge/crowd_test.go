@@ -55,6 +55,7 @@ func TestLongestListsDelayNoOtherWorkload(t *testing.T) {
 		big.AwaitEvent(observe.Workload{Kind: "Deployment", Namespace: big.Namespace, Name: fmt.Sprintf("crowd-%d", n)},
 			"InvalidAnnotation", "29000 config objects are not tracked: a workload can track 1000")
 	}
+	requireFewReads(big, crowd(big, "once"))
 
 	const reloads = 5
 	changes := 0
@@ -111,4 +112,26 @@ func TestLongestListsDelayNoOtherWorkload(t *testing.T) {
 	small.Settled()
 	small.AssertChanges(w, changes, "and once each")
 	nothingDenied(t, in)
+}
+
+// requireFewReads has the API server ask about the creation of a workload, dry, and counts the requests that this costs in its
+// namespace, in which nothing else happens.
+func requireFewReads(s *fixture.Fixture, workload client.Object) {
+	s.Helper()
+	const most = 4 // a list of each kind, and as many for the loop
+	in := s.Installation
+	audit := in.ControlPlane().Audit()
+	require.NoError(s, in.Quiet(s.Patiently()))
+	mark, err := audit.Mark()
+	require.NoError(s, err)
+	began := time.Now()
+	require.NoError(s, s.Create(s.Context(), workload, client.DryRunAll))
+	took := time.Since(began)
+	requests, err := audit.Since(s.Patiently(), mark)
+	require.NoError(s, err)
+	requests = requests.By(in.Identity().User).In(s.Namespace)
+	assert.LessOrEqual(s, len(requests), most, "requests for one dry run: %v", requests.Count())
+	if took < fixture.Prompt {
+		assert.NotEmpty(s, requests, "the configuration is read live")
+	}
 }

@@ -12,6 +12,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
@@ -46,6 +50,8 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	hung, other := fixture.New(t, shared), fixture.New(t, shared)
 	all, healthy := fleetOf(hung, 40), fleetOf(other, 1)[0]
+	waiting := other.Deployment("waiting", fixture.Uses{Secrets: []string{"db"}})
+	other.AwaitKnown(waiting)
 	hook := newHangingWebhook(hung)
 	hook.hang()
 	hung.SetConfigMap("app", "key", "2")
@@ -69,6 +75,8 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 		assert.Less(t, took, promptly, "change %d", changes)
 	}
 	other.AwaitEvent(healthy, "Reloaded", "configmap/app modified")
+	other.Secret("db", fixture.Data{"key": "1"})
+	other.AwaitAdopted(waiting, "secret/db")
 	assert.LessOrEqual(t, hook.most.Load(), int64(slots), "writes in flight in one namespace")
 	hook.release()
 	for _, w := range all {
@@ -129,30 +137,44 @@ func (h *hangingWebhook) answer(ctx context.Context, _ *admissionv1.AdmissionReq
 
 // Not in parallel with the other tests of this package: seconds are compared.
 func TestConstantChangeRestartsEachWorkloadWithinSettleMax(t *testing.T) {
-	var late []string
-	fixture.Steadily(t, shared, func() bool {
-		late = restartedLate(t)
-		return len(late) == 0
-	})
-	assert.Empty(t, late, "workloads that were not restarted for longer than settle-max")
+	for name, test := range map[string]constantChange{
+		"SixASecond":             {writers: 1, every: 150 * time.Millisecond, lasting: 18 * time.Second},
+		"UpToFiveHundredASecond": {writers: 8, every: 16 * time.Millisecond, lasting: 14 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var late []string
+			fixture.Steadily(t, shared, func() bool {
+				late = test.restartsLate(t)
+				return len(late) == 0
+			})
+			assert.Empty(t, late, "workloads that were not restarted for longer than settle-max, or with too many Warning Events")
+		})
+	}
 }
 
-// restartedLate changes a ConfigMap all the time, and returns the workloads that were not restarted for too long meanwhile.
-func restartedLate(t *testing.T) (late []string) {
+// constantChange writes one ConfigMap all the time.
+type constantChange struct {
+	writers        int
+	every, lasting time.Duration
+}
+
+// warningsAtOnce is how many Warning Events of one reason there may be about a workload within a minute.
+const warningsAtOnce = 4
+
+// restartsLate returns the workloads of the ConfigMap that were not restarted for too long meanwhile, or about which there were
+// too many Warning Events.
+func (c constantChange) restartsLate(t *testing.T) (late []string) {
 	t.Helper()
+	const settleMax = 5 * time.Second
 	s := stage(t)
 	all := fleetOf(s, 30)
-	const every, long, settleMax = 150 * time.Millisecond, 18 * time.Second, 5 * time.Second
 	begin := time.Now()
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for n := 2; time.Since(begin) < long; n++ {
-		<-ticker.C
-		s.SetConfigMap("app", "key", strconv.Itoa(n))
-	}
+	written := c.write(s, begin)
 	end := time.Now()
+	total := 0
 	for _, w := range all {
 		changes := s.Watcher.Changes(w)
+		total += len(changes)
 		last, longest := begin, time.Duration(0)
 		for _, change := range changes {
 			longest, last = max(longest, change.Time.Sub(last)), change.Time
@@ -160,8 +182,56 @@ func restartedLate(t *testing.T) (late []string) {
 		if longest = max(longest, end.Sub(last)); longest > settleMax+promptly || len(changes) == 0 {
 			late = append(late, fmt.Sprintf("%s: %d restarts, %s without one", w.Name, len(changes), longest))
 		}
+		for reason, count := range warnings(s, w) {
+			if count > warningsAtOnce {
+				late = append(late, fmt.Sprintf("%s: %d Events %s", w.Name, count, reason))
+			}
+		}
 	}
+	t.Logf("%d writes in %s, %d restarts of %d workloads", written, end.Sub(begin), total, len(all))
 	return late
+}
+
+// write returns the number of writes.
+func (c constantChange) write(s *fixture.Fixture, begin time.Time) int64 {
+	s.Helper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app"}}
+	var written, failed atomic.Int64
+	var writers sync.WaitGroup
+	for writer := range c.writers {
+		writers.Go(func() {
+			ticker := time.NewTicker(c.every)
+			defer ticker.Stop()
+			for n := 0; time.Since(begin) < c.lasting; n++ {
+				<-ticker.C
+				patch := fmt.Sprintf(`{"data":{"key":"%d of writer %d"}}`, n, writer)
+				if s.Patch(s.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))) != nil {
+					failed.Add(1)
+				} else {
+					written.Add(1)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	assert.Zero(s, failed.Load(), "writes that failed")
+	return written.Load()
+}
+
+// warnings counts the Warning Events about a workload, by reason.
+func warnings(s *fixture.Fixture, w observe.Workload) map[string]int {
+	s.Helper()
+	count := map[string]int{}
+	for _, event := range s.Events(w) {
+		if event.Type != corev1.EventTypeWarning {
+			continue
+		}
+		count[event.Reason]++
+		if event.Series != nil {
+			count[event.Reason] += int(event.Series.Count) - 1
+		}
+	}
+	return count
 }
 
 // stripped shows that the loop waits for a writer that removes our Record again and again, and reports it.
