@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -67,7 +68,7 @@ func judge(dir string, found []mutant, list []survivor) result {
 
 func isAccepted(dir string, m mutant, list []survivor) bool {
 	for _, s := range list {
-		if s.Package == dir && s.File == m.File && s.Type == m.Type && s.Code == m.Code {
+		if path.Join(s.Package, s.File) == path.Join(dir, m.File) && s.Type == m.Type && s.Code == m.Code {
 			return true
 		}
 	}

@@ -47,6 +47,7 @@ func TestAcceptedSurvivorIsFoundByItsCode(t *testing.T) {
 		want   int
 	}{
 		"the same":           {func(*survivor) {}, 1},
+		"mutated from above": {func(s *survivor) { s.Package, s.File = "pkg", "reload/gates.go" }, 1},
 		"another package":    {func(s *survivor) { s.Package = "pkg/stamp" }, 0},
 		"another file":       {func(s *survivor) { s.File = "loop.go" }, 0},
 		"another mutation":   {func(s *survivor) { s.Type = "ARITHMETIC_BASE" }, 0},
