@@ -61,6 +61,7 @@ func TestP8LeaderThatEndsLosesNoEvent(t *testing.T) {
 				return nil
 			})
 		}
+		s.Await("the count of the reloads", func() error { return countedByOthers(s, leader, len(workloads)) })
 		require.NoError(t, leader.Start(s.Patiently()))
 		s.Settled()
 		for _, w := range workloads {
@@ -68,6 +69,21 @@ func TestP8LeaderThatEndsLosesNoEvent(t *testing.T) {
 			assert.Equal(t, round, reported(s, w), "%s: one Event for each reload", w)
 		}
 	}
+}
+
+// countedByOthers is an error while the replicas that run have counted fewer reloads. None of them has led before; they may also
+// have reported a workload of the check that the installation is settled.
+func countedByOthers(s *fixture.Fixture, ended *installation.Replica, want int) error {
+	s.Helper()
+	metrics, err := s.Installation.Metrics(s.Context())
+	if err != nil {
+		return err
+	}
+	require.Zero(s, ended.PID(), "it runs no more")
+	if n := int(metrics.Sum("pod_reloader_reloads_total")); n < want {
+		return fmt.Errorf("%d of %d reloads are counted", n, want)
+	}
+	return nil
 }
 
 // withdrawEvents takes the installation's right to create Events away, waits until it is gone, and returns what gives it

@@ -174,6 +174,10 @@ func TestP8WhyExplainsWhyNothingHappens(t *testing.T) {
 			assert.Contains(t, text, test.reason, "the text says the same")
 		})
 	}
+	text, err := shared.Why(t.Context(), "deployment/quiet", "-n", s.Namespace, "--digest-key-secret=none")
+	require.NoError(t, err)
+	assert.Contains(t, text, "no digest key to compare with", "equal versions prove nothing to a loop that can restart nothing")
+	assert.NotContains(t, text, "nothing is due")
 	s.Settled()
 	for _, test := range tests {
 		s.AssertChanges(test.of, 0, "nothing happens indeed")
