@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/bench/scenario"
@@ -50,7 +51,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *quick {
 		bench.Sizes, bench.AtOnce = scenario.Quick(), true
 	}
+	began := time.Now()
 	figures, failure := bench.Run(ctx, selected)
+	if len(selected) == len(scenario.Names()) {
+		figures = append(figures, whole(time.Since(began)))
+	}
 	report := figure.Report{Figures: figures, CountsOnly: *quick}
 	if err := errors.Join(failure, report.WriteTable(stdout), store(report, *path)); err != nil {
 		fmt.Fprintln(stderr, err)
@@ -61,6 +66,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// longest is how long a run of all scenarios may take: a benchmark that takes longer is not run.
+const longest = 12 * time.Minute
+
+// whole is the figure of a run of all scenarios.
+func whole(took time.Duration) figure.Figure {
+	return figure.Figure{Scenario: "all", Name: "the run of all scenarios", Unit: figure.Seconds, Value: took.Seconds(), Budget: figure.AtMost(longest.Seconds())}
 }
 
 // lines takes writes one at a time.
