@@ -175,21 +175,31 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 	})
 }
 
+// Credentials that have expired, and rights that are missing, can be there again at any time.
 func TestPausesGrowFromAFifthOfASecondToTenSeconds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{fails: slices.Repeat([]error{errors.New("away")}, 20)}
-		run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
-		<-s.watches
-		synctest.Wait()
-		require.Len(t, s.lists, 21)
-		const jitter = 1.5
-		first, last := s.lists[1].Sub(s.lists[0]), s.lists[20].Sub(s.lists[19])
-		assert.GreaterOrEqual(t, first, 200*time.Millisecond)
-		assert.LessOrEqual(t, first.Seconds(), 0.2*jitter)
-		assert.GreaterOrEqual(t, last, 10*time.Second)
-		assert.LessOrEqual(t, last.Seconds(), 10*jitter)
-	})
+	for name, failure := range map[string]error{
+		"no answer":    errors.New("away"),
+		"unauthorized": apierrors.NewUnauthorized("the token has expired"),
+		"forbidden":    apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{fails: slices.Repeat([]error{failure}, 20)}
+				run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
+				<-s.watches
+				synctest.Wait()
+				require.Len(t, s.lists, 21)
+				const jitter = 1.5
+				first, last := s.lists[1].Sub(s.lists[0]), s.lists[20].Sub(s.lists[19])
+				assert.GreaterOrEqual(t, first, 200*time.Millisecond)
+				assert.LessOrEqual(t, first.Seconds(), 0.2*jitter)
+				assert.GreaterOrEqual(t, last, 10*time.Second)
+				assert.LessOrEqual(t, last.Seconds(), 10*jitter)
+			})
+		})
+	}
 }
 
 // The reflector retries a refused connection and a 429 by itself. Of a streaming list it does so without an end: it neither
