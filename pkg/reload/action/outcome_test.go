@@ -29,11 +29,14 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 			s := reloadtest.Web(t)
 			s.Stored = tc.stored
 			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
+			actions.state.Changes.Changed(s.Key, now)
+			actions.state.Changes.Attempt(s.Key)
 			result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions)
 			assert.Positive(t, result.RequeueAfter)
 			deferrals := &actions.state.Deferrals
 			assert.Equal(t, tc.withoutEvent, deferrals.Wait(s.Key, time.Time{}, now) > 0)
 			assert.Equal(t, tc.afterEvent, deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "its configuration has changed since")
+			assert.Equal(t, tc.soon, !actions.state.Changes.Attempt(s.Key).Unacted.IsZero(), "the time to settle begins anew, unless it passes by itself")
 		})
 	}
 }

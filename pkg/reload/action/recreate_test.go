@@ -78,6 +78,7 @@ func TestJobIsCreatedAgain(t *testing.T) {
 	assert.NotEqual(t, "uid-1", string(j.Stored().GetUID()))
 	assert.Equal(t, policy.Nothing, j.Due(t).Action, "its pods start with the present configuration")
 	assert.Len(t, j.API.Objects, 1, "the Secret is gone")
+	assert.Empty(t, actions.state.Recreations.First(reloadtest.JobKey), "it is not looked for any more")
 	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 
 	j.API.Calls = nil
