@@ -151,6 +151,25 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	}
 }
 
+// Another writer reverts all annotations as soon as the loop has stamped the workload, so that the reload is due again.
+func TestDirectStampThatIsUndoneEachTimeIsContested(t *testing.T) {
+	t.Parallel()
+	ring := reloadtest.Ring(t, "a")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before, present := reloadtest.ReloadAt(now.Add(-time.Hour), "before"), recordOf(ring, "before")
+	web := reloadtest.Reloaded(reloadtest.Web(t), before)
+	c := &stored{webhook: func(written string) string { return written }, hash: before.Hash, uid: types.UID(web.Object.UID()), annotations: map[string]string{
+		annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
+		annotation.DefaultPrefix + "config-record": present,
+	}}
+	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c}, &reloadtest.Outbox{})
+	for n := range 4 {
+		assert.Equal(t, n > 2, actions.state.Contests.Wait(web.Key, present, now) > 0, "a release tool may undo some")
+		actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
+	}
+	assert.Equal(t, 4, c.writes)
+}
+
 // The answer to a reload was lost, or another leader made it, and the watch delivers nothing. No webhook answers the next one.
 func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	t.Parallel()
