@@ -55,6 +55,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 			}}, alerts.Offered)
 			assert.Equal(t, []string{"posted to --webhook-url, not reloaded: configmap/app created"}, out.Notes())
 			assert.Equal(t, report.ReasonNotified, out.Messages[0].Event.Reason)
+			requireContest(t, actions, s)
 		})
 	}
 }

@@ -130,9 +130,11 @@ func TestRefusalDeletesNothing(t *testing.T) {
 				}
 				return nil
 			}
-			assert.Positive(t, j.reconcile(t, j.leader()).RequeueAfter, "it is tried again")
+			actions := j.leader()
+			assert.Positive(t, j.reconcile(t, actions).RequeueAfter, "it is tried again")
 			assert.Equal(t, "uid-1", string(j.Stored().GetUID()))
 			assert.Len(t, j.API.Objects, 1, "no Secret is left")
+			assert.Empty(t, actions.state.Recreations.First(reloadtest.JobKey), "none is looked for")
 			require.Len(t, j.Notes(), 1)
 			assert.Contains(t, j.Notes()[0], tc.reason+": ")
 			assert.Contains(t, j.Notes()[0], tc.text)

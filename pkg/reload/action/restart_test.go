@@ -104,6 +104,19 @@ func TestRestartIsOneWrite(t *testing.T) {
 	assert.Equal(t, "abc", last.Hash)
 	assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
 	assert.Equal(t, []string{"restarted: configmap/app created"}, out.Notes())
+	requireContest(t, actions, s)
+}
+
+// requireContest requires that a write of the Record of a workload was noted: with two more, each undone by another writer, the next
+// one waits.
+func requireContest(t *testing.T, a *Actions, s gather.Subject) {
+	t.Helper()
+	before, contests := s.View.Managed[stamp.Record], &a.state.Contests
+	for range 2 {
+		require.Zero(t, contests.Wait(s.Key, before, a.now()))
+		contests.Wrote(s.Key, before, a.now())
+	}
+	require.Positive(t, contests.Wait(s.Key, before, a.now()))
 }
 
 // The pods start with what is stored, whatever the watch has seen: recorded with an older content, they would restart once more.
