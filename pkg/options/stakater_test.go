@@ -23,14 +23,17 @@ func TestStakaterFlags(t *testing.T) {
 		"--resources-to-ignore", "secrets", "--auto-annotation", "x/auto", "--configmap-auto-annotation=x/cma", "--secret-auto-annotation=x/sa",
 		"--configmap-annotation=x/cm", "--secret-annotation=x/s", "--auto-search-annotation=x/search", "--search-match-annotation=x/match",
 		"--ignore-annotation=x/ignore", "--configmap-exclude-annotation=x/cme", "--secret-exclude-annotation=x/se",
+		"--secretproviderclass-annotation", "x/c", "--secretproviderclass-auto-annotation=x/ca", "--secretproviderclass-exclude-annotation=x/ce",
+		"--enable-csi-integration=true",
 		"--pause-deployment-annotation", "x/pause", "--pause-deployment-time-annotation=x/paused").Selection.Stakater
 	s.Patterns = nil
 	keys := annotation.NewStakaterKeys()
 	keys.Auto, keys.Search, keys.Match, keys.Ignore = "x/auto", "x/search", "x/match", "x/ignore"
 	keys.ConfigMap.Auto, keys.ConfigMap.Reload, keys.Secret.Auto, keys.Secret.Reload = "x/cma", "x/cm", "x/sa", "x/s"
 	keys.ConfigMap.Exclude, keys.Secret.Exclude, keys.PausePeriod, keys.PausedAt = "x/cme", "x/se", "x/pause", "x/paused"
+	keys.SecretProviderClass = annotation.StakaterKindKeys{Reload: "x/c", Auto: "x/ca", Exclude: "x/ce"}
 	assert.Equal(t, annotation.Stakater{
-		Keys: keys, AutoReloadAll: true, ReloadOnCreate: true, ReloadOnDelete: true,
+		Keys: keys, AutoReloadAll: true, ReloadOnCreate: true, ReloadOnDelete: true, SecretProviderClasses: true,
 		Without: []reference.Kind{reference.ConfigMap, reference.Secret},
 	}, s)
 
