@@ -32,6 +32,7 @@ func TestVariableName(t *testing.T) {
 	}{
 		"a name":                                {cm("foo"), "STAKATER_FOO_CONFIGMAP"},
 		"a Secret":                              {secret("foo"), "STAKATER_FOO_SECRET"},
+		"a SecretProviderClass":                 {reference.Ref{Kind: reference.SecretProviderClass, Name: "foo.x"}, "STAKATER_FOO_X_SECRETPROVIDERCLASS"},
 		"a run is one underscore":               {cm("foo-.bar--1"), "STAKATER_FOO_BAR_1_CONFIGMAP"},
 		"a run at the beginning is dropped":     {cm(".-foo"), "STAKATER_FOO_CONFIGMAP"},
 		"a run at the end stays":                {cm("foo-"), "STAKATER_FOO__CONFIGMAP"},
@@ -244,6 +245,11 @@ func TestSource(t *testing.T) {
 	s.ObservedAt = 18
 	assert.Equal(t, int64(18), strategy.ParseSource(f.WithSource(s).From).ObservedAt, "a reload to the same hash")
 	assert.Equal(t, strategy.Source{}, strategy.ParseSource("x"))
+	for kind, want := range map[reference.Kind]string{
+		reference.ConfigMap: "CONFIGMAP", reference.Secret: "SECRET", reference.SecretProviderClass: "SECRETPROVIDERCLASS",
+	} {
+		assert.Equal(t, want, strategy.NewSource(reference.Ref{Kind: kind, Name: "foo"}, "ns", "abc", "c").Type)
+	}
 }
 
 func TestEdited(t *testing.T) {
