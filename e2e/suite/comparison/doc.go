@@ -2,4 +2,8 @@
 // design fails there. Ways that a promise excludes are tested with it in suite/promise (fields that no library knows, edits
 // of metadata, restores), the labels that exclude a workload in suite/edge. The tests run on a real control plane with the
 // program as shipped.
+//
+// How Stakater's Reloader is known to break is tested where the same subject is tested: releases, and objects that change in one go,
+// in suite/promise (TestP3Targeted…, TestP4Targeted…); pauses, suspended CronJobs and finished Jobs in suite/kind; invalid annotations, profiles and
+// missing rights in suite/edge; its load test and the number of requests in bench.
 package comparison

@@ -1,8 +1,11 @@
 package promise_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -76,4 +79,114 @@ func TestTargetedReload(t *testing.T) {
 	s.RequireChanges(pattern, 2, "an object that appears later is tracked and restarts nothing")
 	s.SetConfigMap("appendix", "key", "2")
 	s.AwaitChanges(pattern, 3, "its change counts")
+}
+
+// selections are the annotations of workloads that select what they read: all of it, by expressions, or by marks.
+func selections(objects string) map[string]map[string]string {
+	expressions := asks("configmap."+reloader+"reload", objects+".*")
+	expressions["secret."+reloader+"reload"] = objects + ".*"
+	all := map[string]map[string]string{"auto": asks(reloader+"auto", "true"), "expressions": expressions, "search": asks(reloader+"search", "true")}
+	for _, annotations := range all {
+		annotations[fixture.Secrets] = ""
+	}
+	return all
+}
+
+// marked creates a ConfigMap and a Secret that a search finds.
+func marked(s *fixture.Fixture, name string) {
+	s.Helper()
+	s.ConfigMap(name, fixture.Data{"key": "1"})
+	s.Secret(name, fixture.Data{"key": "1"})
+	const mark = `{"metadata":{"annotations":{"` + reloader + `match":"true"}}}`
+	s.Merge(&corev1.ConfigMap{}, name, mark)
+	s.Merge(&corev1.Secret{}, name, mark)
+}
+
+// Reloader rolls each release out twice: it restarts the workload after the release, too.
+func TestP3TargetedReleaseRollsOutOnce(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	var released []observe.Workload
+	for selection := range selections("") {
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+			tries := 0
+			enough(t, 1, func() int {
+				name := strings.ToLower(kind) + "-" + selection + "-" + strconv.Itoa(tries)
+				tries++
+				w, inTime := targetedRelease(s, kind, name, selections(name)[selection])
+				if !inTime {
+					return 0
+				}
+				released = append(released, w)
+				return 1
+			})
+		}
+	}
+	s.Settled()
+	for _, w := range released {
+		s.AssertChanges(w, 1, "a release is one rollout")
+		for _, change := range s.Watcher.Changes(w)[:1] {
+			assert.Equal(t, "example.com/app:2", change.ImageAfter, w)
+			assert.NotEqual(t, change.AnnotationsBefore[fixture.ConfigHash], change.AnnotationsAfter[fixture.ConfigHash], w)
+		}
+	}
+}
+
+// targetedRelease changes configuration and image of a workload, and reports whether that was in time.
+func targetedRelease(s *fixture.Fixture, kind, name string, annotations map[string]string) (w observe.Workload, inTime bool) {
+	s.Helper()
+	marked(s, name)
+	w = s.Workload(kind, name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}, Annotations: annotations})
+	s.AwaitAdopted(w, "configmap/"+name)
+	s.AwaitAdopted(w, "secret/"+name)
+	stamped := true
+	inTime = within(settle, func() {
+		s.SetConfigMap(name, "key", "2")
+		s.SetSecret(name, "key", "2")
+		stamped = within(fixture.Prompt, func() { setImage(s, w, "example.com/app:2") })
+	})
+	return w, inTime && stamped
+}
+
+// Reloader restarts a workload once for each of the objects, whichever annotation selects them.
+func TestP4TargetedObjectsChangedInOneGoRestartOnce(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	var names []string
+	for n := range 5 {
+		names = append(names, "c"+strconv.Itoa(n))
+		marked(s, names[n])
+	}
+	var workloads []observe.Workload
+	for selection, annotations := range selections("c") {
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+			workloads = append(workloads, s.Workload(kind, selection, fixture.Uses{ConfigMaps: names, Secrets: names, Annotations: annotations}))
+		}
+	}
+	for _, w := range workloads {
+		for _, name := range names {
+			s.AwaitAdopted(w, "configmap/"+name)
+			s.AwaitAdopted(w, "secret/"+name)
+		}
+	}
+	rounds := 0
+	enough(t, 1, func() int {
+		before := map[observe.Workload]int{}
+		for _, w := range workloads {
+			before[w] = len(s.Watcher.Changes(w))
+		}
+		rounds++
+		together := changeAll(s, names, strconv.Itoa(rounds))
+		for _, w := range workloads {
+			s.AwaitChanges(w, before[w]+1, "ten objects have changed")
+		}
+		s.Settled()
+		if !together {
+			return 0
+		}
+		for _, w := range workloads {
+			s.RequireChanges(w, before[w]+1, "ten objects changed in one go are one restart")
+		}
+		return 1
+	})
 }
