@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,35 +15,51 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
+// Where the machine stands still for longer than the settle time, what happens at once is two rollouts: scenarios with such counts run
+// again, without the others. A scenario that fails is not repeated: no such pause explains that.
 func TestEveryScenarioRunsAndKeepsItsCounts(t *testing.T) {
 	t.Parallel()
+	names, found := scenario.Names(), map[string]int{}
+	poll.Steadily(t, func() bool {
+		var over []string
+		for _, f := range quick(t, names) {
+			found[f.Scenario]++
+			if f.Verdict == "over" && !slices.Contains(over, f.Scenario) {
+				over = append(over, f.Scenario)
+			}
+		}
+		names = over
+		return len(over) == 0
+	})
+	assert.Empty(t, names, "scenarios with a count over its budget")
+	for _, name := range scenario.Names() {
+		assert.NotZero(t, found[name], "the report has figures of %s", name)
+	}
+}
+
+// judged is a figure of the report.
+type judged struct{ Scenario, Verdict string }
+
+// quick runs scenarios, none of which may fail, and returns their figures. What they print is in the log of the test.
+func quick(t *testing.T, names []string) (figures []judged) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var table, progress strings.Builder
-	var code int
-	poll.Steadily(t, func() bool {
-		table.Reset()
-		progress.Reset()
-		code = run(t.Context(), []string{"-quick", "-json", file}, &table, &progress)
-		t.Log(table.String())
-		return code == 0
-	})
-	require.Zero(t, code, progress.String())
+	code := run(t.Context(), []string{"-quick", "-json", file, "-scenario", strings.Join(names, ",")}, &table, &progress)
+	t.Log(table.String())
+	if code != 0 {
+		t.Log(progress.String())
+		require.Contains(t, progress.String(), "figures are over their budgets", "a scenario has failed")
+	}
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	var figures []struct {
-		Scenario, Figure, Verdict string
-		Value, Floor              float64
-	}
 	require.NoError(t, json.Unmarshal(content, &figures))
-	found := map[string]int{}
-	for _, f := range figures {
-		found[f.Scenario]++
-		assert.NotEqual(t, "over", f.Verdict, f.Figure)
-	}
-	for _, name := range scenario.Names() {
-		assert.NotZero(t, found[name], "the table has figures of %s", name)
+	for _, name := range names {
 		assert.Contains(t, table.String(), name)
 	}
+	isOver := func(f judged) bool { return f.Verdict == "over" }
+	require.Equal(t, code != 0, slices.ContainsFunc(figures, isOver), "the exit code goes by the figures")
+	return figures
 }
 
 func TestArguments(t *testing.T) {
