@@ -1,0 +1,24 @@
+package state
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestEventsOfAWorkloadAreLeftOnceNoneIsPending(t *testing.T) {
+	t.Parallel()
+	c, key := &changes{}, workload.Key{Name: "web"}
+	assert.False(t, c.Pending(key))
+	c.Changed(key, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	assert.True(t, c.Pending(key))
+	assert.False(t, c.leave(key), "the workload is not in order yet")
+	assert.True(t, c.Pending(key))
+	c.Lead()
+	assert.False(t, c.Pending(key), "an event of the time as a standby")
+	assert.True(t, c.leave(key))
+	assert.Empty(t, c.entries)
+}
