@@ -40,9 +40,9 @@ const (
 	// recordNeeds is how many bytes the program needs for all that it keeps.
 	recordNeeds = 32 << 10
 	recordMark  = "config-record"
-	// mostTold is how many reloads before the last one a last-reload annotation names: the last may be one that the new leader makes
+	// mostNamed is how many reloads before the last one a last-reload annotation names: the last may be one that the new leader makes
 	// before it knows which Events exist.
-	mostTold = 5
+	mostNamed = 5
 	// mostWaiting is how many Events of reloads the program keeps for all workloads while they cannot be written.
 	mostWaiting = 1000
 )
@@ -198,7 +198,7 @@ func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
 // inheritStories takes note of what a new leader does not know: of the reloads without an Event, the annotation names the last ones only.
 func (o *Oracle) inheritStories() {
 	for _, w := range o.all {
-		w.story.lost += max(w.story.reportable()-w.story.lost-o.reloadsAnnounced(w)-mostTold, 0)
+		w.story.lost += max(w.story.reportable()-w.story.lost-o.reloadsAnnounced(w)-mostNamed, 0)
 	}
 }
 
