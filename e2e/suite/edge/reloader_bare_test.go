@@ -137,6 +137,17 @@ func byInitContainer(name string) (container, spec map[string]any) {
 	return nil, map[string]any{"initContainers": []any{first}}
 }
 
+func byInitVolume(name string) (container, spec map[string]any) {
+	mounts := []any{map[string]any{"name": "config", "mountPath": "/config"}, map[string]any{"name": "secrets", "mountPath": "/secrets"}}
+	return nil, map[string]any{
+		"initContainers": []any{map[string]any{"name": "init", "image": "busybox:1.36", "volumeMounts": mounts}},
+		"volumes": []any{
+			map[string]any{"name": "config", "configMap": map[string]any{"name": name}},
+			map[string]any{"name": "secrets", "secret": map[string]any{"secretName": name}},
+		},
+	}
+}
+
 func notAtAll(string) (container, spec map[string]any) { return nil, nil }
 
 func (m meeting) manifest(namespace, name string) *unstructured.Unstructured {

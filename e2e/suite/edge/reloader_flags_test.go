@@ -55,5 +55,8 @@ func TestScopeOfReloadersFlags(t *testing.T) {
 	requests, err := cp.Audit().All(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, requests.By(in.Identity().User).In(ignored), "nothing is read there")
+	assert.Empty(t, requests.By(in.Identity().User).Where(func(r controlplane.Request) bool {
+		return r.Resource == "jobs" || r.Resource == "cronjobs"
+	}), "what is ignored needs no rights")
 	reloadsAll(inside)
 }

@@ -34,7 +34,8 @@ func TestBareProgramInPlaceOfReloader(t *testing.T) {
 			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true},
 			"auto": {on: anything, reloads: true}, "pods-auto": {onPods: anything, reloads: true}, "pods-listed": {onPods: listed, reloads: true},
 			"keys": {on: listed, pod: byKeys, act: secretTo("2"), reloads: true}, "projected": {on: anything, pod: byProjection, reloads: true},
-			"init": {on: listed, pod: byInitContainer, reloads: true}, "unread": {on: listed, pod: notAtAll, reloads: true},
+			"init": {on: listed, pod: byInitContainer, reloads: true}, "init-volume": {on: anything, pod: byInitVolume, act: secretTo("2"), reloads: true},
+			"unread":  {on: listed, pod: notAtAll, reloads: true},
 			"pattern": {on: map[string]string{reloaderConfigMaps: "other, NA.*, NAME.*"}, reloads: true},
 			"search":  {on: map[string]string{"reloader.stakater.com/search": "true"}, of: map[string]string{"reloader.stakater.com/match": "true"}, reloads: true},
 
@@ -57,10 +58,17 @@ func TestBareProgramInPlaceOfReloader(t *testing.T) {
 	})
 	t.Run("env-vars", func(t *testing.T) {
 		t.Parallel()
-		b := startBare(t, cp, "--reload-strategy=env-vars")
-		b.meet(each(map[string]meeting{
+		define(t, cp, "Rollout")
+		define(t, cp, "DeploymentConfig")
+		b := startBare(t, cp, "--reload-strategy=env-vars", "--is-Argo-Rollouts=true", "--is-openshift=true")
+		all := each(map[string]meeting{
 			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true}, "labels": {on: listed, act: labelsOnly},
-		}))
+		})
+		all["rollout"] = meeting{kind: "Rollout", on: named(listed, "rollout"), reloads: true}
+		all["openshift"] = meeting{kind: "DeploymentConfig", on: anything, act: secretTo("2"), reloads: true}
+		b.meet(all)
+		assert.Len(t, b.wrote("Rollout", "rollout")["STAKATER_ROLLOUT_CONFIGMAP"], 40)
+		assert.Len(t, b.wrote("DeploymentConfig", "openshift")["STAKATER_OPENSHIFT_SECRET"], 40)
 		assert.Len(t, b.wrote("Deployment", "deployment-configmap")["STAKATER_DEPLOYMENT_CONFIGMAP_CONFIGMAP"], 40)
 		assert.Len(t, b.wrote("Deployment", "deployment-secret")["STAKATER_DEPLOYMENT_SECRET_SECRET"], 40)
 	})

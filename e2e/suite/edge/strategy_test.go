@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,10 +169,24 @@ func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
 		text, err := json.Marshal(containers)
 		require.NoError(s, err)
 		patchWorkload(s, w, `{"spec":{"template":{"spec":{"containers":`+string(text)+`}}}}`)
+		applyAsControllersDo(s, forReloader(s, w.Kind, "example.com/app:1", stakater+"auto"))
 	}
 	s.Settled()
 	for _, w := range workloads {
 		s.AssertChanges(w, 2, "writes that lack what the strategy has written restart nothing")
+	}
+}
+
+// applyAsControllersDo applies a manifest as GitOps controllers do, twice in each way.
+func applyAsControllersDo(s *fixture.Fixture, manifest *unstructured.Unstructured) {
+	s.Helper()
+	text, err := json.Marshal(manifest.Object)
+	require.NoError(s, err)
+	for _, flags := range [][]string{nil, serverSide("argocd-controller"), serverSide("helm-controller")} {
+		for range 2 {
+			_, err := s.Installation.ControlPlane().KubectlInput(s.Patiently(), string(text), slices.Concat([]string{"apply", "-f", "-"}, flags)...)
+			require.NoError(s, err)
+		}
 	}
 }
 
