@@ -72,7 +72,7 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.event(cart, "blind", "Warning", "ForeignDigestKey")
 			s.changeLate()
 		}},
-		"the same, and the program says nothing": {want: "prompt/modified", because: "nobody would know", happens: func(s *scene) {
+		"the same, and the program says nothing": {want: "prompt/modified", because: "no one would know", happens: func(s *scene) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.changeLate()
