@@ -32,7 +32,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
-	if slices.Contains(h.Setup.Flags, directFlag) { // no write passes where nobody answers for the webhook
+	if slices.Contains(h.Setup.Flags, directFlag) { // no write passes where nothing answers for the webhook
 		h.Setup.FailurePolicy = ""
 	}
 	h.Setup.Graph = o.hasGraph(seed)

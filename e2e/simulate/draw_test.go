@@ -26,7 +26,7 @@ func TestSlowActsAreInFewHistories(t *testing.T) {
 	assert.Less(t, with, seeds/20)
 }
 
-// Where nobody answers for the webhook, no write would pass.
+// Where nothing answers for the webhook, no write would pass.
 func TestWithoutAWebhookNothingInsistsOnIt(t *testing.T) {
 	t.Parallel()
 	const seeds = 100

@@ -107,11 +107,11 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 		m.Time = reload.Time
 	}
 	// Many messages may wait for long: they keep no more of the workload than they need.
-	made, reloaded, told := reload.Time, labelsOf(s, reload), alertAbout(s, reload, pending)
+	made, reloaded, about := reload.Time, labelsOf(s, reload), alertAbout(s, reload, pending)
 	age := func() time.Duration { return r.with.Now().Sub(made) }
 	count := &count{age: age, fresh: e.fresh, due: e.fresh || age() < countedAfter, once: func() {
 		r.metrics.reloaded(reloaded)
-		r.with.Alerts.Offer(told)
+		r.with.Alerts.Offer(about)
 	}}
 	r.with.Out.Put(outbox.Message{
 		Event:   m.Event(name),
