@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -117,13 +118,14 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 		Event:   m.Event(name),
 		Subject: s.Key.String(),
 		Life:    reportedFor - max(age(), 0),
-		Failed:  func(err error) { r.failed(err); count.failed() },
+		Failed:  func(err error) { r.failed(err); count.failed(err) },
 		Done:    count.done,
 	})
 }
 
 // countedAfter is how long after a reload it is counted although its Event could not be created: the right to do so may be missing
-// for good. A leader that comes later does not count it.
+// for good. A leader that comes later does not count it, and one that comes earlier only where the right is missing: otherwise its
+// predecessor may have created the Event, and counted.
 const countedAfter = 5 * time.Minute
 
 // count decides whether this process counts a reload in the metrics. Its methods are not called concurrently.
@@ -137,8 +139,8 @@ type count struct {
 }
 
 // failed counts a reload whose Event could not be created for a long time.
-func (c *count) failed() {
-	if c.due && c.age() >= countedAfter {
+func (c *count) failed(err error) {
+	if c.due && c.age() >= countedAfter && (c.fresh || apierrors.IsForbidden(err)) {
 		c.now()
 	}
 }

@@ -267,10 +267,12 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 	t.Parallel()
 	const soon, late = 10 * time.Second, countedAfter + time.Second
 	tests := map[string]struct {
-		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt.
-		taken  time.Duration
-		failed []time.Duration
-		result outbox.Outcome
+		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt. The right is missing,
+		// or there is no answer.
+		taken    time.Duration
+		failed   []time.Duration
+		noAnswer bool
+		result   outbox.Outcome
 		// leader is how often the leader at the time of the reload counts it, next how often a later one does.
 		leader, next int
 		why          string
@@ -284,7 +286,14 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 		"failed for long, and given up": {failed: []time.Duration{soon, late}, leader: 1, next: 1, why: "the next leader does not count it"},
 		"failed for long, then created": {failed: []time.Duration{late, 2 * late}, result: outbox.Created, leader: 1, next: 1, why: "once"},
 		"failed for long, then dropped": {failed: []time.Duration{late}, result: outbox.Dropped, leader: 1, next: 1, why: "once"},
-		"taken over late":               {taken: late, failed: []time.Duration{2 * late}, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
+		"no answer for long, then exists": {
+			failed: []time.Duration{late}, noAnswer: true, result: outbox.Exists, leader: 1, why: "the leader before has created it",
+		},
+		"no answer for long, then created": {
+			failed: []time.Duration{late}, noAnswer: true, result: outbox.Created, leader: 1, next: 1, why: "once",
+		},
+		"no answer for long, and given up": {failed: []time.Duration{late}, noAnswer: true, leader: 1, why: "the next leader cannot know"},
+		"taken over late":                  {taken: late, failed: []time.Duration{2 * late}, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
 	}
 	for name, tc := range tests {
 		for _, fresh := range []bool{true, false} {
@@ -299,9 +308,13 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 				*now = made.Add(tc.taken)
 				l.emit(webOf(), reloadAt(made, "1"), emission{fresh: fresh, last: true})
 				require.Len(t, out.messages, 1)
+				var failure error = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+				if tc.noAnswer {
+					failure = errors.New("no answer")
+				}
 				for _, age := range tc.failed {
 					*now = made.Add(age)
-					out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+					out.messages[0].Failed(failure)
 				}
 				out.messages[0].Done(tc.result)
 				assert.Equal(t, want, counted(l, "configmap"), "fresh %t: %s", fresh, tc.why)
