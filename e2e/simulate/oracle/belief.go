@@ -126,9 +126,15 @@ const chance = 20 * time.Second
 const readoption = 2 * time.Minute
 
 // saysBlind reports whether marks made with a lost key came back, and a Warning Event says so: two installations must not
-// fight about a workload.
+// fight about a workload. The Event is not repeated where such marks come again before the program has written the workload.
 func (o *Oracle) saysBlind(w *workload, p *period) bool {
-	return w.last() != nil && (w.last().foreign || p.blind) && o.events.warned[w.uid].After(p.opened)
+	since := p.opened
+	for _, earlier := range w.open {
+		if earlier.open && earlier.waits && earlier.opened.Before(since) {
+			since = earlier.opened
+		}
+	}
+	return w.last() != nil && (w.last().foreign || p.blind) && o.events.warned[w.uid].After(since)
 }
 
 // closePeriods ends the periods in which the program may not have looked at a workload yet.
