@@ -281,6 +281,17 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
+		"held from the first, and not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *scene) {
+			s.trackGraph("")
+			s.wait(heldTime)
+			s.quiet()
+		}},
+		"held from the first, and reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *scene) {
+			s.trackGraph("")
+			s.reportHeld()
+			s.wait(heldTime)
+			s.quiet()
+		}},
 		"not reported again": {options: Options{Webhook: true}, want: "visible/held", because: "it was not held for a while", happens: func(s *scene) {
 			s.beginGraph()
 			hold(s, 2)

@@ -63,14 +63,22 @@ func (o *Oracle) unreportedHolds(w *workload) (held []ref) {
 // not count.
 func (o *Oracle) heldReported(w *workload, r ref) bool {
 	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
-	first := len(holds) - 1
-	for first >= 2 && !o.surelySeen(w, holds[first-1].at, holds[first].at) {
-		first -= 2
+	for len(holds) > 1 && !o.surelySeen(w, holds[len(holds)-2].at, holds[len(holds)-1].at) {
+		holds = holds[:len(holds)-2]
 	}
+	since := lastHeld(holds)
 	return slices.ContainsFunc(o.events.held, func(e heldReport) bool {
 		about := e.namespace == w.id.namespace && e.name == w.id.name && o.pluralOf(map[string]any{"kind": e.kind}) == w.id.plural
-		return about && strings.Contains(e.note, referentText(r)) && !e.at.Before(holds[first].at)
+		return about && strings.Contains(e.note, referentText(r)) && !e.at.Before(since)
 	})
+}
+
+// lastHeld returns since when a custom resource is held that is held now; zero if it was never free.
+func lastHeld(holds []hold) time.Time {
+	if len(holds) == 0 {
+		return time.Time{}
+	}
+	return holds[len(holds)-1].at
 }
 
 // surelySeen reports whether the program has surely seen what was so between two moments, and has looked at a workload.
@@ -88,7 +96,7 @@ func (o *Oracle) surelySeen(w *workload, from, to time.Time) bool {
 func (o *Oracle) heldSince(w *workload, r ref) (since time.Time, known bool) {
 	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
 	calm, known := o.calmSince(w)
-	since = later(later(calm, holds[len(holds)-1].at), later(w.changed, w.eligibleSince))
+	since = later(later(calm, lastHeld(holds)), later(w.changed, w.eligibleSince))
 	return later(since, o.leaderSince), known
 }
 
