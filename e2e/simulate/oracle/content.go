@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -37,6 +38,19 @@ func (h *history) at(version int64) int {
 		return absent
 	}
 	return h.edits[i-1].content
+}
+
+// beforeAbsence returns the last content of an object that is absent at a version; false if it is there, or never was.
+func (h *history) beforeAbsence(version int64) (content int, ok bool) {
+	if h == nil || h.at(version) != absent {
+		return absent, false
+	}
+	for _, e := range slices.Backward(h.edits) {
+		if e.version <= version && e.content != absent {
+			return e.content, true
+		}
+	}
+	return absent, false
 }
 
 // now returns the present content.

@@ -229,6 +229,9 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 	between := o.contentsBetween(p, s, r)
 	if by := p.workload.triggers[r]; by == (triggers{}) { // it may come and go
 		between[h.at(p.started)] = true
+		if content, ok := h.beforeAbsence(p.stamp.version); ok && p.workload.tracked[r] < p.stamp.version {
+			between[content] = true // a release meanwhile makes no difference
+		}
 		delete(between, absent)
 		if len(between) > 1 {
 			return "content changed"
