@@ -226,17 +226,7 @@ func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
 func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 	h := o.contents.of(p.workload.id.namespace, r)
-	between := o.contentsBetween(p, s, r)
-	if by := p.workload.triggers[r]; by == (triggers{}) { // it may come and go
-		between[h.at(p.started)] = true
-		if content, ok := h.beforeAbsence(p.stamp.version); ok && p.workload.tracked[r] < p.stamp.version {
-			between[content] = true // a release meanwhile makes no difference
-		}
-		delete(between, absent)
-		if len(between) > 1 {
-			return "content changed"
-		}
-	} else if content, alone := between.only(); !alone || content != h.at(p.started) {
+	if o.differed(p, s, r, h) {
 		return "content changed"
 	}
 	if len(h.within(p.stamp.version, s.version)) > 0 {
@@ -251,6 +241,22 @@ func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
 		return "a client waits for its digest"
 	}
 	return ""
+}
+
+// differed reports whether the program may have found another content of an object than that of a pod.
+func (o *Oracle) differed(p *pod, s *stamp, r ref, h *history) bool {
+	w, between := p.workload, o.contentsBetween(p, s, r)
+	if w.triggers[r] != (triggers{}) {
+		content, alone := between.only()
+		return !alone || content != h.at(p.started)
+	}
+	// It may come and go.
+	between[h.at(p.started)] = true
+	if content, ok := h.beforeAbsence(p.stamp.version); ok && w.tracked[r] < p.stamp.version {
+		between[content] = true // a release meanwhile makes no difference
+	}
+	delete(between, absent)
+	return len(between) > 1
 }
 
 // markedSince returns since when a workload's templates in a row have had the marks of a stamp: a release that is out of the program's
