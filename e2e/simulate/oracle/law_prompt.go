@@ -1,6 +1,9 @@
 package oracle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // due is a reload that must come.
 type due struct {
@@ -57,8 +60,19 @@ func (o *Oracle) dueOf(w *workload) (r ref, how string) {
 	return ref{}, ""
 }
 
-// held means that an object is absent that the pods need, or may need: the program may, and by default must, wait for it.
+// unrecordedWhileHeld reports whether a workload had no room for the program's record since its last stamp, and a custom resource is held:
+// the hash alone cannot be compared without that one. It is a documented limit.
+func (o *Oracle) unrecordedWhileHeld(w *workload) bool {
+	s := w.last()
+	return s != nil && w.story.unrecorded >= s.version && slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
+}
+
+// held means that an object is absent that the pods need, or may need: the program may, and by default must, wait for it. So it must where
+// nothing can be compared.
 func (o *Oracle) held(w *workload) bool {
+	if o.unrecordedWhileHeld(w) {
+		return true
+	}
 	for _, r := range w.refs {
 		if w.needs[r] == optional || w.needs[r] == required && o.options.ReloadMissingRequired {
 			continue
