@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -383,96 +382,6 @@ func TestKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 	})
-}
-
-// afterExcludedRelease changes a ConfigMap, unless the value is empty, releases the Deployment while a label excludes it, so that it
-// keeps its hash, takes the label off, and rolls out what the reload makes.
-func afterExcludedRelease(value string, reload func(*scene)) func(*scene) {
-	return func(s *scene) {
-		s.begin()
-		if value != "" {
-			s.set(configMap("app"), value)
-		}
-		released := manifest(cart, "two")
-		s.sends("update", cart, edited(released, func(o world.Object) {
-			section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-		}), "a")
-		s.rollout(cart)
-		s.sends("update", cart, released, "a")
-		s.wait(time.Minute)
-		reload(s)
-		s.rollout(cart)
-	}
-}
-
-// clientAsks is a verified reload by a client.
-func clientAsks(s *scene) {
-	call := s.call(user, "patch", cart, fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix))
-	s.oracle.Request(call)
-	s.change(call, cart, s.objects[cart], marked(s.objects[cart], "b"))
-	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
-}
-
-// undoesWhileExcluded replaces the Deployment by a release that cannot start, and that by its first manifest with a label that
-// excludes it. The webhook answers with these hashes.
-func (s *scene) undoesWhileExcluded(released, undone string) {
-	s.sends("update", cart, manifest(cart, "broken"), released)
-	s.wait(time.Minute)
-	s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) {
-		section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-	}), undone)
-	s.rollout(cart)
-}
-
-// tracksMore is the manifest of the Deployment with another object, which is adopted.
-func tracksMore() world.Object {
-	return edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, "secret."+otherDomain+"reload", "db") })
-}
-
-// releasedWhileHeld adopts a Secret with a content, releases the Deployment while a ConfigMap that its pods require is missing, when the
-// Secret has the content "2" again, and rolls out what the reload afterwards makes.
-func releasedWhileHeld(adopted string, changes ...string) func(*scene) {
-	return func(s *scene) {
-		s.set(secret("db"), "2")
-		s.begin()
-		s.set(secret("db"), adopted)
-		s.sends("update", cart, tracksMore(), "a")
-		s.wait(time.Minute)
-		s.remove(user, configMap("app"))
-		s.set(secret("db"), "2")
-		s.wait(time.Second)
-		s.sends("update", cart, edited(tracksMore(), func(o world.Object) {
-			section(o, "spec", "template")["spec"] = section(manifest(cart, "two"), "spec", "template", "spec")
-		}), "a")
-		s.wait(time.Second)
-		s.set(configMap("app"), "1")
-		s.rollout(cart)
-		s.wait(time.Minute)
-		s.reload(cart, "b", changes...)
-		s.rollout(cart)
-	}
-}
-
-// changesAndBack changes a ConfigMap and takes that back, both with a stamp, before the pods are replaced.
-func (s *scene) changesAndBack() {
-	s.wait(time.Minute)
-	s.set(configMap("extra"), "2")
-	s.wait(time.Second)
-	s.reload(cart, "x", "configmap/extra modified")
-	s.wait(10 * time.Second)
-	s.set(configMap("extra"), "1")
-	s.wait(time.Second)
-	s.reload(cart, "y", "configmap/extra modified")
-	s.rollout(cart)
-}
-
-// keys replaces the digest keys.
-func (s *scene) keys(values ...string) {
-	data := world.Object{}
-	for _, value := range values {
-		data[value] = value
-	}
-	s.write(user, "update", world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}, world.Object{"data": data})
 }
 
 func TestKeptNamesTheRequest(t *testing.T) {

@@ -31,8 +31,20 @@ func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
 	for _, kind := range kinds {
 		workloads = append(workloads, s.Workload(kind, "web", fixture.Uses{ConfigMaps: names, Secrets: names}))
 	}
+	restartOnce(t, s, 3, workloads, names, func(w observe.Workload) {
+		hint := s.Get(w).GetAnnotations()[fixture.LastReload]
+		for _, name := range names {
+			assert.Contains(t, hint, `"configmap/`+name+`"`, "%s: each cause is named", w)
+			assert.Contains(t, hint, `"secret/`+name+`"`, "%s: each cause is named", w)
+		}
+	})
+}
+
+// restartOnce changes a ConfigMap and a Secret of each name in one go, some times, and requires one restart of each workload for that.
+func restartOnce(t *testing.T, s *fixture.Fixture, times int, workloads []observe.Workload, names []string, also func(w observe.Workload)) {
+	t.Helper()
 	rounds := 0
-	enough(t, 3, func() int {
+	enough(t, times, func() int {
 		before := map[observe.Workload]int{}
 		for _, w := range workloads {
 			before[w] = len(s.Watcher.Changes(w))
@@ -48,11 +60,7 @@ func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
 		}
 		for _, w := range workloads {
 			s.RequireChanges(w, before[w]+1, "ten objects changed in one go are one restart")
-			hint := s.Get(w).GetAnnotations()[fixture.LastReload]
-			for _, name := range names {
-				assert.Contains(t, hint, `"configmap/`+name+`"`, "%s: each cause is named", w)
-				assert.Contains(t, hint, `"secret/`+name+`"`, "%s: each cause is named", w)
-			}
+			also(w)
 		}
 		return 1
 	})

@@ -108,7 +108,7 @@ func TestP3TargetedReleaseRollsOutOnce(t *testing.T) {
 	s := fixture.New(t, shared)
 	var released []observe.Workload
 	for selection := range selections("") {
-		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		for _, kind := range kinds {
 			tries := 0
 			enough(t, 1, func() int {
 				name := strings.ToLower(kind) + "-" + selection + "-" + strconv.Itoa(tries)
@@ -159,7 +159,7 @@ func TestP4TargetedObjectsChangedInOneGoRestartOnce(t *testing.T) {
 	}
 	var workloads []observe.Workload
 	for selection, annotations := range selections("c") {
-		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		for _, kind := range kinds {
 			workloads = append(workloads, s.Workload(kind, selection, fixture.Uses{ConfigMaps: names, Secrets: names, Annotations: annotations}))
 		}
 	}
@@ -169,24 +169,5 @@ func TestP4TargetedObjectsChangedInOneGoRestartOnce(t *testing.T) {
 			s.AwaitAdopted(w, "secret/"+name)
 		}
 	}
-	rounds := 0
-	enough(t, 1, func() int {
-		before := map[observe.Workload]int{}
-		for _, w := range workloads {
-			before[w] = len(s.Watcher.Changes(w))
-		}
-		rounds++
-		together := changeAll(s, names, strconv.Itoa(rounds))
-		for _, w := range workloads {
-			s.AwaitChanges(w, before[w]+1, "ten objects have changed")
-		}
-		s.Settled()
-		if !together {
-			return 0
-		}
-		for _, w := range workloads {
-			s.RequireChanges(w, before[w]+1, "ten objects changed in one go are one restart")
-		}
-		return 1
-	})
+	restartOnce(t, s, 1, workloads, names, func(observe.Workload) {})
 }
