@@ -70,6 +70,13 @@ type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// warn prints what is wrong with a command line that works all the same.
+func warn(p Process, warnings []error) {
+	for _, warning := range warnings {
+		fmt.Fprintf(p.Stderr, "pod-reloader: warning: %v\n", warning)
+	}
+}
+
 // usage makes wrong arguments of a command a usage error.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

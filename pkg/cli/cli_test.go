@@ -68,6 +68,18 @@ func TestRun(t *testing.T) {
 			"one run reports every problem",
 		},
 		"no API server": {[]string{"--namespace=tools", "--kubeconfig=testdata/none"}, 1, nil, []string{"pod-reloader: find the API server", "--kubeconfig"}, "not the command line's fault"},
+		"text of Reloader": {
+			[]string{"--namespace=tools", "--kubeconfig=testdata/none", "--reload-on-create=maybe"},
+			1, nil,
+			[]string{`"level":"error"`, `"error":"--reload-on-create: \"maybe\" is neither true nor false, and has the effect of false: write true or false"`},
+			"Reloader starts with it",
+		},
+		"text of Reloader in a tool": {
+			[]string{"why", "deployment/x", "--kubeconfig=testdata/none", "--is-openshift=4.18"},
+			1, nil,
+			[]string{`pod-reloader: warning: --is-openshift: "4.18" is neither true nor false`},
+			"the answer is for false",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,7 @@ Without an object, all of them are shown. Of a workload it shows what that runs 
 			if err != nil {
 				return usageError{err}
 			}
+			warn(p, f.manager.SharedWarnings())
 			return f.run(cmd.Context(), p, selection, args)
 		},
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -72,6 +74,7 @@ func (p *peer) refuse(err error) {
 func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
 	selection, reload, err := p.manager.CompleteShared(p.environment)
 	p.refuse(err)
+	p.refuse(errors.Join(p.manager.Warnings(p.environment)...))
 	settings := slices.Clone(p.unsupported)
 	add := func(name, message string) { settings = append(settings, plan.Setting{Name: name, Message: message}) }
 	strategy := p.manager.All().Lookup("reload-strategy")
@@ -91,7 +94,22 @@ func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
 	if selection.Stakater.SecretProviderClasses {
 		add("--enable-csi-integration", "it needs rights of its own: use the chart value or the component")
 	}
+	for _, name := range p.onHereOnly() {
+		add("--"+name, "Reloader 1.4 takes only the word true for on, so that it is off there and on here; write false to keep it off")
+	}
 	return selection, reload, append([]plan.Setting{}, settings...)
+}
+
+// onHereOnly returns the flags that are on here, and off in Reloader since it takes them for texts: True and 1 are not true there.
+func (p *peer) onHereOnly() []string {
+	var names []string
+	for _, name := range []string{"is-Argo-Rollouts", "reload-on-create", "reload-on-delete"} {
+		text := p.manager.All().Lookup(name).Value.String()
+		if on, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(text))); err == nil && on && text != "true" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // variables reports whether Reloader sets environment variables, as it does by default.

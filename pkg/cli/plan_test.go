@@ -58,6 +58,20 @@ func TestSettingsOfReloader(t *testing.T) {
 				assert.True(t, r.Dialect.AutoReloadAll)
 			},
 		},
+		"texts": {
+			reason: "Reloader starts with any text, and so does this program.",
+			args: []string{
+				"--reload-strategy=annotations", "--reload-on-create", "maybe", "--reload-on-delete=True", "--is-Argo-Rollouts=", "--is-openshift=4.18",
+			},
+			want: map[string]string{
+				"--reload-on-create": `"maybe" is neither true nor false`, "--reload-on-delete": "off there and on here", "--is-openshift": `"4.18" is neither`,
+			},
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.False(t, r.Dialect.ReloadOnCreate)
+				assert.True(t, r.Dialect.ReloadOnDelete)
+			},
+		},
 		"unsupported": {
 			reason: "Each one is a difference, not wrong usage. The one that is supported needs more than a flag.",
 			args:   []string{"--reload-strategy=annotations", "--is-openshift", "--enable-csi-integration=true", "--alert-sink", "slack"},

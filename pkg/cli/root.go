@@ -61,7 +61,11 @@ func newRoot(p Process) *cobra.Command {
 			if o.MemoryLimit > 0 {
 				debug.SetMemoryLimit(o.MemoryLimit)
 			}
-			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, o.Logging.Logger(cmd.ErrOrStderr()))
+			log := o.Logging.Logger(cmd.ErrOrStderr())
+			for _, warning := range flags.Warnings(environment) {
+				log.Error(warning, "A setting with an unknown value is off")
+			}
+			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, log)
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -55,6 +55,7 @@ by labels. It reports what it cannot read. Repeat the flags of the installation 
 			if err != nil {
 				return usageError{err}
 			}
+			warn(p, f.manager.SharedWarnings())
 			return f.run(cmd.Context(), p, asked)
 		},
 	}

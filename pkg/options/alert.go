@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
@@ -39,12 +38,7 @@ func (f *Flags) alerts(p *problems, env Environment) *alert.Config {
 // completeAlerts returns where alerts go; nil where there are none.
 func completeAlerts(p *problems, env Environment) *alert.Config {
 	get := func(name string) string { return strings.TrimSpace(env.Getenv(name)) }
-	if on := get(alertOnReload); on == "" {
-		return nil
-	} else if enabled, err := strconv.ParseBool(on); err != nil {
-		p.variable(alertOnReload, errors.New("want true or false"))
-		return nil
-	} else if !enabled {
+	if !alertSwitch(env).on() {
 		return nil
 	}
 	c := &alert.Config{Info: get(alertInfo)}

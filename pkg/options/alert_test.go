@@ -39,8 +39,6 @@ func TestAlertProblems(t *testing.T) {
 	require.ErrorContains(t, err, "environment variable ALERT_WEBHOOK_URL: want an http or https URL")
 	require.ErrorContains(t, err, "environment variable ALERT_WEBHOOK_PROXY: want an http, https or socks5 URL")
 	assert.NotContains(t, err.Error(), "t0ken")
-	_, err = completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "ALERT_ON_RELOAD": "on"})
-	require.ErrorContains(t, err, "environment variable ALERT_ON_RELOAD: want true or false")
 }
 
 func TestWebhookURLReportsInsteadOfReloading(t *testing.T) {

@@ -127,7 +127,7 @@ func (f *Flags) reload(p *problems, env Environment) Reload {
 		SettleMax:        p.duration("settle-max", f.settleMax),
 		Refractory:       p.duration("refractory", f.refractory),
 		Workers:          f.workers,
-		CountByNamespace: countByNamespace(p, env),
+		CountByNamespace: countByNamespace(env),
 	}
 	if f.settle > f.settleMax {
 		p.add("settle", fmt.Errorf("%s is longer than --settle-max %s", f.settle, f.settleMax))

@@ -1,9 +1,6 @@
 package options
 
-import (
-	"errors"
-	"os"
-)
+import "os"
 
 // Environment is what defaults depend on besides the flags.
 type Environment struct {
@@ -67,14 +64,4 @@ func Variables() []Variable {
 }
 
 // countByNamespace reports whether reloads are counted for each namespace.
-func countByNamespace(p *problems, env Environment) bool {
-	switch env.Getenv(metricsCountByNamespace) {
-	case "enabled":
-		return true
-	case "", "disabled":
-		return false
-	default:
-		p.variable(metricsCountByNamespace, errors.New("want enabled or disabled"))
-		return false
-	}
-}
+func countByNamespace(env Environment) bool { return env.Getenv(metricsCountByNamespace) == "enabled" }

@@ -34,11 +34,13 @@ type Flags struct {
 	annotationPrefix                           string
 	objectSelector                             string
 	missingRequired, hash, configuration       string
-	webhookURL, openshift                      string
+	webhookURL                                 string
+	openshift, argoRollouts                    textSwitch
+	reloadOnCreate, reloadOnDelete             textSwitch
 	logFormat, logLevel                        string
 	kinds, namespaces, namespaceSelector       []string
 	withoutNamespaces, withoutKinds            []string
-	argoRollouts, stakaterAnnotations          bool
+	stakaterAnnotations                        bool
 	metricsSecure, pprof, webhook, http2       bool
 	secrets                                    bool
 	syncAfterRestart                           bool
@@ -90,10 +92,10 @@ func (f *Flags) addSelection(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
 	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "not these workloads, and no rights to them are needed: `jobs,cronjobs`")
-	set.BoolVar(&f.argoRollouts, "is-Argo-Rollouts", false, "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
-	set.StringVar(&f.openshift, "is-openshift", "false", "also DeploymentConfigs of OpenShift: `true|false|auto`; "+
+	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
+	f.openshift.detect = true
+	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift: `true|false|auto`; "+
 		"auto is true, which has no effect where the cluster has none; the same as --workload-kinds="+deploymentConfigs)
-	set.Lookup("is-openshift").NoOptDefVal = "true"
 	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no rights to them are needed but to the digest key")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")

@@ -57,8 +57,7 @@ func (f *Flags) parseOne(arg string, rest []string) ([]string, error) {
 func valueOf(flag *pflag.Flag, rest []string) (string, []string, error) {
 	optional := flag.NoOptDefVal != ""
 	switch {
-	case optional && len(rest) > 0 && (rest[0] == "true" || rest[0] == "false"):
-		// Some are texts in Reloader, and are written as two arguments. No other argument can follow a flag.
+	case optional && len(rest) > 0 && isValue(flag, rest[0]):
 		return rest[0], rest[1:], nil
 	case optional:
 		return flag.NoOptDefVal, rest, nil
@@ -67,6 +66,15 @@ func valueOf(flag *pflag.Flag, rest []string) (string, []string, error) {
 	default:
 		return rest[0], rest[1:], nil
 	}
+}
+
+// isValue reports whether the argument after a flag that needs no value is its value. Some flags are texts in Reloader, and are written
+// as two arguments. No other argument can follow a flag.
+func isValue(flag *pflag.Flag, arg string) bool {
+	if _, text := flag.Value.(*textSwitch); text {
+		return !strings.HasPrefix(arg, "-")
+	}
+	return arg == "true" || arg == "false"
 }
 
 // cutFlag splits --name=value, with one dash or two. The name is empty if the argument is no flag.

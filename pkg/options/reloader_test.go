@@ -207,8 +207,6 @@ func TestDeploymentConfigsOfOpenShift(t *testing.T) {
 		_, handled := o.Selection.Kinds.Get(schema.GroupVersionKind{Group: "apps.openshift.io", Version: "v1", Kind: "DeploymentConfig"})
 		assert.Equal(t, value == "", handled, "in the place of Reloader, which looks whether the cluster has them; --is-openshift=%s", value)
 	}
-	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--is-openshift=4.18")
-	require.ErrorContains(t, err, `--is-openshift: "4.18": want true or false or auto`)
 }
 
 func TestStakaterAnnotationsOff(t *testing.T) {
@@ -252,8 +250,6 @@ func TestMetricsByNamespaceIsASwitch(t *testing.T) {
 		assert.Equal(t, want, o.Reload.CountByNamespace, value)
 		assert.Equal(t, ":8080", o.Servers.MetricsAddress, "not in a pod of Reloader's chart")
 	}
-	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools", "METRICS_COUNT_BY_NAMESPACE": "yes"})
-	require.ErrorContains(t, err, "environment variable METRICS_COUNT_BY_NAMESPACE: want enabled or disabled")
 }
 
 // Reloader takes these as texts, so that they may be written as two arguments.

@@ -69,10 +69,10 @@ func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
 	ignored := f.ignoredKinds(p)
 	kinds := slices.DeleteFunc(workload.Builtin(), func(k workload.Kind) bool { return slices.Contains(ignored, k.Kind) })
 	further := f.kinds
-	if f.argoRollouts {
+	if f.argoRollouts.on() {
 		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
 	}
-	if f.isOpenshift(p, env) {
+	if f.isOpenshift(env) {
 		further = slices.Insert(slices.Clone(further), 0, deploymentConfigs)
 	}
 	for _, text := range further {
@@ -86,16 +86,9 @@ func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
 // isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty,
 // which is its default; a kind that the cluster does not have has no effect here. In the place of Reloader it is the default, too: the
 // rights are Reloader's. Otherwise the default is false: they need rights of their own.
-func (f *Flags) isOpenshift(p *problems, env Environment) bool {
-	value := strings.ToLower(strings.TrimSpace(f.openshift))
-	if env.Getenv(reloaderDeployment) != "" && !f.all.Changed("is-openshift") {
-		value = "auto"
-	}
-	if value == "" {
-		return true
-	}
-	p.oneOf("is-openshift", value, "true", "false", "auto")
-	return value != "false"
+func (f *Flags) isOpenshift(env Environment) bool {
+	inPlace := env.Getenv(reloaderDeployment) != "" && !f.all.Changed("is-openshift")
+	return inPlace || f.openshift.on()
 }
 
 // ignoredKinds returns the built-in kinds that --ignored-workload-types names.

@@ -18,8 +18,8 @@ import (
 func (f *Flags) addStakater(set *pflag.FlagSet) {
 	s := &f.stakater
 	set.BoolVar(&s.AutoReloadAll, "auto-reload-all", false, "reload workloads without annotations when what they reference changes")
-	set.BoolVar(&s.ReloadOnCreate, "reload-on-create", false, "reload also when an object is created")
-	set.BoolVar(&s.ReloadOnDelete, "reload-on-delete", false, "reload also when an object is deleted, even one that pods cannot start without")
+	addSwitch(set, &f.reloadOnCreate, "reload-on-create", "reload also when an object is created")
+	addSwitch(set, &f.reloadOnDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
 	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "create also Jobs again that are complete or have failed")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
@@ -97,6 +97,7 @@ func (f *Flags) completeStakater(p *problems) annotation.Stakater {
 	}
 	s := f.stakater
 	s.Patterns = &pattern.Cache{}
+	s.ReloadOnCreate, s.ReloadOnDelete = f.reloadOnCreate.on(), f.reloadOnDelete.on()
 	s.Selector = p.selector("resource-label-selector", standardSelector(f.resourceLabels))
 	s.Without = f.without(p)
 	return s
