@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -204,7 +205,7 @@ func (w *where) classes(t *testing.T) {
 	_, err = w.cp.Kubectl(t.Context(), append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, define...)...)
 	require.NoError(t, err)
 	home := w.home(t)
-	w.run(home, "--reload-strategy=annotations", "--enable-csi-integration=true", "--namespaces="+home.namespace)
+	_, process := w.run(home, "--reload-strategy=annotations", "--enable-csi-integration=true", "--namespaces="+home.namespace)
 	home.awaitStart()
 	const domain = "secretproviderclass.reloader.stakater.com/"
 	of := map[string]meeting{
@@ -240,6 +241,38 @@ func (w *where) classes(t *testing.T) {
 	}
 	awaitOther(before)
 	home.untouched("other", meeting{kind: "Deployment"}, "only ConfigMaps concern it")
+	for name := range of {
+		var source struct{ Type, Name, Namespace, Hash string }
+		text := home.wrote("Deployment", name)[reloaderWrote]
+		require.NoError(t, json.Unmarshal([]byte(text), &source), text)
+		assert.Equal(t, []string{"SECRETPROVIDERCLASS", name, home.namespace}, []string{source.Type, source.Name, source.Namespace})
+		assert.Equal(t, classHash(name, "3"), source.Hash, "as Reloader computes it")
+	}
+	require.NoError(t, process.Stop(t.Context()))
+	w.classVariables(home, slices.Sorted(maps.Keys(of)))
+}
+
+// classVariables changes to the other strategy, and rotates once more.
+func (w *where) classVariables(home *bare, names []string) {
+	home.Helper()
+	w.run(home, "--reload-strategy=env-vars", "--enable-csi-integration=true", "--namespaces="+home.namespace)
+	for _, name := range names {
+		home.rotated(name, "pod-2", "4")
+	}
+	for _, name := range names {
+		home.await("the variable of "+name, func() error {
+			variable := "STAKATER_" + strings.ToUpper(name) + "_SECRETPROVIDERCLASS"
+			if now, want := home.wrote("Deployment", name)[variable], classHash(name, "4"); now != want {
+				return fmt.Errorf("%s is %q, and Reloader sets %q", variable, now, want)
+			}
+			return nil
+		})
+	}
+}
+
+// classHash is what Reloader computes of a class whose password has a version.
+func classHash(name, version string) string {
+	return sha1Of("SecretProviderClassName=" + name + ";secret/password=" + version)
 }
 
 // byClass mounts the class of the workload's name.
