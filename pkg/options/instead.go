@@ -11,6 +11,8 @@ func instead(flag string) string {
 		return "set the environment variable ALERT_WEBHOOK_PROXY"
 	case "alert-structured":
 		return "the payload of ALERT_SINK=webhook is always JSON; remove the flag"
+	case "watch-namespace":
+		return "write --namespaces"
 	default:
 		return ""
 	}

@@ -112,6 +112,7 @@ func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 		"--alert-sink=slack":         "ALERT_SINK",
 		"--alert-proxy=http://proxy": "ALERT_WEBHOOK_PROXY",
 		"--alert-structured=true":    "remove the flag",
+		"--watch-namespace=shop":     "--namespaces",
 	}
 	for arg, want := range tests {
 		t.Run(arg, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// kindOf reports whether workloads of a kind are handled.
+// handles returns whether options handle workloads of a kind.
 func handles(group, version, kind string) func(options.Options) bool {
 	return func(o options.Options) bool {
 		_, ok := o.Selection.Kinds.Get(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
