@@ -107,7 +107,7 @@ func (l *lists) misspelled(key string) {
 	var found []string
 	for other := range l.source.Workload {
 		misspelt, ours := strings.CutPrefix(other, prefix+"/")
-		if ours && other != key && folded(misspelt) == folded(name) {
+		if ours && other != key && nearly(folded(misspelt), folded(name)) {
 			found = append(found, other)
 		}
 	}
@@ -128,6 +128,11 @@ func (l *lists) exclusion(label string) {
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
 			"annotation %q has no effect: it is a label", label)})
 	}
+}
+
+// nearly reports whether a text is another one, but for two letters at most: swapped, missing, wrong or too many.
+func nearly(text, other string) bool {
+	return text == other || max(len(text)-len(other), len(other)-len(text)) <= 2 && reference.EditDistance(text, other) <= 2
 }
 
 // folded returns what the likely misspellings of a name have in common: config-maps, configMaps and configmap are one.

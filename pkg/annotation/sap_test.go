@@ -126,9 +126,10 @@ func TestSAP(t *testing.T) {
 			reason: "Each likely slip is a Problem, not silence.",
 			workload: map[string]string{
 				annotation.DefaultPrefix + "config-maps": "a", annotation.DefaultPrefix + "configMaps": "a", annotation.DefaultPrefix + "secret": "b",
-				"example.org/secret": "c", annotation.DefaultPrefix + "config-hash": "x", annotation.DefaultPrefix + "config-map-names": "x",
+				annotation.DefaultPrefix + "cofnigmaps": "a", "example.org/secret": "c", annotation.DefaultPrefix + "config-hash": "x", annotation.DefaultPrefix + "config-map-names": "x",
 			},
 			problems: []annotation.Problem{
+				{Message: `annotation "pod-reloader.cs.sap.com/cofnigmaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
 				{Message: `annotation "pod-reloader.cs.sap.com/config-maps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
 				{Message: `annotation "pod-reloader.cs.sap.com/configMaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
 				{Message: `annotation "pod-reloader.cs.sap.com/secret" has no effect: use "pod-reloader.cs.sap.com/secrets"`},

@@ -119,6 +119,18 @@ func TestStakater(t *testing.T) {
 				`annotation "reloader.stakater.com/match" on a workload has no effect: put it on the ConfigMap or the Secret`,
 			},
 		},
+		"mistyped": {
+			reason: "Two letters are swapped, missing, wrong or too many.", silent: true,
+			workload: map[string]string{
+				"configmap.reloader.stakater.com/relaod": "app", "secrt.reloader.stakater.com/reload": "app", "reloader.stakater.com/seaarch": "true",
+				"reloader.stakater.com/other": "x",
+			},
+			problems: []string{
+				`annotation "configmap.reloader.stakater.com/relaod" has no effect: use "` + cmReloadKey + `"`,
+				`annotation "reloader.stakater.com/seaarch" has no effect: use "` + searchKey + `"`,
+				`annotation "secrt.reloader.stakater.com/reload" has no effect: use "` + sReloadKey + `"`,
+			},
+		},
 		"all": {
 			reason: "With --auto-reload-all, what says nothing is automatic.", dialect: annotation.Stakater{AutoReloadAll: true},
 			tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},

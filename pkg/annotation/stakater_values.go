@@ -92,8 +92,12 @@ func (r *stakaterReading) overridden(keys ...string) {
 	}
 }
 
-// maxMisspelt is how many misspelt keys are reported.
-const maxMisspelt = 5
+const (
+	// maxMisspelt is how many misspelt keys are reported.
+	maxMisspelt = 5
+	// maxOthers is how many keys are compared with those that there are: a workload may have thousands.
+	maxOthers = 50
+)
 
 // misspelt reports annotations of Reloader's domain that are nearly one of the keys.
 func (r *stakaterReading) misspelt() {
@@ -108,17 +112,27 @@ func (r *stakaterReading) misspelt() {
 		return
 	}
 	slices.Sort(others)
-	meant := map[string]string{}
-	for key := range own {
-		meant[foldedKey(key)] = key
-	}
 	reported := 0
-	for _, key := range others {
-		if right, ok := meant[foldedKey(key)]; ok && reported < maxMisspelt {
+	for _, key := range others[:min(len(others), maxOthers)] {
+		if right := meant(key, own); right != "" && reported < maxMisspelt {
 			r.report("annotation %q has no effect: use %q", key, right)
 			reported++
 		}
 	}
+}
+
+// meant returns the key that is nearly another one, or an empty text. One that differs in no letter goes first.
+func meant(other string, own iter.Seq[string]) string {
+	near, text := "", foldedKey(other)
+	for key := range own {
+		switch right := foldedKey(key); {
+		case text == right:
+			return key
+		case near == "" && nearly(text, right):
+			near = key
+		}
+	}
+	return near
 }
 
 // contains reports whether a sequence has a key. Each reading of a workload asks it, for each annotation: it makes no slice.

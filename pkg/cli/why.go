@@ -131,6 +131,9 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs,
 	}
+	if !q.selection.WithoutStakater {
+		in.Stakater = &q.selection.Stakater.Keys
+	}
 	custom, err := handled.existing(ctx, config)
 	if err != nil {
 		return explain.Report{}, err

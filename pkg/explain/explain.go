@@ -27,6 +27,8 @@ type Input struct {
 	View     stamp.View
 	Problems []annotation.Problem
 	Keys     annotation.Keys
+	// Stakater are the annotations of Reloader; nil where they are not read.
+	Stakater *annotation.StakaterKeys
 	// States of the tracked Refs, with contents where they could be read.
 	States map[reference.Ref]digest.State
 	// Unread says of a Ref why its state could not be read.
@@ -146,32 +148,6 @@ func Explain(in Input) Report {
 	r.Configuration = rows(in, decision, differs)
 	r.Verdict, r.Reason = judge(in, verdict, differs)
 	return r
-}
-
-// judge gives the first reason that applies.
-func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
-	switch {
-	case in.Outside != "":
-		return string(policy.Nothing), "not handled: " + in.Outside
-	case ofJob(in) != "":
-		return string(policy.Nothing), ofJob(in)
-	case !in.View.Intent.Asked:
-		return string(policy.Nothing), fmt.Sprintf("no annotation asks for reloads; set %s or %s on the workload itself, not on its pod template", in.Keys.ConfigMaps, in.Keys.Secrets)
-	case in.View.Excluded:
-		return string(policy.Nothing), fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
-	case len(in.View.Intent.Tracked) == 0:
-		return string(policy.Nothing), "the annotations name no valid object"
-	case len(in.Unread) > 0:
-		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; nothing restarts until they can", len(in.Unread), len(in.View.Intent.Tracked))
-	case in.Ring.Empty() && in.NoKey != "":
-		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
-	case in.Ring.Empty() && len(differs) == 0:
-		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
-	case in.Ring.Empty():
-		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
-	default:
-		return string(verdict.Action), verdict.Reason
-	}
 }
 
 // triggers returns what can cause a reload.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Parse reads arguments into the flags and returns everything that is wrong with them, not just the first.
@@ -118,7 +120,7 @@ func (f *Flags) unknown(name string) error {
 	}
 	best, distance := "", 3
 	f.all.VisitAll(func(known *pflag.Flag) {
-		if d := editDistance(name, known.Name); d < distance {
+		if d := reference.EditDistance(name, known.Name); d < distance {
 			best, distance = known.Name, d
 		}
 	})
@@ -129,25 +131,4 @@ func (f *Flags) unknown(name string) error {
 		return fmt.Errorf("--%s: unknown flag; --help lists all", name)
 	}
 	return fmt.Errorf("--%s: unknown flag; did you mean --%s?", name, best)
-}
-
-// editDistance is the number of characters to insert, delete or replace to get from one text to the other.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -81,7 +81,10 @@ func simple(text string) *Pattern {
 // explained drops the part of a syntax error that repeats what the user wrote.
 func explained(err error) error {
 	var failed *syntax.Error
-	if errors.As(err, &failed) {
+	switch {
+	case errors.As(err, &failed) && failed.Code == syntax.ErrMissingRepeatArgument: // * alone is a pattern for names of files
+		return fmt.Errorf("%s; .* stands for any text", failed.Code)
+	case errors.As(err, &failed):
 		return errors.New(string(failed.Code))
 	}
 	return err

@@ -165,12 +165,12 @@ func notAsked(in Input, _ findings) (Action, []Change, string) {
 	return Nothing, nil, "no annotation asks for reloads"
 }
 
-// nothingTracked leaves alone a workload that asks for nothing possible.
+// nothingTracked leaves alone a workload that asks for nothing that there is, or can be.
 func nothingTracked(in Input, _ findings) (Action, []Change, string) {
 	if len(in.Intent.Tracked) > 0 {
 		return Nothing, nil, ""
 	}
-	return Nothing, nil, "the annotations name no valid object"
+	return Nothing, nil, "the annotations select no object"
 }
 
 // newerRecord leaves alone what it cannot read.

@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 		"nothing is asked": {"A", "B", func(in *Input) { in.Intent = annotation.Intent{} }, Nothing, "no annotation asks for reloads", nil, nil},
 		"nothing possible was asked": {
 			"A", "B", func(in *Input) { in.Intent = annotation.Intent{Asked: true} }, Nothing,
-			"the annotations name no valid object", nil, nil,
+			"the annotations select no object", nil, nil,
 		},
 		"never observed, recorded as absent":      {"-", "A", unobserved, Nothing, "the pods have the current configuration", nil, nil},
 		"never observed, recorded with a content": {"A", "-", unobserved, Nothing, "the pods have the current configuration", nil, nil},

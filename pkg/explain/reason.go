@@ -1,0 +1,89 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// judge gives the first reason that applies.
+func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
+	switch {
+	case in.Outside != "":
+		return string(policy.Nothing), "not handled: " + in.Outside
+	case ofJob(in) != "":
+		return string(policy.Nothing), ofJob(in)
+	case !in.View.Intent.Asked:
+		return string(policy.Nothing), notAsked(in)
+	case in.View.Excluded:
+		return string(policy.Nothing), fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
+	case len(in.View.Intent.Tracked) == 0:
+		return string(policy.Nothing), unselected(in)
+	case len(in.Unread) > 0:
+		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; nothing restarts until they can", len(in.Unread), len(in.View.Intent.Tracked))
+	case in.Ring.Empty() && in.NoKey != "":
+		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
+	case in.Ring.Empty() && len(differs) == 0:
+		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
+	case in.Ring.Empty():
+		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
+	default:
+		return string(verdict.Action), verdict.Reason
+	}
+}
+
+// notAsked says what to write for a workload whose annotations ask for nothing.
+func notAsked(in Input) string {
+	own := fmt.Sprintf("%s or %s", in.Keys.ConfigMaps, in.Keys.Secrets)
+	if in.Stakater == nil {
+		return fmt.Sprintf("no annotation asks for reloads; set %s on the workload itself, not on its pod template", own)
+	}
+	auto := in.Stakater.Auto
+	value, ok := in.Object.Annotations()[auto]
+	if !ok {
+		value = in.Object.TemplateAnnotations()[auto]
+	}
+	if on, err := strconv.ParseBool(value); err == nil && !on {
+		return fmt.Sprintf("annotation %s is %q, which switches off all annotations of Reloader, also lists of names: remove it to use those", auto, value)
+	}
+	return fmt.Sprintf("no annotation asks for reloads; set %s on the workload itself, not on its pod template, or an annotation of Reloader such as %s", own, auto)
+}
+
+// unselected says why the annotations select no object.
+func unselected(in Input) string {
+	var reasons []string
+	for _, s := range in.View.Intent.Selections {
+		reasons = append(reasons, without(in, s)...)
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"what they name is invalid or excluded, or the pods reference none"}
+	}
+	return "the annotations select no object: " + strings.Join(reasons, "; ")
+}
+
+// without says why a Selection has no object. The names of lists and references are tracked, unless the object is ignored.
+func without(in Input, s annotation.Selection) []string {
+	var reasons []string
+	if len(s.Patterns) > 0 {
+		reasons = append(reasons, fmt.Sprintf("no %s has a name that an expression matches", s.Kind))
+	}
+	if in.Stakater == nil {
+		return reasons
+	}
+	if len(s.Marked) > 0 {
+		reasons = append(reasons, fmt.Sprintf("no %s that the pods reference has the annotation %s: \"true\"", s.Kind, in.Stakater.Match))
+	}
+	var ignored []reference.Ref
+	for _, name := range slices.Concat(s.Listed, s.Referenced) {
+		ignored = append(ignored, reference.Ref{Kind: s.Kind, Name: name})
+	}
+	if len(ignored) > 0 {
+		reasons = append(reasons, fmt.Sprintf("ignored by the annotation %s or by --resource-label-selector: %s", in.Stakater.Ignore, reference.List(ignored, 8)))
+	}
+	return reasons
+}
