@@ -114,7 +114,7 @@ type comparison struct {
 // compare adds the differences of one workload.
 func (c *comparison) compare(object workload.Object) {
 	s := c.read(object)
-	if !s.concerned {
+	if !s.concerned || !c.theirs().inScope(s) && !c.theirs(byScope).inScope(s) {
 		return
 	}
 	c.compared++

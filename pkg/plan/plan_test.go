@@ -278,6 +278,22 @@ func TestListsBeyondTheLimitAreADifference(t *testing.T) {
 	}, summary(plan.Compare(in)))
 }
 
+// A workload that neither program looks at is not compared, whatever its annotations say.
+func TestWorkloadsOutOfScopeAreNotCompared(t *testing.T) {
+	t.Parallel()
+	manifest := deployment(auto+`, deployment.`+domain+`pause-period: soon`, reads)
+	for namespace, want := range map[string]int{"shop": 1, "bank": 0} {
+		in := input(t, manifest)
+		in.Reloader.Namespaces, in.Here.Scope.Namespaces = []string{namespace}, []string{namespace}
+		report := plan.Compare(in)
+		assert.Equal(t, want, report.Compared, namespace)
+		assert.Equal(t, want, report.Different, namespace)
+	}
+	in := input(t, manifest)
+	in.Reloader.Namespaces = []string{"bank"}
+	assert.Equal(t, 1, plan.Compare(in).Compared, "one program looks at it")
+}
+
 func TestNamespaceSelectorBesideTheOnlyNamespace(t *testing.T) {
 	t.Parallel()
 	in := input(t, deployment(auto, reads))
