@@ -45,6 +45,12 @@ func TestRun(t *testing.T) {
 		"clean of a selector":      {[]string{"clean", "deployment/x", "-l", "a=b"}, 2, nil, []string{"--selector need --all"}, "a name is enough"},
 		"clean with all wrong":     {[]string{"clean", "pod/x", "-l", "a b"}, 2, nil, []string{`unknown kind "pod"`, "--selector"}, "all that is wrong is named at once"},
 		"plan from nothing":        {[]string{"plan"}, 2, nil, []string{"pod-reloader: name what is compared: --from-reloader"}, "there may be others"},
+		"plan with a value": {
+			[]string{"plan", "--from-reloader", "--reload-on-create", "true", "--", "--reload-on-delete", "true"},
+			2, nil,
+			[]string{`pod-reloader: unexpected argument "true": write --flag=value, or all arguments of Reloader after --`},
+			"the value would be taken for an argument of Reloader",
+		},
 		"plan with all wrong": {
 			[]string{"plan", "-o", "xml", "--reloader", "reloader", "--namespace-selector", "a b"},
 			2, nil,

@@ -43,7 +43,7 @@ all workloads are treated the same, 3 where one or more are not, 1 where the com
   pod-reloader plan --from-reloader -o json -- --auto-reload-all=true --is-Argo-Rollouts=true`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
+			if err := errors.Join(f.check(), afterDash(cmd, args)); err != nil {
 				return usageError{err}
 			}
 			return f.run(cmd.Context(), p, args)
@@ -60,6 +60,19 @@ all workloads are treated the same, 3 where one or more are not, 1 where the com
 		"webhook-url")
 	f.manager.ShareStakater(flags)
 	return cmd
+}
+
+// afterDash returns an error for an argument before --, such as the value in "--reload-on-create true": a flag of the command is on
+// without a value, and takes none from the next argument.
+func afterDash(cmd *cobra.Command, args []string) error {
+	before := cmd.ArgsLenAtDash()
+	if before < 0 {
+		before = len(args)
+	}
+	if before == 0 {
+		return nil
+	}
+	return fmt.Errorf("unexpected argument %q: write --flag=value, or all arguments of Reloader after --", args[0])
 }
 
 // check returns all that is wrong with the command line.
