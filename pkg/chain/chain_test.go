@@ -348,12 +348,12 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 	})
 }
 
-// A thousand resources below one become ready and not ready all the time. Nothing that counts changes, so that the state in the end is
+// Hundreds of resources below one become ready and not ready all the time. Nothing that counts changes, so that the state in the end is
 // that of the beginning, and each of them is evaluated once for a change at most.
-func TestAThousandResourcesThatFlap(t *testing.T) {
+func TestHundredsOfResourcesThatFlap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const many, flaps = 1_000, 4
+		const many, flaps = 300, 3
 		w := newWorld(t)
 		registry := prometheus.NewRegistry()
 		require.NoError(t, w.Register(registry))
