@@ -143,17 +143,27 @@ func (c *Chain) remember(changes []referent.Change) {
 	}
 }
 
-// spare is how many objects that are in no graph are remembered, beside as many as there are in it.
-const spare = 1_000
+const (
+	// spare is how many objects that are in no graph are remembered, beside as many as there are in it.
+	spare = 1_000
+	// keep is how long they are remembered at least, so that nothing that comes or goes meanwhile keeps a hold from being reported. More
+	// often they are not looked through.
+	keep = time.Minute
+)
 
 // forget drops what is remembered of objects that are in no graph, when they are most of it: they were deleted, or never there.
 func (c *Chain) forget() {
-	if c.graph == nil {
+	now := c.options.Now()
+	if c.graph == nil || now.Sub(c.forgot) < keep {
 		return
 	}
 	most := 2*c.graph.Len() + spare
+	if max(len(c.held), len(c.refused), len(c.tracked)) < most {
+		return
+	}
+	c.forgot = now
 	if len(c.held) >= most {
-		maps.DeleteFunc(c.held, func(key referent.Key, _ time.Time) bool { return !c.graph.Has(key) })
+		maps.DeleteFunc(c.held, func(key referent.Key, since time.Time) bool { return !c.graph.Has(key) && now.Sub(since) >= keep })
 	}
 	if len(c.refused) >= most {
 		maps.DeleteFunc(c.refused, func(key referent.Key, _ time.Time) bool { return key.Name != "" && !c.graph.Has(key) })

@@ -92,6 +92,8 @@ type Chain struct {
 	refused refusals
 	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
+	// forgot is when these were looked through for what is in no graph.
+	forgot time.Time
 
 	// owned is for the goroutine of Start alone.
 	owned owned

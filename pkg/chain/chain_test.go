@@ -3,6 +3,7 @@ package chain_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,65 @@ func TestAHoldThatLastsIsReportedAgain(t *testing.T) {
 		w.pass(time.Hour)
 		assert.Empty(t, w.take(), "and no more")
 		assert.Equal(t, since, w.State("ns", proxy).Hold.Since)
+	})
+}
+
+// What a neighbour lists or deletes meanwhile, by the thousand, does not keep a hold from being reported.
+func TestAHoldThatLastsIsReportedWhateverANeighbourDoes(t *testing.T) {
+	t.Parallel()
+	const many = 1_200
+	tests := map[string]func(w *world){
+		"lists what does not exist": func(w *world) {
+			for n := range many {
+				w.State("other", reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("missing-", n)})
+			}
+		},
+		"deletes what nothing refers to": func(w *world) {
+			for n := range many {
+				w.putStatus(services, fmt.Sprint("s-", n), nil)
+			}
+			w.pass(time.Second)
+			for n := range many {
+				require.NoError(w, w.client.Resource(services).Namespace("ns").Delete(w.Context(), fmt.Sprint("s-", n), metav1.DeleteOptions{}))
+				synctest.Wait()
+			}
+		},
+	}
+	for name, neighbour := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.graph()
+				require.NoError(t, w.client.Resource(proxies).Namespace("ns").Delete(t.Context(), proxy.Name, metav1.DeleteOptions{}))
+				w.pass(time.Second)
+				since := w.State("ns", proxy).Hold.Since
+				neighbour(w)
+				w.pass(time.Second)
+				w.take()
+				w.pass(digest.ReportHoldAfter)
+				assert.True(t, slices.Contains(w.take(), "ns kafkaproxies.kroxylicious.io/p"), "the loop looks once more")
+				assert.Equal(t, since, w.State("ns", proxy).Hold.Since)
+			})
+		})
+	}
+}
+
+// What nothing asks for any more is forgotten some time later.
+func TestHoldsThatAreNotAskedForAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		first := reference.Ref{Kind: proxy.Kind, Name: "missing"}
+		since := w.State("ns", first).Hold.Since
+		for round := range 2 {
+			w.pass(2 * time.Minute)
+			for n := range 1_200 {
+				w.State("ns", reference.Ref{Kind: proxy.Kind, Name: fmt.Sprintf("missing-%d-%d", round, n)})
+			}
+		}
+		assert.True(t, w.State("ns", first).Hold.Since.After(since))
 	})
 }
 
