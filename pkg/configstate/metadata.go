@@ -54,7 +54,7 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin)
 	s.mu.Unlock()
 	defer s.end(initial)
 	if changed {
-		s.tell(s.event(w, meta.Namespace, meta.Name, kind, initial))
+		s.tell(s.event(w, meta, kind, initial))
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, from orig
 	defer s.end(initial)
 	read := s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
 	if known || read {
-		s.tell(s.event(w, meta.Namespace, meta.Name, Deleted, initial))
+		s.tell(s.event(w, meta, Deleted, initial))
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 	var events []Event
 	for _, meta := range metas {
 		if kind, changed := difference(s.objects[scopeKey{w.kind, meta.Namespace}], meta); changed {
-			events = append(events, s.event(w, meta.Namespace, meta.Name, kind, initial))
+			events = append(events, s.event(w, meta, kind, initial))
 		}
 	}
 	gone := s.takeOutLocked(w, fresh)
@@ -133,7 +133,8 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 		gone = append(gone, s.readOnlyLocked(w, fresh, gone)...)
 	}
 	for _, k := range gone {
-		events = append(events, s.event(w, k.namespace, k.ref.Name, Deleted, initial))
+		unseen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.ref.Name}}
+		events = append(events, s.event(w, unseen, Deleted, initial))
 	}
 	maps.Copy(s.objects, fresh)
 	s.status[w] = progress{synced: true}
@@ -236,10 +237,10 @@ func (s *Store) closeSynced() {
 	}
 }
 
-func (s *Store) event(w *watcher, namespace, name string, kind EventType, initial bool) Event {
+func (s *Store) event(w *watcher, meta *metav1.PartialObjectMetadata, kind EventType, initial bool) Event {
 	return Event{
-		Namespace: namespace, Ref: reference.Ref{Kind: w.kind, Name: name},
-		Type: kind, Received: s.now(), Initial: initial,
+		Namespace: meta.Namespace, Ref: reference.Ref{Kind: w.kind, Name: meta.Name},
+		Type: kind, ResourceVersion: meta.ResourceVersion, Received: s.now(), Initial: initial,
 	}
 }
 

@@ -169,6 +169,7 @@ func (s *server) remove(object client) {
 	s.forget(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	object.SetResourceVersion(strconv.Itoa(s.version))
 	s.sendLocked("DELETED", object)
 }
 

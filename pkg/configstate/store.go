@@ -62,6 +62,8 @@ type Event struct {
 	Namespace string
 	Ref       reference.Ref
 	Type      EventType
+	// ResourceVersion is that of the write that the event reports; empty where it is not known.
+	ResourceVersion string
 	// Received is when the event arrived here: latencies are counted from it.
 	Received time.Time
 	// Initial marks what was found before the Store as a whole was synced. Who looks at everything once the Store is

@@ -42,6 +42,8 @@ type fixture struct {
 	server *server
 	events chan configstate.Event
 	logs   *logs
+	// version is the resourceVersion of the event that next has returned.
+	version string
 }
 
 type logs struct {
@@ -101,13 +103,14 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// next waits for the next event; its time is checked and dropped.
+// next waits for the next event; its time is checked and dropped, and its resourceVersion is kept.
 func (f *fixture) next(t *testing.T) configstate.Event {
 	t.Helper()
 	select {
 	case e := <-f.events:
 		assert.WithinDuration(t, time.Now(), e.Received, wait)
-		e.Received = time.Time{}
+		f.version = e.ResourceVersion
+		e.Received, e.ResourceVersion = time.Time{}, ""
 		return e
 	case <-time.After(wait):
 		require.Fail(t, "no event")
@@ -128,10 +131,14 @@ func TestEvents(t *testing.T) {
 
 			db := s.put(secret("b", "db", "x"))
 			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Added}, f.next(t))
-			s.put(secret("b", "db", "y"))
+			assert.Equal(t, db.GetResourceVersion(), f.version)
+			db = s.put(secret("b", "db", "y"))
 			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
+			assert.Equal(t, db.GetResourceVersion(), f.version)
+			before := db.GetResourceVersion()
 			s.remove(db)
 			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Deleted}, f.next(t))
+			assert.Greater(t, f.version, before, "that of the deletion")
 			assert.Empty(t, f.logs.all(), "all went well")
 		})
 	}

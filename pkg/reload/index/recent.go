@@ -12,41 +12,48 @@ type Recent struct {
 	keep time.Duration
 
 	mu     sync.Mutex
-	at     map[Object]time.Time
+	at     map[Object]Change
 	pruned time.Time
+}
+
+// Change is when a config object changed.
+type Change struct {
+	At time.Time
+	// ResourceVersion is that of the write; empty where it is not known.
+	ResourceVersion string
 }
 
 // NewRecent returns one that keeps a change for some time; 0 keeps none.
 func NewRecent(keep time.Duration) *Recent {
-	return &Recent{keep: keep, at: map[Object]time.Time{}}
+	return &Recent{keep: keep, at: map[Object]Change{}}
 }
 
 // Put records a change, and forgets those before it that have settled.
-func (r *Recent) Put(key Object, at time.Time) {
+func (r *Recent) Put(key Object, c Change) {
 	if r.keep <= 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at[key] = at
-	if at.Sub(r.pruned) < r.keep {
+	r.at[key] = c
+	if c.At.Sub(r.pruned) < r.keep {
 		return
 	}
-	r.pruned = at
-	for q, t := range r.at {
-		if at.Sub(t) > r.keep {
+	r.pruned = c.At
+	for q, other := range r.at {
+		if c.At.Sub(other.At) > r.keep {
 			delete(r.at, q)
 		}
 	}
 }
 
-// At returns when a config object changed, if it may still have to settle. A custom resource may be in no namespace.
-func (r *Recent) At(key Object, now time.Time) (time.Time, bool) {
+// Get returns the last change of a config object, if it may still have to settle. A custom resource may be in no namespace.
+func (r *Recent) Get(key Object, now time.Time) (Change, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, ok := r.at[key]
+	c, ok := r.at[key]
 	if !ok && key.Ref.Kind.Custom() {
-		at, ok = r.at[Object{Ref: key.Ref}]
+		c, ok = r.at[Object{Ref: key.Ref}]
 	}
-	return at, ok && now.Sub(at) <= r.keep
+	return c, ok && now.Sub(c.At) <= r.keep
 }

@@ -15,23 +15,23 @@ func TestRecentForgets(t *testing.T) {
 	app := Object{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}}
 	db := Object{Namespace: "shop", Ref: reference.Ref{Kind: reference.Secret, Name: "db"}}
 	r := NewRecent(time.Second)
-	r.Put(app, now)
-	_, ok := r.At(app, now.Add(time.Second))
+	r.Put(app, Change{At: now})
+	_, ok := r.Get(app, now.Add(time.Second))
 	assert.True(t, ok)
-	_, ok = r.At(app, now.Add(time.Hour))
+	_, ok = r.Get(app, now.Add(time.Hour))
 	assert.False(t, ok, "it has settled, also where nothing else has changed since")
-	r.Put(db, now.Add(time.Second))
-	_, ok = r.At(app, now.Add(time.Second))
+	r.Put(db, Change{At: now.Add(time.Second)})
+	_, ok = r.Get(app, now.Add(time.Second))
 	assert.True(t, ok, "it is kept until it has settled")
-	r.Put(db, now.Add(5*time.Second/2))
+	r.Put(db, Change{At: now.Add(5 * time.Second / 2)})
 	assert.NotContains(t, r.at, app, "what has settled is not kept")
 
 	issuer := reference.Ref{Kind: "clusterissuers.cert-manager.io", Name: "ca"}
-	r.Put(Object{Ref: issuer}, now)
-	_, ok = r.At(Object{Namespace: "shop", Ref: issuer}, now)
+	r.Put(Object{Ref: issuer}, Change{At: now})
+	_, ok = r.Get(Object{Namespace: "shop", Ref: issuer}, now)
 	assert.True(t, ok, "a custom resource can be in no namespace")
 
 	off := NewRecent(0)
-	off.Put(app, now)
+	off.Put(app, Change{At: now})
 	assert.Empty(t, off.at, "nothing has to settle")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -136,7 +137,7 @@ func (t *Tracking) Reread() {
 func (t *Tracking) ConfigChanged(e configstate.Event) {
 	if !e.Initial {
 		// Recorded before the index is asked: a workload that enters it from now on finds the change.
-		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, e.Received)
+		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, index.Change{At: e.Received, ResourceVersion: e.ResourceVersion})
 	}
 	keys := slices.DeleteFunc(t.index.Concerned(e), t.finished)
 	// What settles is queued already: under constant change each event would have each of its trackers looked at.
@@ -283,11 +284,21 @@ func (t *Tracking) update(s workload.Summary) {
 		t.with.State.Versions.Changed(key, s.ResourceVersion())
 	}
 	for _, ref := range added {
-		if at, ok := t.recent.At(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok {
-			t.with.State.Changes.Changed(key, at)
+		if change, ok := t.recent.Get(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok && !startsWith(s, change) {
+			t.with.State.Changes.Changed(key, change.At)
 		}
 	}
 	t.with.Queue.Add(queue.Workload, key)
+}
+
+// startsWith reports whether a workload is a Job whose pods start with a change: it was made before this version of the Job. Such a
+// change is no reason to look at the Job once more after it has finished.
+func startsWith(s workload.Summary, change index.Change) bool {
+	if !s.Kind.CreateOnly {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(change.ResourceVersion, s.ResourceVersion())
+	return err == nil && order < 0
 }
 
 // enter puts into the index what a workload asks for, and returns that, and what the index did not have before. Where all are reread

@@ -149,6 +149,39 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 	}
 }
 
+// The pods of a Job start with what its configuration is when it is created.
+func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		kind         string
+		changed, job string
+		pending      bool
+	}{
+		"before the Job":              {kind: "Job", changed: "9", job: "10"},
+		"after the Job":               {kind: "Job", changed: "11", job: "10", pending: true},
+		"unknown version":             {kind: "Job", job: "10", pending: true},
+		"before another kind, settle": {kind: "Deployment", changed: "9", job: "10", pending: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := standby(Options{Reader: sapReader(t), FollowJobs: true, Settle: time.Minute, Leaves: func(workload.Summary, bool) bool { return false }})
+			all := workload.Builtin()
+			kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.Kind == tc.kind })]
+			created := summaryOf(kind, map[string]any{"metadata": map[string]any{
+				"namespace": "shop", "name": "import", "uid": "u", "resourceVersion": tc.job,
+				"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+			}})
+			l.tracking.ConfigChanged(configstate.Event{
+				Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Type: configstate.Modified,
+				ResourceVersion: tc.changed, Received: time.Now(),
+			})
+			changesOf(l, kind)(workload.Summary{Kind: kind}, created)
+			assert.Equal(t, tc.pending, l.state.Changes.Pending(created.Key()))
+		})
+	}
+}
+
 // workloadsOf are workloads that are not followed.
 type workloadsOf []workload.Summary
 
