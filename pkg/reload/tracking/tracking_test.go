@@ -117,7 +117,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 	job := func(status map[string]any) workload.Summary {
 		return summaryOf(kind, map[string]any{
 			"metadata": map[string]any{
-				"namespace": "shop", "name": "import", "uid": "u", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+				"namespace": "shop", "name": "import", "uid": "u", "annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
 			},
 			"status": status,
 		})
@@ -132,7 +132,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var l *fixture
-			l = standby(Options{Reader: sapReader(t), FollowJobs: true, Leaves: func(s workload.Summary, pending bool) bool {
+			l = standby(Options{Reader: stakaterReader(t), FollowJobs: true, Leaves: func(s workload.Summary, pending bool) bool {
 				leaves := s.Finished() && !pending
 				if leaves && tc.comes {
 					l.state.Changes.Changed(s.Key(), time.Now()) // by the watch of ConfigMaps, which has seen the Job running
@@ -149,7 +149,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 	}
 }
 
-// The pods of a Job start with what its configuration is when it is created.
+// The pods of a Job start with what its configuration is when it is created. Only Reloader's annotations have a Job created again.
 func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -165,12 +165,12 @@ func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := standby(Options{Reader: sapReader(t), FollowJobs: true, Settle: time.Minute, Leaves: func(workload.Summary, bool) bool { return false }})
+			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Settle: time.Minute})
 			all := workload.Builtin()
 			kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.Kind == tc.kind })]
 			created := summaryOf(kind, map[string]any{"metadata": map[string]any{
 				"namespace": "shop", "name": "import", "uid": "u", "resourceVersion": tc.job,
-				"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
+				"annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
 			}})
 			l.tracking.ConfigChanged(configstate.Event{
 				Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Type: configstate.Modified,
@@ -222,6 +222,14 @@ func sapReader(t testing.TB) stamp.Reader {
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
 	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
+}
+
+// stakaterReader reads the annotations of the second dialect.
+func stakaterReader(t testing.TB) stamp.Reader {
+	t.Helper()
+	reader := sapReader(t)
+	reader.Dialects = []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys()}}
+	return reader
 }
 
 // open gives a fixture its queue.
