@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -88,6 +90,26 @@ func (a *Actions) pausing(s gather.Subject) map[string]any {
 	}
 }
 
+// unpause ends the pause that a request began, where no reload came of it: the webhook reads what is stored, and the configuration may
+// have changed back. The Deployment would otherwise be paused for the whole period. A pause that another writer has changed stays.
+func (a *Actions) unpause(ctx context.Context, s gather.Subject, request poke.Request) {
+	begin, paused, err := unstructured.NestedString(request.Further, "metadata", "annotations", a.pausedAt)
+	if err != nil || !paused {
+		return
+	}
+	since := annotationPointer(a.pausedAt)
+	err = a.operate(ctx, s,
+		jsonpatch.NewOperation("test", since, begin), jsonpatch.NewOperation("remove", since, nil),
+		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
+	)
+	if err != nil {
+		log.FromContext(ctx).Info("Cannot end the pause of a request that no reload came of", "workload", s.Key, "error", err.Error())
+	}
+}
+
+// pausedField is the JSON pointer to the pause of a Deployment.
+const pausedField = "/spec/paused"
+
 // pausing is a pause that a direct stamp begins.
 type pausing struct {
 	operations []jsonpatch.Operation
@@ -103,7 +125,7 @@ func (a *Actions) pausingDirectly(s gather.Subject, version pausable, result sta
 	pointer := annotationPointer(a.pausedAt)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
 		jsonpatch.NewOperation("add", pointer, a.pauseBegin()),
-		jsonpatch.NewOperation("add", "/spec/paused", true),
+		jsonpatch.NewOperation("add", pausedField, true),
 	}}
 }
 

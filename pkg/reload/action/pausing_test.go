@@ -2,15 +2,19 @@ package action
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -129,5 +133,49 @@ func TestReloadPauses(t *testing.T) {
 	} {
 		assert.Nil(t, actions.pausing(other), name)
 		assert.Empty(t, actions.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
+	}
+}
+
+// A request pauses the Deployment in the same write. The webhook reads what is stored: it may find that no reload is due.
+func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
+	t.Parallel()
+	const hash = annotation.DefaultPrefix + "config-hash"
+	purges := `{"metadata":{"annotations":{"` + hash + `":null}}}`
+	for name, tc := range map[string]struct {
+		webhook, requested string
+		remains            bool
+	}{
+		"the webhook finds nothing due":                      {webhook: purges},
+		"no webhook is called, and it has left the scope":    {requested: `{"metadata":{"labels":{"tier":"other"}}}`},
+		"no webhook is called, and it asks for nothing":      {requested: `{"metadata":{"annotations":{"` + annotation.DefaultPrefix + `configmaps":null}}}`},
+		"no webhook is called, and the loop stamps directly": {remains: true},
+		"a user pauses it at another time":                   {webhook: purges, requested: `{"metadata":{"annotations":{"` + pausedAt + `":"2026-01-02T03:00:00Z"}}}`, remains: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			ring, before := reloadtest.Ring(t, "a"), reloadtest.ReloadAt(now.Add(-time.Hour), "before")
+			web := reloadtest.Reloaded(reloadtest.Web(t), before)
+			web.View.Intent.PausePeriod = time.Minute
+			raw, err := json.Marshal(map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+					"namespace": "shop", "name": "web", "uid": web.Object.UID(), "annotations": map[string]string{
+						annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
+						annotation.DefaultPrefix + "config-record": recordOf(ring, before.Hash),
+					},
+				}, "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{hash: before.Hash}}}},
+			})
+			require.NoError(t, err)
+			c := &unserved{raw: raw, purges: tc.webhook, requested: tc.requested}
+			actions := newActions(Options{
+				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
+			}, &reloadtest.Outbox{})
+			actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			stored := &unstructured.Unstructured{}
+			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))
+			paused, _, _ := unstructured.NestedBool(stored.Object, "spec", "paused")
+			assert.Equal(t, tc.remains, paused)
+			assert.Equal(t, tc.remains, stored.GetAnnotations()[pausedAt] != "")
+		})
 	}
 }

@@ -3,7 +3,6 @@ package action
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -65,7 +63,10 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	case poke.Unseen:
 		s.Stored = true
 		return a.stampUnseen(ctx, s, verdict, request)
-	case poke.Current, poke.Purged, poke.Stale, poke.Conflict:
+	case poke.Current, poke.Purged, poke.Stale:
+		a.unpause(ctx, s, request)
+		return failed{s, a.unmoved(s, in, result.Outcome, err)}
+	case poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWrite(reasonReloadFailed, err)}
@@ -76,8 +77,12 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict policy.Verdict, request poke.Request) Outcome {
 	log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.Key)
 	ended := a.stamp(ctx, s, verdict)
-	if left, ok := ended.(outOfScope); ok {
+	switch left := ended.(type) {
+	case InOrder:
+		a.unpause(ctx, s, request)
+	case outOfScope:
 		a.withdraw(ctx, left, request)
+		a.unpause(ctx, s, request)
 	}
 	return ended
 }
@@ -90,12 +95,7 @@ func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Re
 		return
 	}
 	pointer := annotationPointer(a.annotations.ConfigHash)
-	body, err := json.Marshal([]jsonpatch.Operation{
-		jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil),
-	})
-	if err == nil {
-		_, err = a.patch(ctx, left.Subject, client.RawPatch(types.JSONPatchType, body))
-	}
+	err := a.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
 	if err != nil {
 		log.FromContext(ctx).Info("Cannot remove a reload request from a workload that has left the scope",
 			"workload", left.Subject.Key, "error", err.Error())

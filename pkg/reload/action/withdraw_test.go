@@ -20,10 +20,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
 
-// unserved stores patches of a Deployment for which the API server calls no webhook.
+// unserved stores patches of a Deployment for which the API server calls no webhook, or only one that purges requests.
 type unserved struct {
 	client.Client
 	raw []byte
+	// purges is the merge patch of the webhook; empty if none is called.
+	purges string
 	// requested and read are patches of another writer, after the request for a reload is stored and after the Deployment is read.
 	requested, read string
 	// err is the answer to JSON patches, writes counts all patches.
@@ -43,7 +45,7 @@ func (c *unserved) Patch(_ context.Context, answer client.Object, patch client.P
 		return err
 	}
 	if patch.Type() == types.MergePatchType {
-		err = errors.Join(c.merge(string(body)), json.Unmarshal(c.raw, answer))
+		err = errors.Join(c.merge(string(body)), c.merge(c.purges), json.Unmarshal(c.raw, answer))
 		return errors.Join(err, c.merge(c.requested))
 	}
 	operations, err := jsonpatch.DecodePatch(body)

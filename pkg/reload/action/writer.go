@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +79,16 @@ func (w writer) patch(ctx context.Context, s gather.Subject, patch client.Patch)
 	answer.SetNamespace(s.Key.Namespace)
 	answer.SetName(s.Key.Name)
 	return answer, w.write(ctx, s, func(ctx context.Context) error { return w.client.Patch(ctx, answer, patch, fieldOwner) })
+}
+
+// operate is patch with the operations of a JSON patch.
+func (w writer) operate(ctx context.Context, s gather.Subject, operations ...jsonpatch.Operation) error {
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	_, err = w.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
+	return err
 }
 
 // merge is patch with a merge patch.
