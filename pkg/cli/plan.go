@@ -138,6 +138,6 @@ func (f *planFlags) compare(ctx context.Context, reader planReader, peer peer) (
 		return plan.Report{}, err
 	}
 	report := plan.Compare(in)
-	report.Settings = settings
+	report.Settings = append(settings, report.Settings...)
 	return report, nil
 }

@@ -94,6 +94,12 @@ func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
 	if selection.Stakater.SecretProviderClasses {
 		add("--enable-csi-integration", "it needs rights of its own: use the chart value or the component")
 	}
+	if slices.ContainsFunc(selection.Kinds.All(), workload.Kind.Restartable) {
+		add("--is-Argo-Rollouts", "it needs rights of its own: use the chart value reloader.isArgoRollouts or the component argo-rollouts")
+	}
+	if selection.Scope.SelectsNamespaces() {
+		add("--namespace-selector", "the webhook must have the same selector: use the chart value namespaceSelector or the component namespace-selector")
+	}
 	for _, name := range p.onHereOnly() {
 		add("--"+name, "Reloader 1.4 takes only the word true for on, so that it is off there and on here; write false to keep it off")
 	}

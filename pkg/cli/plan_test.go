@@ -48,7 +48,9 @@ func TestSettingsOfReloader(t *testing.T) {
 				"--reload-strategy=annotations", `--namespace-selector="env=test"`, "--auto-annotation", "x.org/auto", "--is-Argo-Rollouts=true",
 				"--ignored-workload-types=jobs", "--namespaces-to-ignore=dev", "--auto-reload-all=true",
 			},
-			want: map[string]string{"--auto-reload-all": "the webhook must be asked"},
+			want: map[string]string{
+				"--auto-reload-all": "the webhook must be asked", "--is-Argo-Rollouts": "reloader.isArgoRollouts", "--namespace-selector": "the same selector",
+			},
 			check: func(t *testing.T, r plan.Reloader) {
 				t.Helper()
 				assert.Equal(t, "x.org/auto", r.Dialect.Keys.Auto)
@@ -88,6 +90,7 @@ func TestSettingsOfReloader(t *testing.T) {
 			p.parse(tc.args)
 			selection, reload, settings := p.complete()
 			for _, s := range settings {
+				assert.NotEmpty(t, tc.want[s.Name], "%s: %s", s.Name, s.Message)
 				assert.Contains(t, s.Message, tc.want[s.Name], tc.reason)
 				delete(tc.want, s.Name)
 			}

@@ -106,6 +106,8 @@ type comparison struct {
 	Input
 	groups            map[Reason]*Group
 	compared, differs int
+	// runs and recreates say that this program runs some CronJob, or creates some Job again.
+	runs, recreates bool
 	// named are the objects that some workload depends on, by namespace.
 	named map[string]map[reference.Ref]bool
 	compiled
@@ -146,6 +148,7 @@ func (c *comparison) reported(s subject) []annotation.Problem {
 // effect adds what differs about one change of one object.
 func (c *comparison) effect(found map[Reason]*Difference, s subject, ch change) {
 	theirs, ours := c.theirs().decide(s, ch), c.here(s, ch)
+	c.runs, c.recreates = c.runs || ours == Run || ours == RunAlone, c.recreates || ours == Recreate
 	if ours != Nothing {
 		c.name(s.object.Namespace(), ch.ref)
 	}

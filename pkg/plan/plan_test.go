@@ -118,6 +118,8 @@ func TestReasons(t *testing.T) {
 		flags    []string
 		adapt    func(*plan.Input)
 		want     []string
+		// needs are the kinds that need a part of the installation.
+		needs []string
 	}{
 		"auto":             {reason: "Both restart it.", manifest: deployment(auto, reads)},
 		"no annotations":   {reason: "Neither looks at it.", manifest: deployment("", reads)},
@@ -161,20 +163,21 @@ func TestReasons(t *testing.T) {
 				in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"shop"}, scope.Scope{Ignored: []string{"shop"}}
 			},
 		},
-		"Job": {reason: "Both create it again.", manifest: job(auto)},
+		"Job": {reason: "Both create it again.", manifest: job(auto), needs: []string{"Jobs"}},
 		"finished Job": {
 			reason: "Reloader creates it again.", manifest: job(auto) + "\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
 			want: []string{"job: configmap/app modified delete and create again nothing"},
 		},
 		"finished Job with --rerun-finished-jobs": {
 			reason: "Both create it again.", manifest: job(auto) + "\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
-			adapt: func(in *plan.Input) { in.Here.RerunFinishedJobs = true },
+			adapt: func(in *plan.Input) { in.Here.RerunFinishedJobs = true }, needs: []string{"Jobs"},
 		},
-		"CronJob":           {reason: "Both run it.", manifest: cronJob("schedule: x")},
+		"CronJob":           {reason: "Both run it.", manifest: cronJob("schedule: x"), needs: []string{"CronJobs"}},
 		"suspended CronJob": {reason: "Reloader runs it.", manifest: cronJob("suspend: true"), want: []string{"suspended: configmap/app modified run at once next scheduled run"}},
 		"exclusive CronJob": {
 			reason: "Reloader runs it beside others.", manifest: cronJob("concurrencyPolicy: Forbid"),
-			want: []string{"concurrency: configmap/app modified run at once run as concurrencyPolicy allows"},
+			want:  []string{"concurrency: configmap/app modified run at once run as concurrencyPolicy allows"},
+			needs: []string{"CronJobs"},
 		},
 		"DeploymentConfig": {
 			reason: "It is no built-in kind.", manifest: strings.NewReplacer("apps/v1", "apps.openshift.io/v1", "Deployment", "DeploymentConfig").Replace(deployment(auto, reads)),
@@ -244,7 +247,13 @@ func TestReasons(t *testing.T) {
 			if tc.adapt != nil {
 				tc.adapt(&in)
 			}
-			assert.Equal(t, tc.want, summary(plan.Compare(in)), tc.reason)
+			report := plan.Compare(in)
+			assert.Equal(t, tc.want, summary(report), tc.reason)
+			var needs []string
+			for _, s := range report.Settings {
+				needs = append(needs, s.Name)
+			}
+			assert.Equal(t, tc.needs, needs)
 		})
 	}
 }

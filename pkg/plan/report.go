@@ -16,9 +16,9 @@ type Report struct {
 	Groups []Group `json:"groups"`
 }
 
-// Setting is a flag or a variable of Reloader that has another effect here.
+// Setting is a flag or a variable of Reloader that has another effect here, or a kind of workloads that needs a part of the installation.
 type Setting struct {
-	// Name is the flag, such as --reload-strategy.
+	// Name is the flag, such as --reload-strategy, or the kind, such as CronJobs.
 	Name    string `json:"name"`
 	Message string `json:"message"`
 }
@@ -53,6 +53,18 @@ type Effect struct {
 	Here     Action `json:"podReloader"`
 }
 
+// rights returns the parts of an installation that some workload needs, and that are off by default.
+func (c *comparison) rights() []Setting {
+	needed := []Setting{}
+	if c.runs {
+		needed = append(needed, Setting{"CronJobs", "to run them, pod-reloader needs a right of its own: use the chart value reloader.runCronJobs or the component run-cronjobs"})
+	}
+	if c.recreates {
+		needed = append(needed, Setting{"Jobs", "to create them again, pod-reloader needs rights of its own: use the chart value reloader.recreateJobs or the component recreate-jobs"})
+	}
+	return needed
+}
+
 // Object is a config object.
 type Object struct {
 	Kind      string `json:"kind"`
@@ -61,7 +73,7 @@ type Object struct {
 }
 
 func (c *comparison) report() Report {
-	r := Report{Compared: c.compared, Different: c.differs, Settings: []Setting{}, Groups: []Group{}}
+	r := Report{Compared: c.compared, Different: c.differs, Settings: c.rights(), Groups: []Group{}}
 	for _, reason := range append(rules(), byPausePeriod, byUnnamedObject, byProblem) {
 		if g, ok := c.groups[reason]; ok {
 			slices.SortFunc(g.Workloads, func(a, b Difference) int {
