@@ -1,9 +1,9 @@
 // Package configuration reads the structured part of pod-reloader's own configuration: what is too rich for a flag and
 // may change while the program runs.
 //
-// It is pure: text in, a validated Configuration or everything that is wrong out. Where the text comes from, and what a
-// change of it does to the running program, is the business of package live below it. A further section is one more field
-// of Configuration, and one more function that reads it.
+// It is pure: it turns text into a validated Configuration, or into a list of everything that is wrong. Package refresh,
+// below it, reads the text and applies a change to the running program. A further section is one more field of
+// Configuration, and one more function that reads it.
 package configuration
 
 import (

@@ -1,8 +1,9 @@
 // Package workload knows where things are in a workload: which kinds there are, where each keeps its pod template, and
 // how to read what matters from a raw object.
 //
-// Every kind goes one way, a path to the pod template; no kind has code of its own. So a kind that is not compiled in is
-// served like a Deployment. The package is pure: it reads objects it is given and changes none of them.
+// The stamp treats all kinds alike: it needs only the path of the pod template, so that a kind that is not compiled in is
+// stamped like a Deployment. What a reload does besides depends on properties of the kind (CreateOnly, Schedules, Pausable,
+// Restartable). The package is pure: it reads the objects that it is given and changes none of them.
 package workload
 
 import (
