@@ -112,8 +112,8 @@ func (h *Handler) outside(namespace string) bool {
 }
 
 // operations returns the patch that sets the annotations. A request for a reload that is purged leaves no owner of its field.
-func (h *Handler) operations(request stamp.Request, wr write, marks stamp.Managed) []jsonpatch.Operation {
-	ops := h.options.Reader.Operations(wr.current, marks)
+func (h *Handler) operations(request stamp.Request, wr write, managed stamp.Managed) []jsonpatch.Operation {
+	ops := h.options.Reader.Operations(wr.current, managed)
 	if _, asked := request.New.Managed[stamp.Dummy]; asked {
 		ops = append(ops, disown(wr.current.Raw, h.options.Reader.Keys.ConfigHash)...)
 	}

@@ -102,7 +102,7 @@ func (b *blindness) inherit(ctx context.Context, statuses []watchhealth.Status) 
 	if len(statuses) == 0 || slices.ContainsFunc(statuses, unhealthy) {
 		return
 	}
-	if b.predecessor.failureStands(ctx, b.log) {
+	if b.predecessor.reportedFailing(ctx, b.log) {
 		b.reported = "watches of an earlier leader"
 	}
 }
@@ -186,7 +186,7 @@ func (b *builder) buildBlindness(mgr manager.Manager) error {
 		leads:     elected(mgr),
 		recorder:  mgr.GetEventRecorder("pod-reloader"),
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
-		predecessor: predecessor{stands: lastReport(
+		predecessor: predecessor{failing: lastReport(
 			api, b.options.Namespace, b.options.Installation, watchhealth.EventFailing, watchhealth.EventRecovered)},
 		log: b.log.WithName("watches"),
 	})

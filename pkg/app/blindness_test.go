@@ -25,12 +25,12 @@ type watches struct {
 	now      time.Time
 	statuses []watchhealth.Status
 	leads    bool
-	// stands and err are the answer about the Events of an earlier leader, asked counts the questions.
-	stands bool
-	err    error
-	asked  int
-	events *events.FakeRecorder
-	lines  []string
+	// inherited and err are the answer about the Events of an earlier leader, asked counts the questions.
+	inherited bool
+	err       error
+	asked     int
+	events    *events.FakeRecorder
+	lines     []string
 }
 
 func newWatches() *watches {
@@ -42,9 +42,9 @@ func newWatches() *watches {
 		regarding: func(context.Context) *corev1.ObjectReference {
 			return &corev1.ObjectReference{Kind: "Deployment", Name: "pod-reloader"}
 		},
-		predecessor: predecessor{stands: func(context.Context) (bool, error) {
+		predecessor: predecessor{failing: func(context.Context) (bool, error) {
 			w.asked++
-			return w.stands, w.err
+			return w.inherited, w.err
 		}},
 		log: funcr.New(func(_, args string) { w.lines = append(w.lines, args) }, funcr.Options{}),
 	}
@@ -158,7 +158,7 @@ func TestEventsAreOnTheInstallationsDeployment(t *testing.T) {
 func TestNewLeaderEndsTheReportOfItsPredecessor(t *testing.T) {
 	t.Parallel()
 	w := newWatches()
-	w.stands, w.leads = true, false
+	w.inherited, w.leads = true, false
 	w.fails("secrets")
 	assert.Empty(t, w.pass(t, time.Hour))
 	w.statuses = nil

@@ -19,25 +19,25 @@ const inheritTries = 4
 // predecessor is what a leader asks, until there is an answer, whether an earlier leader has reported a failure that no Event has ended.
 // One goroutine at a time uses it.
 type predecessor struct {
-	// stands reports whether the last Event about the subject says that it fails.
-	stands func(ctx context.Context) (bool, error)
+	// failing reports whether the last Event about the subject says that it fails.
+	failing func(ctx context.Context) (bool, error)
 
 	tries  int
 	closed bool
 }
 
-// failureStands reports, once, that the failure stands that an earlier leader has reported.
-func (p *predecessor) failureStands(ctx context.Context, log logr.Logger) bool {
+// reportedFailing reports, once, that an earlier leader has reported a failure, and no leader its end.
+func (p *predecessor) reportedFailing(ctx context.Context, log logr.Logger) bool {
 	if p.closed {
 		return false
 	}
-	stands, err := p.stands(ctx)
+	failing, err := p.failing(ctx)
 	p.tries++
 	p.closed = err == nil || p.tries == inheritTries || apierrors.IsForbidden(err)
 	if err != nil {
 		log.V(1).Info("Cannot list the Events of an earlier leader", "error", err.Error())
 	}
-	return err == nil && stands
+	return err == nil && failing
 }
 
 // close ends the questions: an own Event is newer than those of an earlier leader.

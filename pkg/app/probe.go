@@ -53,15 +53,15 @@ func (p *probes) readyz(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	slices.Sort(lines)
-	p.announce(strings.Join(missing, "; "))
+	p.logReadiness(strings.Join(missing, "; "))
 	if len(missing) > 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
 }
 
-// announce logs when readiness changes, and why; not at every probe.
-func (p *probes) announce(missing string) {
+// logReadiness logs when readiness changes, and why; not at every probe.
+func (p *probes) logReadiness(missing string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := cmp.Or(missing, "ready"); now != p.last {

@@ -107,7 +107,7 @@ func (p *preflight) inherit(ctx context.Context) {
 	if p.asked.IsZero() || p.missing != "" {
 		return
 	}
-	if p.predecessor.failureStands(ctx, p.log) {
+	if p.predecessor.reportedFailing(ctx, p.log) {
 		p.reported = "rights of an earlier leader"
 	}
 }
@@ -138,7 +138,7 @@ func (p *preflight) write() {
 		p.log.Info("All rights on custom resources are granted")
 		return
 	}
-	p.log.Info("Rights on custom resources are missing: what needs them is held", "remedy", p.missing)
+	p.log.Info("Rights on custom resources are missing: what needs them is held", "missing", p.missing)
 }
 
 func (p *preflight) emit(ctx context.Context) {
@@ -163,7 +163,7 @@ func (b *builder) buildPreflight(mgr manager.Manager) (*preflight, error) {
 		ask: rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
 		leads: elected(mgr), recorder: mgr.GetEventRecorder("pod-reloader"),
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
-		predecessor: predecessor{stands: lastReport(
+		predecessor: predecessor{failing: lastReport(
 			api, b.options.Namespace, b.options.Installation, watchhealth.EventRightsMissing, watchhealth.EventRightsGranted)},
 		log: b.log.WithName("rights"),
 	}

@@ -27,11 +27,11 @@ type asker struct {
 	failing   bool
 	questions int
 	leads     bool
-	// stands and err are the answer about the Events of an earlier leader, asked counts the questions.
-	stands bool
-	err    error
-	asked  int
-	events *events.FakeRecorder
+	// inherited and err are the answer about the Events of an earlier leader, asked counts the questions.
+	inherited bool
+	err       error
+	asked     int
+	events    *events.FakeRecorder
 }
 
 func newAsker() *asker {
@@ -48,9 +48,9 @@ func newAsker() *asker {
 		regarding: func(context.Context) *corev1.ObjectReference {
 			return &corev1.ObjectReference{Kind: "Deployment", Name: "d"}
 		},
-		predecessor: predecessor{stands: func(context.Context) (bool, error) {
+		predecessor: predecessor{failing: func(context.Context) (bool, error) {
 			a.asked++
-			return a.stands, a.err
+			return a.inherited, a.err
 		}},
 	}
 	return a
@@ -112,7 +112,7 @@ func TestPreflightReportsMissingRightsOnce(t *testing.T) {
 func TestNewLeaderReportsThatRightsAreGrantedAfterItsPredecessor(t *testing.T) {
 	t.Parallel()
 	a := newAsker()
-	a.stands, a.denied = true, map[string]bool{"list": true, "patch": true}
+	a.inherited, a.denied = true, map[string]bool{"list": true, "patch": true}
 	a.configure()
 	assert.Empty(t, a.pass(t, 0), "it does not lead")
 	a.denied, a.failing, a.leads = nil, true, true

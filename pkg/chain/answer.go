@@ -16,7 +16,7 @@ import (
 func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
 	state, key, unseen := c.state(namespace, ref)
 	if unseen {
-		c.remember([]referent.Change{{Key: key, Held: true}})
+		c.recordHolds([]referent.Change{{Key: key, Held: true}})
 		c.reportLate([]referent.Key{key})
 	}
 	return state
@@ -55,11 +55,11 @@ func (c *Chain) stateLocked(namespace string, ref reference.Ref) (state digest.S
 	if hold == nil {
 		return state, key, false
 	}
-	since, remembered := c.held[key]
-	if !remembered {
+	since, recorded := c.held[key]
+	if !recorded {
 		since = c.options.Now()
 	}
-	return c.heldBy(hold, key, since), key, !remembered
+	return c.heldBy(hold, key, since), key, !recorded
 }
 
 func held(reason string, since time.Time) digest.State {
@@ -81,7 +81,7 @@ func (c *Chain) heldBy(hold *referent.Hold, key referent.Key, since time.Time) d
 	return state
 }
 
-// describe says why a node is held, and which node below it is the culprit.
+// describe says why a node is held, and which node below it is the cause.
 func describe(hold *referent.Hold, key referent.Key) string {
 	if hold.Node == key {
 		if hold.Detail == "" {
@@ -125,14 +125,14 @@ func (c *Chain) unknown(kind reference.Kind) string {
 	return text
 }
 
-// remember records since when nodes are held.
-func (c *Chain) remember(changes []referent.Change) {
+// recordHolds records since when nodes are held.
+func (c *Chain) recordHolds(changes []referent.Change) {
 	c.answers.Lock()
 	defer c.answers.Unlock()
 	if c.held == nil {
 		return // the configuration has changed meanwhile
 	}
-	c.forget()
+	c.pruneHolds()
 	for _, change := range changes {
 		if _, was := c.held[change.Key]; !change.Held {
 			delete(c.held, change.Key)
@@ -144,24 +144,24 @@ func (c *Chain) remember(changes []referent.Change) {
 }
 
 const (
-	// spare is how many objects that are in no graph are remembered, beside as many as there are in it.
+	// spare is how many objects that are in no graph keep their entries, beside as many as there are in it.
 	spare = 1_000
-	// keep is how long they are remembered at least, so that nothing that comes or goes meanwhile keeps a hold from being reported. More
-	// often they are not looked through.
+	// keep is how long they keep them at least: an object that comes and goes meanwhile must not prevent the report of a hold. It is
+	// also the least time between two prunings.
 	keep = time.Minute
 )
 
-// forget drops what is remembered of objects that are in no graph, when they are most of it: they were deleted, or never there.
-func (c *Chain) forget() {
+// pruneHolds drops the entries of objects that are in no graph, when most entries are of such objects. They were deleted, or never existed.
+func (c *Chain) pruneHolds() {
 	now := c.options.Now()
-	if c.graph == nil || now.Sub(c.forgot) < keep {
+	if c.graph == nil || now.Sub(c.prunedAt) < keep {
 		return
 	}
 	most := 2*c.graph.Len() + spare
 	if max(len(c.held), len(c.refused), len(c.tracked)) < most {
 		return
 	}
-	c.forgot = now
+	c.prunedAt = now
 	if len(c.held) >= most {
 		maps.DeleteFunc(c.held, func(key referent.Key, since time.Time) bool { return !c.graph.Has(key) && now.Sub(since) >= keep })
 	}
@@ -181,7 +181,7 @@ func (c *Chain) report(changes []referent.Change) {
 		if change.Held {
 			late = append(late, change.Key)
 		}
-		c.announce(change.Key)
+		c.notifyHandlers(change.Key)
 	}
 	c.reportLate(late)
 }
@@ -196,14 +196,14 @@ func (c *Chain) reportLate(late []referent.Key) {
 			_, still := c.held[key]
 			c.answers.RUnlock()
 			if still {
-				c.announce(key)
+				c.notifyHandlers(key)
 			}
 		}
 	})
 }
 
-// announce calls the handlers for one custom resource.
-func (c *Chain) announce(key referent.Key) {
+// notifyHandlers calls the handlers for one custom resource.
+func (c *Chain) notifyHandlers(key referent.Key) {
 	if _, config := key.Ref(); config || key.Group == "" {
 		return
 	}

@@ -67,9 +67,9 @@ type Chain struct {
 	unpublishedHandlers []func(Unpublished)
 	wake                chan struct{} // holds one token: something is pending
 	came                chan struct{} // holds one token: what the goroutine of Start has begun has ended
-	// hurried takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
-	hurried chan chan struct{}
-	synced  chan struct{} // closed once
+	// undebounced takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
+	undebounced chan chan struct{}
+	synced      chan struct{} // closed once
 	// gets and writes bound the requests for custom resources that are in flight.
 	gets, writes *fairlimit.Limit
 
@@ -92,8 +92,8 @@ type Chain struct {
 	refused refusals
 	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
-	// forgot is when these were looked through for what is in no graph.
-	forgot time.Time
+	// prunedAt is when the program last dropped entries of held, refused and tracked for objects that are in no graph.
+	prunedAt time.Time
 
 	// owned is for the goroutine of Start alone.
 	owned owned
@@ -136,7 +136,7 @@ func New(o Options) *Chain {
 		o.Publishes = func(string) bool { return true }
 	}
 	c := &Chain{
-		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), hurried: make(chan chan struct{}), synced: make(chan struct{}),
+		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), undebounced: make(chan chan struct{}), synced: make(chan struct{}),
 	}
 	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
 	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
@@ -202,7 +202,7 @@ func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	done.Changes = append(done.Changes, c.turned()...)
 	unread := graph.Unread()
 	c.answers.Unlock()
-	c.remember(done.Changes)
+	c.recordHolds(done.Changes)
 	c.restart(p.changes)
 	c.closeBatches(p)
 	c.want(p, unread)

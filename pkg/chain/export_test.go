@@ -21,5 +21,5 @@ func (c *Chain) Kept() int {
 	return size
 }
 
-// Hurry waits until all is applied that is pending.
-func (c *Chain) Hurry(ctx context.Context) { c.hurry(ctx) }
+// ApplyPending waits until all is applied that is pending.
+func (c *Chain) ApplyPending(ctx context.Context) { c.applyPending(ctx) }

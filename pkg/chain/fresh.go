@@ -24,17 +24,17 @@ const (
 	maxFresh = 50
 	// freshInFlight bounds the reads of one question at a time.
 	freshInFlight = 16
-	// hurryLimit is how long a question waits for what is pending.
-	hurryLimit = 500 * time.Millisecond
+	// applyPendingLimit is how long a question waits for what is pending.
+	applyPendingLimit = 500 * time.Millisecond
 )
 
-// live returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
+// readLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
 // server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot
 // be read, the graph answers.
-func (c *Chain) live(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+func (c *Chain) readLive(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
-		c.hurry(ctx)
+		c.applyPending(ctx)
 	}
 	for _, ref := range refs {
 		states[ref], _, _ = c.state(namespace, ref)
@@ -239,13 +239,13 @@ func (c *Chain) get(ctx context.Context, resource *referent.Resource, key refere
 	return at.Get(ctx, key.Name, metav1.GetOptions{})
 }
 
-// hurry has what is pending applied without the debounce, and waits for that.
-func (c *Chain) hurry(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, hurryLimit)
+// applyPending asks the goroutine of Start to apply what is pending without the debounce, and waits for that.
+func (c *Chain) applyPending(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, applyPendingLimit)
 	defer cancel()
 	done := make(chan struct{})
 	select {
-	case c.hurried <- done:
+	case c.undebounced <- done:
 	case <-ctx.Done():
 		return
 	}

@@ -37,7 +37,7 @@ func (c *Chain) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case asked = <-c.hurried:
+		case asked = <-c.undebounced:
 		case <-c.came:
 			gathered = false
 		case <-c.wake:
@@ -69,7 +69,7 @@ func (c *Chain) wait(ctx context.Context, done <-chan struct{}) (asked chan stru
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case asked = <-c.hurried:
+	case asked = <-c.undebounced:
 	case <-done:
 	case <-timer.C:
 	}

@@ -50,7 +50,7 @@ func TestMetricsCountWhatIsHeld(t *testing.T) {
 		w.put(services, "invalid", map[string]any{"secret": "A/B"})
 		w.pass(time.Second)
 		held := values(t, registry)
-		assert.InDelta(t, 1, held["pod_reloader_referent_held missing"], 0, "the culprit, and not what is above it")
+		assert.InDelta(t, 1, held["pod_reloader_referent_held missing"], 0, "the cause, and not what is above it")
 		assert.InDelta(t, 1, held["pod_reloader_referent_held invalid"], 0)
 		assert.InDelta(t, 4, held["pod_reloader_referents"], 0)
 		assert.Greater(t, held["pod_reloader_referent_evaluations_total"], first["pod_reloader_referent_evaluations_total"])

@@ -87,7 +87,7 @@ func TestWorkloadsAreReadAgainWithEachConfiguration(t *testing.T) {
 		assert.Equal(t, 2, rereads, "a new resource is no wrong word any more")
 		w.Configure(nil)
 		w.pass(time.Second)
-		assert.Equal(t, 3, rereads, "what is in no graph any more is announced by no change of one")
+		assert.Equal(t, 3, rereads, "a change of the graph reports no object that is not in it any more")
 	})
 }
 
@@ -124,7 +124,7 @@ func TestAnswersWhileTheKeysRotate(t *testing.T) {
 			applied := make(chan struct{})
 			go func() {
 				defer close(applied)
-				w.Hurry(t.Context())
+				w.ApplyPending(t.Context())
 			}()
 			for asking := true; asking; {
 				select {

@@ -72,7 +72,7 @@ func Live(ctx context.Context, from reader, c *Chain, namespace string, refs []r
 	if len(custom) == 0 {
 		return from.Live(ctx, namespace, config)
 	}
-	states := c.live(ctx, from, namespace, custom)
+	states := c.readLive(ctx, from, namespace, custom)
 	if len(config) == 0 {
 		return states, nil
 	}

@@ -97,17 +97,17 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 	if err != nil {
 		return err
 	}
-	peer := peer{manager: f.manager, environment: f.environment}
+	from := reloaderSettings{manager: f.manager, environment: f.environment}
 	if f.reloader != "" {
 		namespace, name, _ := strings.Cut(f.reloader, "/")
 		deployment, err := reader.deployment(ctx, namespace, name)
 		if err != nil {
 			return fmt.Errorf("read Reloader's Deployment %s: %w", f.reloader, err)
 		}
-		peer.take(deployment)
+		from.take(deployment)
 	}
-	peer.parse(args)
-	report, err := f.compare(ctx, reader, peer)
+	from.parse(args)
+	report, err := f.compare(ctx, reader, from)
 	if err != nil {
 		return err
 	}
@@ -121,10 +121,10 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 }
 
 // compare reads the cluster and compares both programs.
-func (f *planFlags) compare(ctx context.Context, reader planReader, peer peer) (plan.Report, error) {
-	selection, reload, settings := peer.complete()
+func (f *planFlags) compare(ctx context.Context, reader planReader, from reloaderSettings) (plan.Report, error) {
+	selection, reload, settings := from.complete()
 	in := plan.Input{
-		Reloader: peer.reloader(selection, reload),
+		Reloader: from.reloader(selection, reload),
 		Here: plan.Here{
 			Keys: selection.Keys, Dialects: selection.Dialects(options.Referents{}), Scope: selection.Scope, Kinds: selection.Kinds,
 			ReloadMissingRequired: reload.ReloadMissingRequired, NotifyOnly: reload.NotifyOnly, RerunFinishedJobs: reload.RerunFinishedJobs,

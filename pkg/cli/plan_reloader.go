@@ -14,8 +14,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// peer is how Reloader runs: its flags and variables, read as this program reads its own.
-type peer struct {
+// reloaderSettings are the flags and variables that Reloader runs with, read as this program reads its own.
+type reloaderSettings struct {
 	manager     *options.Flags
 	environment options.Environment
 	// unsupported are its flags that this program does not accept, with the reason.
@@ -23,7 +23,7 @@ type peer struct {
 }
 
 // take reads the arguments and the environment of Reloader's Deployment.
-func (p *peer) take(deployment *appsv1.Deployment) {
+func (rs *reloaderSettings) take(deployment *appsv1.Deployment) {
 	containers := deployment.Spec.Template.Spec.Containers
 	if len(containers) == 0 {
 		return
@@ -38,11 +38,11 @@ func (p *peer) take(deployment *appsv1.Deployment) {
 	}
 	// What is planned is an installation of its own, not this program in the place of Reloader.
 	delete(variables, "RELOADER_DEPLOYMENT_NAME")
-	p.environment.Getenv = func(name string) string { return variables[name] }
+	rs.environment.Getenv = func(name string) string { return variables[name] }
 	if len(container.Command) > 1 {
-		p.parse(container.Command[1:])
+		rs.parse(container.Command[1:])
 	}
-	p.parse(container.Args)
+	rs.parse(container.Args)
 }
 
 func isReloader(container corev1.Container) bool {
@@ -50,12 +50,12 @@ func isReloader(container corev1.Container) bool {
 }
 
 // parse reads arguments of Reloader. What this program does not accept is a difference, and no wrong usage.
-func (p *peer) parse(args []string) {
-	p.refuse(p.manager.Parse(args))
+func (rs *reloaderSettings) parse(args []string) {
+	rs.refuse(rs.manager.Parse(args))
 }
 
 // refuse keeps what an error says of each flag.
-func (p *peer) refuse(err error) {
+func (rs *reloaderSettings) refuse(err error) {
 	if err == nil {
 		return
 	}
@@ -64,25 +64,25 @@ func (p *peer) refuse(err error) {
 		if !ok {
 			name, message = "arguments", line
 		}
-		if s := (plan.Setting{Name: name, Message: message}); !slices.Contains(p.unsupported, s) {
-			p.unsupported = append(p.unsupported, s)
+		if s := (plan.Setting{Name: name, Message: message}); !slices.Contains(rs.unsupported, s) {
+			rs.unsupported = append(rs.unsupported, s)
 		}
 	}
 }
 
 // complete returns what the flags select, and the settings that have another effect here.
-func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
-	selection, reload, err := p.manager.CompleteShared(p.environment)
-	p.refuse(err)
-	p.refuse(errors.Join(p.manager.Warnings(p.environment)...))
-	settings := slices.Clone(p.unsupported)
+func (rs *reloaderSettings) complete() (options.Selection, options.Reload, []plan.Setting) {
+	selection, reload, err := rs.manager.CompleteShared(rs.environment)
+	rs.refuse(err)
+	rs.refuse(errors.Join(rs.manager.Warnings(rs.environment)...))
+	settings := slices.Clone(rs.unsupported)
 	add := func(name, message string) { settings = append(settings, plan.Setting{Name: name, Message: message}) }
-	strategy := p.manager.All().Lookup("reload-strategy")
-	hash := p.manager.All().Lookup("env-vars-hash").Value.String()
+	strategy := rs.manager.All().Lookup("reload-strategy")
+	hash := rs.manager.All().Lookup("env-vars-hash").Value.String()
 	switch {
 	case !strategy.Changed:
 		add("--reload-strategy", "Reloader writes variables STAKATER_… by default, pod-reloader one annotation; set env-vars if something reads the variables")
-	case p.variables() && hash != "sha1":
+	case rs.variables() && hash != "sha1":
 		add("--env-vars-hash", "the variable of a Secret has a keyed digest; set sha1 for Reloader's own, which can be guessed at")
 	}
 	if reload.NotifyOnly {
@@ -100,17 +100,17 @@ func (p *peer) complete() (options.Selection, options.Reload, []plan.Setting) {
 	if selection.Scope.SelectsNamespaces() {
 		add("--namespace-selector", "the webhook must have the same selector: use the chart value namespaceSelector or the component namespace-selector")
 	}
-	for _, name := range p.onHereOnly() {
+	for _, name := range rs.onHereOnly() {
 		add("--"+name, "Reloader 1.4 takes only the word true for on, so that it is off there and on here; write false to keep it off")
 	}
 	return selection, reload, append([]plan.Setting{}, settings...)
 }
 
 // onHereOnly returns the flags that are on here, and off in Reloader since it takes them for texts: True and 1 are not true there.
-func (p *peer) onHereOnly() []string {
+func (rs *reloaderSettings) onHereOnly() []string {
 	var names []string
 	for _, name := range []string{"is-Argo-Rollouts", "reload-on-create", "reload-on-delete"} {
-		text := p.manager.All().Lookup(name).Value.String()
+		text := rs.manager.All().Lookup(name).Value.String()
 		if on, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(text))); err == nil && on && text != "true" {
 			names = append(names, name)
 		}
@@ -119,16 +119,16 @@ func (p *peer) onHereOnly() []string {
 }
 
 // variables reports whether Reloader sets environment variables, as it does by default.
-func (p *peer) variables() bool {
-	strategy := p.manager.All().Lookup("reload-strategy")
+func (rs *reloaderSettings) variables() bool {
+	strategy := rs.manager.All().Lookup("reload-strategy")
 	return !strategy.Changed || slices.Contains([]string{"default", "env-vars"}, strategy.Value.String())
 }
 
 // reloader returns what decides in Reloader.
-func (p *peer) reloader(s options.Selection, reload options.Reload) plan.Reloader {
+func (rs *reloaderSettings) reloader(s options.Selection, reload options.Reload) plan.Reloader {
 	r := plan.Reloader{
 		Dialect: s.Stakater, Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
-		Variables: p.variables(), NotifyOnly: reload.NotifyOnly,
+		Variables: rs.variables(), NotifyOnly: reload.NotifyOnly,
 	}
 	for _, kind := range workload.Builtin() {
 		if _, known := s.Kinds.Get(kind.GroupVersionKind); !known {

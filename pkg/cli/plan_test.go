@@ -21,8 +21,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-func newPeer(variables map[string]string) peer {
-	return peer{manager: options.NewFlags(), environment: options.Environment{Getenv: func(name string) string { return variables[name] }}}
+func newReloaderSettings(variables map[string]string) reloaderSettings {
+	return reloaderSettings{manager: options.NewFlags(), environment: options.Environment{Getenv: func(name string) string { return variables[name] }}}
 }
 
 func TestSettingsOfReloader(t *testing.T) {
@@ -86,7 +86,7 @@ func TestSettingsOfReloader(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPeer(nil)
+			p := newReloaderSettings(nil)
 			p.parse(tc.args)
 			selection, reload, settings := p.complete()
 			for _, s := range settings {
@@ -112,7 +112,7 @@ func TestWebhookURLOfReloaderMeansNoReloads(t *testing.T) {
 		"of the chart": {[]string{"--webhook-url", "http://x"}, true}, "no value": {[]string{"--webhook-url"}, false},
 		"a value": {[]string{"--alert-sink", "webhook-url=x"}, false},
 	} {
-		p := newPeer(nil)
+		p := newReloaderSettings(nil)
 		p.parse(tc.args)
 		selection, reload, settings := p.complete()
 		assert.Equal(t, tc.want, p.reloader(selection, reload).NotifyOnly, name)
@@ -135,7 +135,7 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 			},
 		},
 	}
-	p := newPeer(nil)
+	p := newReloaderSettings(nil)
 	p.take(deployment)
 	selection, reload, _ := p.complete()
 	r := p.reloader(selection, reload)
@@ -145,7 +145,7 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	assert.Equal(t, []string{"tools"}, r.Namespaces)
 	_, handled := selection.Kinds.Get(deploymentConfig().GroupVersionKind)
 	assert.False(t, handled, "an installation of its own handles DeploymentConfigs if a flag says so")
-	p = newPeer(nil)
+	p = newReloaderSettings(nil)
 	p.take(&appsv1.Deployment{})
 	assert.Empty(t, p.unsupported, "there is nothing to read")
 }
@@ -195,7 +195,7 @@ func (l *lister) List(_ context.Context, list client.ObjectList, options ...clie
 func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	t.Parallel()
 	l := &lister{t: t}
-	p := newPeer(nil)
+	p := newReloaderSettings(nil)
 	p.parse([]string{"--namespace-selector=a=b"})
 	selection, reload, _ := p.complete()
 	in := plan.Input{Here: plan.Here{Kinds: selection.Kinds, Scope: selection.Scope}, Reloader: p.reloader(selection, reload)}
@@ -228,7 +228,7 @@ func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
 	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "app"}
 	for _, missing := range [][]string{nil, {"SecretProviderClassList"}} {
 		l := &lister{t: t, missing: missing}
-		p := newPeer(nil)
+		p := newReloaderSettings(nil)
 		p.parse([]string{"--enable-csi-integration"})
 		selection, reload, _ := p.complete()
 		in := plan.Input{Reloader: p.reloader(selection, reload)}

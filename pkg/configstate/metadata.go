@@ -54,7 +54,7 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin)
 	s.mu.Unlock()
 	defer s.end(initial)
 	if changed {
-		s.tell(s.event(w, meta, kind, initial))
+		s.notify(s.event(w, meta, kind, initial))
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, from orig
 	defer s.end(initial)
 	read := s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
 	if known || read {
-		s.tell(s.event(w, meta, Deleted, initial))
+		s.notify(s.event(w, meta, Deleted, initial))
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 		if event.Type == Deleted {
 			s.digests.drop(objectKey{event.Namespace, event.Ref})
 		}
-		s.tell(event)
+		s.notify(event)
 	}
 }
 
@@ -244,7 +244,7 @@ func (s *Store) event(w *watcher, meta *metav1.PartialObjectMetadata, kind Event
 	}
 }
 
-func (s *Store) tell(event Event) {
+func (s *Store) notify(event Event) {
 	for _, handler := range s.handlers {
 		handler(event)
 	}

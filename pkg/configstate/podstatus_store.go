@@ -150,7 +150,7 @@ func (s *Store) changePodStatuses(w *watcher, classes []objectKey, key statusKey
 	s.mu.Unlock()
 	defer s.end(initial)
 	for _, event := range events {
-		s.tell(event)
+		s.notify(event)
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *Store) replacePodStatuses(w *watcher, namespace string, listed podStatu
 	}
 	changed = slices.DeleteFunc(changed, func(k objectKey) bool { return before[k] == after[k] })
 	for _, k := range changed {
-		s.tell(s.contentEvent(k, initial))
+		s.notify(s.contentEvent(k, initial))
 	}
 }
 

@@ -137,7 +137,7 @@ func (s *server) put(object client) client {
 	return object
 }
 
-// forget deletes an object without telling the watches, as if they were broken at that time.
+// forget deletes an object without an event to the watches, as if they were broken at that time.
 func (s *server) forget(object client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

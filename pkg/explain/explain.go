@@ -299,7 +299,7 @@ func warnings(in Input, last *LastReload) []Warning {
 	return kept
 }
 
-// problems lists what is wrong with the annotations and with our marks.
+// problems lists what is wrong with the annotations of users and with the managed annotations.
 func problems(in Input) []string {
 	var found []string
 	for _, p := range in.Problems {

@@ -63,7 +63,7 @@ type Servers struct {
 
 // Webhook says how admission is served.
 type Webhook struct {
-	// Enabled is false in direct mode: then the loop writes the marks itself.
+	// Enabled is false in direct mode: then the loop writes the managed annotations itself.
 	Enabled bool
 	Address string
 	// Directory holds tls.crt and tls.key, where the Certificate is in files.

@@ -71,7 +71,7 @@ func (g *Graph) Problems(key Key) []string {
 	return nil
 }
 
-// Trail leads from a node that is held down to the culprit, both included; at most MaxDepth+2 keys.
+// Trail leads from a node that is held down to the cause, both included; at most MaxDepth+2 keys.
 func (g *Graph) Trail(key Key) []Key {
 	trail := []Key{key}
 	for n := g.nodes[key]; n != nil && n.hold != nil && n.via != nil && len(trail) < MaxDepth+2; n = n.via {
@@ -140,7 +140,7 @@ func (g *Graph) reach(from []Key, next func(*node) []*node, most int) []Key {
 	return sorted(keys)
 }
 
-// Held counts the culprits of holds for each Reason: nodes that are held because of another one do not count.
+// Held counts the causes of holds for each Reason: nodes that are held because of another one do not count.
 func (g *Graph) Held() map[Reason]int {
 	held := make(map[Reason]int, len(Reasons()))
 	for _, reason := range Reasons() {

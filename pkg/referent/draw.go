@@ -127,7 +127,7 @@ func (p Picture) Mermaid() string {
 		}
 		fmt.Fprintf(&text, "  n%d %s n%d\n", number[e.From], arrow, number[e.To])
 	}
-	text.WriteString("  classDef held stroke:#c00\n  classDef culprit stroke:#c00,stroke-width:3px\n  classDef absent stroke-dasharray:4\n")
+	text.WriteString("  classDef held stroke:#c00\n  classDef cause stroke:#c00,stroke-width:3px\n  classDef absent stroke-dasharray:4\n")
 	return text.String()
 }
 
@@ -138,7 +138,7 @@ func mermaidClass(n PictureNode) string {
 	case n.Hold == nil:
 		return ""
 	case n.Hold.Node == n.Key:
-		return ":::culprit"
+		return ":::cause"
 	default:
 		return ":::held"
 	}

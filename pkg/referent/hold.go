@@ -3,7 +3,7 @@ package referent
 // Reason says why a node is held.
 type Reason string
 
-// The reasons. The culprit of a Hold has it; the nodes above are held because of the culprit.
+// The reasons. The cause of a Hold has it; the nodes above are held because of the cause.
 const (
 	// Missing: a required object does not exist.
 	Missing Reason = "missing"
@@ -39,9 +39,9 @@ func Reasons() []Reason {
 // Hold says why nothing is written for a node.
 type Hold struct {
 	Reason Reason
-	// Node is the culprit: the node itself, or one below it.
+	// Node is the cause: the node itself, or one below it.
 	Node Key
-	// Detail says more of the culprit, in words for a message.
+	// Detail says more of the cause, in words for a message.
 	Detail string
 	// Lacking is the custom resource whose objects are not known; nil where the reason is about one object.
 	Lacking *Resource

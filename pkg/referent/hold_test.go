@@ -21,9 +21,9 @@ func (w world) chain(depth int, last map[string]any) {
 	w.set(fmt.Sprintf("l%d/o", depth), last)
 }
 
-// culprits make the last object of a chain one that cannot be used. The object is the one that is meant by the reason, or
+// causes make the last object of a chain one that cannot be used. The object is the one that is meant by the reason, or
 // the Secret below it.
-func culprits() map[referent.Reason]func(w world, last string, depth int) {
+func causes() map[referent.Reason]func(w world, last string, depth int) {
 	secret := map[string]any{"secret": named("s")}
 	return map[referent.Reason]func(w world, last string, depth int){
 		referent.Missing:  func(w world, last string, _ int) { w.Delete(key(last + "/o")) },
@@ -62,7 +62,7 @@ func culprits() map[referent.Reason]func(w world, last string, depth int) {
 // TestHoldMatrix is the whole table of reason × depth × optional: a reference that is optional excuses absence only.
 func TestHoldMatrix(t *testing.T) {
 	t.Parallel()
-	require.Len(t, culprits(), len(referent.Reasons()))
+	require.Len(t, causes(), len(referent.Reasons()))
 	for _, reason := range referent.Reasons() {
 		for depth := range 5 {
 			for _, optional := range []bool{false, true} {
@@ -86,7 +86,7 @@ func testHold(t *testing.T, reason referent.Reason, depth int, optional bool) {
 	require.NotEmpty(t, before, "valid at first")
 
 	last := fmt.Sprintf("l%d", depth)
-	culprits()[reason](w, last, depth)
+	causes()[reason](w, last, depth)
 	w.Evaluate()
 	excused := reason == referent.Missing && optional && depth > 0
 	for level := range depth + 1 {
@@ -98,7 +98,7 @@ func testHold(t *testing.T, reason referent.Reason, depth int, optional bool) {
 		require.NotNil(t, hold, level)
 		assert.Equal(t, reason, hold.Reason, level)
 		trail := w.Trail(key(fmt.Sprintf("l%d/o", level)))
-		assert.Equal(t, hold.Node, trail[len(trail)-1], "it leads to the culprit")
+		assert.Equal(t, hold.Node, trail[len(trail)-1], "it leads to the cause")
 		if reason != referent.TooDeep {
 			assert.Equal(t, key(last+"/o"), hold.Node)
 			assert.Len(t, trail, depth-level+1)

@@ -2,7 +2,7 @@
 // --namespace-selector and --object-selector as one pure predicate, so that the webhook and the loop mean the same.
 //
 // The labels by which a single workload is taken out (annotation.Keys, IgnoredLabel and DisabledLabel) are not part of
-// it: a workload that bears one is still ours, and its stale marks are cleaned up.
+// it: a workload that bears one is still ours, and its stale managed annotations are removed.
 package scope
 
 import (

@@ -34,7 +34,7 @@ func newDraft(p Plan, req Request, live Live) *draft {
 		return d
 	}
 	if d.unread = live.Err; d.unread == nil {
-		d.fresh, d.unread = d.freshMarks()
+		d.fresh, d.unread = d.freshManaged()
 	}
 	if d.unread != nil {
 		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.unread.Error()))
@@ -42,8 +42,8 @@ func newDraft(p Plan, req Request, live Live) *draft {
 	return d
 }
 
-// freshMarks returns the managed annotations of pods that start with the live state, as far as it can be trusted.
-func (d *draft) freshMarks() (Managed, error) {
+// freshManaged returns the managed annotations of pods that start with the live state, as far as it can be trusted.
+func (d *draft) freshManaged() (Managed, error) {
 	key, ok := d.live.Ring.Newest()
 	if !ok {
 		return nil, digest.ErrNoKey

@@ -176,7 +176,7 @@ func (a *Applier) Offer(c Content) {
 // reportApplied reports what was put in force, or keeps it for the case that this process leads soon.
 func (a *Applier) reportApplied(applied application) {
 	if a.leads {
-		a.tell(applied.regarding, corev1.EventTypeNormal, reasonApplied, applied.text)
+		a.sendEvent(applied.regarding, corev1.EventTypeNormal, reasonApplied, applied.text)
 		return
 	}
 	a.unreported = append(a.unreported, applied)
@@ -205,7 +205,7 @@ func (a *Applier) reject(p *problem) {
 	}
 	a.problem = p
 	a.options.Log.Info("Configuration not applied", "reason", p.reason, "problem", p.text)
-	a.tell(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
+	a.sendEvent(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
 }
 
 // consequence says what is in force instead.
@@ -216,13 +216,13 @@ func (a *Applier) consequence() string {
 	return "no valid configuration has been read since the start, only the kinds of the flags are handled"
 }
 
-// tellAgain is when the API server has forgotten an Event, by default.
-const tellAgain = time.Hour
+// eventLifetime is how long the API server keeps an Event, by default.
+const eventLifetime = time.Hour
 
 // Lead reports, while this process is the leader, what is put in force and what is wrong: what has come shortly before, and what is
 // wrong then, at once, and what stays wrong again when the API server has forgotten it. It returns when the context ends.
 func (a *Applier) Lead(ctx context.Context) error {
-	ticker := time.NewTicker(tellAgain)
+	ticker := time.NewTicker(eventLifetime)
 	defer ticker.Stop()
 	a.lead(true)
 	defer a.lead(false)
@@ -256,12 +256,12 @@ func (a *Applier) repeat() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.problem; p != nil {
-		a.tell(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
+		a.sendEvent(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
 	}
 }
 
-// tell sends an Event if this process leads and there is something to attach it to.
-func (a *Applier) tell(regarding *corev1.ObjectReference, eventType, reason, text string) {
+// sendEvent sends an Event if this process leads and the Event has an object to regard.
+func (a *Applier) sendEvent(regarding *corev1.ObjectReference, eventType, reason, text string) {
 	if !a.leads || regarding == nil {
 		return
 	}
