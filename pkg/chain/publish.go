@@ -125,8 +125,8 @@ func (c *Chain) contest(removed []referent.Key) {
 		}
 		c.due(key)
 		if c.owned.contested[key]++; c.owned.contested[key] == reportContest {
-			c.options.Log.Info("A published digest does not remain: another writer replaces it. Configure another annotation",
-				"namespace", key.Namespace, "referent", key.String())
+			c.options.Log.Info("A published digest does not remain: another writer replaces it",
+				"namespace", key.Namespace, "referent", key.String(), "remedy", "configure another annotation")
 		}
 	}
 }

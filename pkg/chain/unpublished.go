@@ -180,8 +180,9 @@ func (c *Chain) finish(all []written) {
 				c.options.Log.Info("Published a digest that was refused before", "namespace", w.key.Namespace, "referent", w.key.String())
 			}
 			if c.owned.pace.wrote(w.key, c.options.Now()) {
-				c.options.Log.Info("A digest changes again and again; it is published with pauses. Where two installations publish, neither may refer to what the other derives from it",
-					"namespace", w.key.Namespace, "referent", w.key.String())
+				c.options.Log.Info("A digest changes again and again; it is published with pauses",
+					"namespace", w.key.Namespace, "referent", w.key.String(),
+					"remedy", "find what changes; of two installations that publish, neither may refer to an annotation of the other")
 			}
 			continue
 		}
