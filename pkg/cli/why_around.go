@@ -31,7 +31,7 @@ func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*
 		return nil, nil //nolint:nilnil // absent is an answer
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell whether a replica leads, since the lease cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot find out whether a replica leads, since the lease cannot be read: %w", err)
 	}
 	renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
 	valid := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second

@@ -112,5 +112,5 @@ func TestLeaseSaysUntilWhenSomeoneLeads(t *testing.T) {
 		assert.Nil(t, lease)
 	}
 	_, err = leaseOf(t.Context(), leaseGetter{err: errors.New("connection refused")}, name)
-	assert.ErrorContains(t, err, "cannot tell whether a replica leads")
+	assert.ErrorContains(t, err, "cannot find out whether a replica leads")
 }

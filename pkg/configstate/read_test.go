@@ -108,8 +108,8 @@ func TestLive(t *testing.T) {
 	assert.Equal(t, []string{meta}, s.seen())
 }
 
-// A load balancer that knows no way says that it found nothing. That is no word on the object.
-func TestNotFoundByAStranger(t *testing.T) {
+// A load balancer without a route answers 404. That does not show that the object is absent.
+func TestNotFoundOfAProxyIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	keys := ring(t, 1)

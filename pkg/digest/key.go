@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// KeyID names a digest key without telling anything about it: 8 lower-case hex digits, derived from the key.
+// KeyID names a digest key without revealing it: 8 lower-case hex digits, derived from the key.
 type KeyID string
 
 // keyIDSize is the length of a KeyID in bytes.

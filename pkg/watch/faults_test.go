@@ -170,7 +170,7 @@ func afterOneItem(list map[string]any) []byte {
 }
 
 // The ways in which a body ends after an item: with the last chunk, as if it
-// were whole; before the length that was announced; with the connection.
+// were whole; before the length that the header gives; with the connection.
 func endCleanly(w http.ResponseWriter, list map[string]any) {
 	_, _ = w.Write(afterOneItem(list))
 }

@@ -102,7 +102,7 @@ func (p *Process) News() <-chan struct{} {
 	return p.news
 }
 
-func (p *Process) announce() {
+func (p *Process) closeNews() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.news != nil {
@@ -197,7 +197,7 @@ func (p *Process) Thaw() { p.Signal(syscall.SIGCONT) }
 func (p *Process) Signal(signal os.Signal) {
 	if r := p.current(); r != nil {
 		_ = r.command.Process.Signal(signal) // fails only when the process is gone
-		p.announce()
+		p.closeNews()
 	}
 }
 
@@ -252,7 +252,7 @@ func (p *Process) launch() (*run, error) {
 			p.ended()
 		}
 		close(r.exited)
-		p.announce()
+		p.closeNews()
 	}()
 	if err := <-started; err != nil {
 		return nil, err

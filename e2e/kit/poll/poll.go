@@ -1,4 +1,4 @@
-// Package poll waits by asking again and again, where nothing better announces an event, such as a watch; and it repeats
+// Package poll waits by asking again and again, where there is no watch to wait for; and it repeats
 // attempts of a test that a slow machine has spoilt. All of e2e builds on it; it imports nothing of e2e.
 package poll
 

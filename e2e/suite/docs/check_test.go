@@ -22,14 +22,14 @@ func TestCompare(t *testing.T) {
 		got      result
 		wrong    string
 	}{
-		"Silent":     {"nothing is announced", nil, result{"anything", nil}, ""},
-		"Failed":     {"no failure is announced", nil, result{"sorry", failed}, "sorry"},
+		"Silent":     {"nothing is expected", nil, result{"anything", nil}, ""},
+		"Failed":     {"no failure is expected", nil, result{"sorry", failed}, "sorry"},
 		"Printed":    {"both texts, in this order", []expectation{prints("one"), prints("two")}, result{"one two", nil}, ""},
-		"Unordered":  {"both texts, in another order", []expectation{prints("one"), prints("two")}, result{"two one", nil}, `"two" is announced`},
-		"Missing":    {"another text", []expectation{prints("one")}, result{"two", nil}, `"one" is announced`},
-		"MeantToo":   {"the failure is the announced one", []expectation{fails("sorry")}, result{"so sorry", failed}, ""},
-		"MeantOther": {"another failure is announced", []expectation{fails("conflict")}, result{"not found", failed}, `"conflict" is announced`},
-		"Succeeded":  {"a failure is announced", []expectation{fails("sorry")}, result{"sorry", nil}, "meant to fail"},
+		"Unordered":  {"both texts, in another order", []expectation{prints("one"), prints("two")}, result{"two one", nil}, `"two" is expected`},
+		"Missing":    {"another text", []expectation{prints("one")}, result{"two", nil}, `"one" is expected`},
+		"MeantToo":   {"the failure is the expected one", []expectation{fails("sorry")}, result{"so sorry", failed}, ""},
+		"MeantOther": {"another failure is expected", []expectation{fails("conflict")}, result{"not found", failed}, `"conflict" is expected`},
+		"Succeeded":  {"a failure is expected", []expectation{fails("sorry")}, result{"sorry", nil}, "meant to fail"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -194,7 +194,7 @@ func compare(all []expectation, got result) error {
 		fails = fails || e.fails
 		_, after, found := strings.Cut(rest, e.text)
 		if !found {
-			return errors.Join(fmt.Errorf("%q is announced, but this is printed:\n%s", e.text, got.output), got.err)
+			return errors.Join(fmt.Errorf("%q is expected, but this is printed:\n%s", e.text, got.output), got.err)
 		}
 		rest = after
 	}

@@ -31,7 +31,7 @@ func TestAPIServer(t *testing.T) {
 	kubectl, cluster := tool(t, kubernetesTool(), "kubectl"), startAPIServer(t)
 	t.Run("AcceptsManifests", func(t *testing.T) { acceptsManifests(t, kubectl, cluster) }) // the first: it expects an empty cluster
 	t.Run("AcceptsChartValues", func(t *testing.T) { acceptsChartValues(t, cluster) })
-	t.Run("NotesTellHowToCheck", func(t *testing.T) { notesTellHowToCheck(t, cluster) })
+	t.Run("NotesNameTheCheck", func(t *testing.T) { notesNameTheCheck(t, cluster) })
 	t.Run("ClassifiesRequests", func(t *testing.T) { classifiesRequests(t, kubectl, cluster) })
 	t.Run("UpgradesAcrossModes", func(t *testing.T) { upgradesAcrossModes(t, kubectl, cluster) })
 	t.Run("AsksOnlyAboutWorkloadsThatNameUs", func(t *testing.T) { asksOnlyAboutWorkloadsThatNameUs(t, kubectl, cluster) })

@@ -368,8 +368,8 @@ func TestChartHasNoTestWhereTheWebhookIsNotCalled(t *testing.T) {
 	}
 }
 
-// notesTellHowToCheck has Helm render the notes, for which it needs a cluster.
-func notesTellHowToCheck(t *testing.T, cluster *controlplane.ControlPlane) {
+// notesNameTheCheck has Helm render the notes, for which it needs a cluster.
+func notesNameTheCheck(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	for name, release := range testedReleases {
 		args := []string{"install", "pod-reloader", filepath.Join(root(t), "chart/pod-reloader"), "--dry-run=client", "--namespace", release.namespace}

@@ -36,7 +36,7 @@ func (g Gatherer) AsCreated(
 }
 
 // stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
-// the live state. An absent object has no version that could tell whether it was deleted before.
+// the live state. An absent object has no version that could show whether it was deleted before.
 func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
 	if g.Past == nil || !hasPast(ref.Kind, live) || !live.Absent && !later(live.ResourceVersion, version) {
 		return live, false
