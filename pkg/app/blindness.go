@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
@@ -147,15 +148,10 @@ func summary(failing []watchhealth.Status) string {
 }
 
 func blindNote(failing []watchhealth.Status) string {
-	var parts []string
-	for i, s := range failing {
-		if i == blindNamed {
-			parts = append(parts, fmt.Sprintf("and %d more", len(failing)-i))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s since %s (%s)", s.Watch, s.Since.UTC().Format(time.RFC3339), s.Detail))
-	}
-	return "watches fail: changes are found late, by periodic reads of the tracked objects: " + strings.Join(parts, "; ")
+	return "watches fail: changes are found late, by periodic reads of the tracked objects: " +
+		reference.Clauses(failing, blindNamed, func(s watchhealth.Status) string {
+			return fmt.Sprintf("%s since %s (%s)", s.Watch, s.Since.UTC().Format(time.RFC3339), s.Detail)
+		})
 }
 
 // ownDeployment returns what names the installation's Deployment in Events. Its UID is read, since kubectl shows only Events

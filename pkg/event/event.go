@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Controller is the reporting controller of all Events.
@@ -82,9 +84,4 @@ func Action(verb, text string) string {
 }
 
 // Note is a text cut to the length that the API server takes, at a whole character.
-func Note(text string) string {
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
-}
+func Note(text string) string { return reference.Cut(text, longest) }

@@ -19,6 +19,18 @@ func List[T fmt.Stringer](items []T, most int) string {
 	return text
 }
 
+// Clauses joins texts that may contain commas, and counts those beyond most: "a, b; c; and 3 more".
+func Clauses[T any](items []T, most int, text func(T) string) string {
+	clauses := make([]string, 0, min(len(items), most)+1)
+	for _, item := range items[:min(len(items), most)] {
+		clauses = append(clauses, text(item))
+	}
+	if more := len(items) - len(clauses); more > 0 {
+		clauses = append(clauses, "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.Join(clauses, "; ")
+}
+
 // Count returns how many of something there are: "1 item", "2 items".
 func Count(n int, noun string) string {
 	if n == 1 {

@@ -17,6 +17,23 @@ func TestListCountsWhatItDoesNotName(t *testing.T) {
 	assert.Equal(t, "configmap/a, configmap/b and 1 more", reference.List([]reference.Ref{a, b, c}, 2))
 }
 
+func TestClausesCountWhatTheyDoNotName(t *testing.T) {
+	t.Parallel()
+	quoted := func(s string) string { return "(" + s + ")" }
+	for want, items := range map[string][]string{
+		"": nil, "(a)": {"a"}, "(a); (b)": {"a", "b"}, "(a); (b); and 2 more": {"a", "b", "c", "d"},
+	} {
+		assert.Equal(t, want, reference.Clauses(items, 2, quoted))
+	}
+}
+
+func TestCutEndsAtAWholeCharacter(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "abé", reference.Cut("abé", 4))
+	assert.Equal(t, "ab…", reference.Cut("abéd", 3), "é has two bytes")
+	assert.Equal(t, "abé…", reference.Cut("abéde", 4))
+}
+
 func TestCountAgreesWithItsNumber(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int][2]string{0: {"0 items", "0 items are"}, 1: {"1 item", "1 item is"}, 2: {"2 items", "2 items are"}} {

@@ -152,9 +152,12 @@ func Quote(s string) string {
 }
 
 // Shorten bounds what a message repeats of a text that it does not quote: at most 64 bytes of it.
-func Shorten(text string) string {
-	if len(text) <= maxQuoted {
+func Shorten(text string) string { return Cut(text, maxQuoted) }
+
+// Cut shortens a text to so many bytes, at a whole character, and ends it with an ellipsis.
+func Cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

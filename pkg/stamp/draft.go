@@ -37,7 +37,7 @@ func newDraft(p Plan, req Request, live Live) *draft {
 		d.fresh, d.unread = d.freshManaged()
 	}
 	if d.unread != nil {
-		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.unread.Error()))
+		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.unread))
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestLastReloadOfManagedAnnotations(t *testing.T) {
 	}
 }
 
-func TestBoundedText(t *testing.T) {
+func TestBoundedError(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ reason, text, want string }{
 		"as long as can be": {"The bound is inclusive.", strings.Repeat("a", 200), strings.Repeat("a", 200)},
@@ -54,7 +55,7 @@ func TestBoundedText(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tc.want, bounded(tc.text), tc.reason)
+			assert.Equal(t, tc.want, bounded(errors.New(tc.text)), tc.reason)
 		})
 	}
 }

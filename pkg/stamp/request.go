@@ -117,7 +117,7 @@ func (r Reader) judge(
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
 		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
-			"%s is not valid for a %s: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, bounded(err.Error()))})
+			"%s is not valid for a %s: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, bounded(err))})
 	}
 	return view, problems
 }
@@ -174,13 +174,10 @@ func (r Reader) budgets(o source, managed Managed) (onWorkload, onTemplate int) 
 	return onWorkload, onTemplate
 }
 
-// bounded shortens a text that may repeat what a user wrote.
-func bounded(s string) string {
+// bounded shortens an error that may repeat a text of a user.
+func bounded(err error) string {
 	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return reference.Cut(err.Error(), most)
 }
 
 // Request is one write of a workload. It holds no live state.

@@ -5,12 +5,12 @@ package rights
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -76,14 +76,6 @@ const maxNamed = 6
 
 // Describe says which rights are missing, and how to grant them.
 func Describe(missing []referent.Right, location string) string {
-	var parts []string
-	for i, right := range missing {
-		if i == maxNamed {
-			parts = append(parts, fmt.Sprintf("and %d more", len(missing)-i))
-			break
-		}
-		parts = append(parts, right.String())
-	}
 	return fmt.Sprintf("rights on custom resources are missing: %s; print them with pod-reloader roles --config %s, and bind them to the ServiceAccount of the installation",
-		strings.Join(parts, "; "), location)
+		reference.Clauses(missing, maxNamed, referent.Right.String), location)
 }
