@@ -14,9 +14,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// callers lets only those call the webhook who have a client certificate. The certificate is verified once for each connection. A
-// connection without one is made, so that the server can ask itself whether it serves, but its requests are refused before they
-// are read.
+// callers accepts only calls of the webhook that come with a client certificate, which is verified once for each connection. A
+// connection without a certificate is accepted, so that the server can check itself whether it serves. The requests of such a
+// connection are refused before they are read.
 type callers struct {
 	file    string
 	names   []string

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// standbySlack is how long after the duration of a lease a replica that does not lead looks who does: by then, a lease without a
-// holder has been taken.
+// standbySlack is how long after the duration of a lease a replica that does not lead checks which replica holds the lease. By then,
+// another replica has taken a lease whose holder is gone.
 const standbySlack = 5 * time.Second
 
 // elected returns what reports whether this replica leads.

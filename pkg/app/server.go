@@ -15,8 +15,8 @@ import (
 // shutdownTimeout is how long requests that are being answered may still take when a server for probes or metrics stops.
 const shutdownTimeout = 5 * time.Second
 
-// How long a caller may take: any pod can reach the webhook's port, and one that says or takes nothing must not hold what
-// answers it. The API server waits for 3 s, a scraper of metrics longer.
+// How long a caller may take. Any pod can reach the webhook's port: a caller that sends or reads nothing must not occupy a
+// connection. The API server waits for 3 s, a scraper of metrics longer.
 const (
 	// readTimeout bounds the reading of a request.
 	readTimeout = 10 * time.Second

@@ -6,11 +6,11 @@
 //	               ▲                                                                            gates
 //	workload ──────┘ event
 //
-// The queue is keyed by workload: ten changed objects are one item, and a workload that cannot be written backs off
-// alone. What is due is found by comparing, never by counting events, so that nothing depends on having seen them. All
-// decisions are made by the pure packages; this one gathers what they need and does what they say.
+// The queue is keyed by workload: ten changed objects of a workload are one item, and retries of one workload delay no other.
+// The loop compares states and does not count events, so that it also finds a change whose event it has missed. The pure
+// packages make all decisions; this package gathers their input and applies their results.
 //
-// What it stands on are packages that work without it, each importing only those before it:
+// It imports the packages below. They work without it, and each imports only those before it:
 //
 //   - state has what is kept per workload, a type for each concern, with the gates and the pace of retries.
 //   - index finds the workloads that a config object concerns; queue has what to look at next.

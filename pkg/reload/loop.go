@@ -99,7 +99,7 @@ func newLoop(with cluster, opts Options) *loop {
 // reconcileLimit is how long the reconciliation of one workload may take; what is not done by then is tried again.
 const reconcileLimit = time.Minute
 
-// SetupWithManager registers the loop. It runs on the leader; its watches run everywhere, so that a standby is warm.
+// SetupWithManager registers the loop. It runs on the leader. Its watches run on every replica, so that a standby has synced caches.
 func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
 	if opts.Workers <= 0 {
 		opts.Workers = 16

@@ -95,7 +95,7 @@ func (p pacing) input(s gather.Subject) state.GateInput {
 	in := state.GateInput{Now: now, Unacted: s.Events.Unacted, LastEvent: s.Events.Last}
 	if last, ok := s.View.Managed.LastReload(now); ok {
 		in.LastReload = last.Time
-		// A clock that is ahead of ours must not hold the next reload back for as long as it is ahead.
+		// A last-reload time in the future must not delay the next reload. It comes from a clock that is ahead.
 		if seen := p.state.Reports.Seen(s.Key); !seen.IsZero() && seen.Before(last.Time) {
 			in.LastReload = seen
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// somethingUnknown (rule 7) fits a workload of which not all is known: at first sight nothing is.
+// somethingUnknown (rule 7) applies to a workload with a tracked object that has no Entry in the Record. A workload that is handled
+// for the first time has no Record.
 func somethingUnknown(req Request) bool {
 	return len(req.Old.Managed.Known().Unknown(req.tracked())) > 0
 }

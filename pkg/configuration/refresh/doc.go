@@ -5,6 +5,6 @@
 //	                          ├─ Content ─► Applier ─► configuration.Parse ─┬─ valid ───► Kinds ─► webhook, loop, caches
 //	file (polled) ────────────┘                                             └─ invalid ─► Warning Event, log, metric
 //
-// It belongs to the shell of the program. What a configuration may say is decided by the pure package above it; what a new
-// kind of workload means is the business of those who follow Kinds, and neither webhook nor loop is known here.
+// It belongs to the shell of the program. The pure package configuration, above it, decides which configurations are valid.
+// The webhook, the loop and the caches follow Kinds and handle a new kind of workload; this package imports none of them.
 package refresh

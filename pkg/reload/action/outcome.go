@@ -19,14 +19,14 @@ func (a *Actions) Close(ctx context.Context, ended Outcome) reconcile.Result {
 	return ended.close(ctx, a)
 }
 
-// Outcome is how the reconciliation of a workload ends. Who finds it returns it, and Close alone closes it. nil means that the
+// Outcome is how the reconciliation of a workload ends. Callers return it; only Close closes it. nil means that the
 // reconciliation goes on.
 type Outcome interface {
 	close(ctx context.Context, a *Actions) reconcile.Result
 }
 
-// Waiting is the outcome of a workload that something holds up. The zero value waits for what queues the workload: an event, or a
-// slot for its writes.
+// Waiting is the outcome of a workload whose reconciliation must go on later. The zero value waits until an event, or a free slot for its
+// writes, queues the workload.
 type Waiting reconcile.Result
 
 func (w Waiting) close(context.Context, *Actions) reconcile.Result { return reconcile.Result(w) }

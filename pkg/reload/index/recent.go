@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Recent remembers when config objects changed, for as long as they have to settle. It is for workloads that the loop comes
-// to know of later than of a change to their configuration, since two watches do not keep step: they too are given the
-// time to settle. It is safe for concurrent use.
+// Recent records when config objects changed, and keeps this for the settle time. Two watches are not synchronized: the loop
+// may see a workload later than a change of its configuration, and such a workload must also wait for the settle time. Recent is
+// safe for concurrent use.
 type Recent struct {
 	keep time.Duration
 

@@ -27,7 +27,7 @@ type aged struct {
 const (
 	// agesAfter is how long a workload waits before its priority is raised.
 	agesAfter = 5 * time.Second
-	// raisedAtOnce is how many are raised each second: what is urgent must not wait for all that is not, as at the start of
+	// raisedAtOnce is how many are raised each second: urgent workloads must not wait behind all others, as at the start of
 	// the process.
 	raisedAtOnce = 100
 )

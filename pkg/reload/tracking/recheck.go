@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// recheckEvery is how often what a failing watch would report is looked at.
+	// recheckEvery is how often the objects of a failing watch are read.
 	recheckEvery = time.Minute
-	// recheckPause is the least time between two objects, recheckInFlight how many are read at a time: an API server that has
-	// a problem must not have one more. A round of 3,000 objects takes a minute.
+	// recheckPause is the least time between two objects, recheckInFlight how many are read at a time, so that the
+	// reads do not overload a failing API server. A round of 3,000 objects takes a minute.
 	recheckPause    = 20 * time.Millisecond
 	recheckInFlight = 8
 )
 
-// Recheck looks, as long as a watch fails, at what it would report, until the context ends. It runs on the leader.
+// Recheck reads the objects of each watch that fails, again and again until the context ends. It runs on the leader.
 func (t *Tracking) Recheck(ctx context.Context) error {
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()

@@ -177,13 +177,13 @@ func (t *Tracking) leave(kind workload.Kind) {
 	t.with.Queue.Add(queue.Workload, keys...)
 }
 
-// Forget drops what is kept of a workload.
+// Forget drops the state of a workload.
 func (t *Tracking) Forget(key workload.Key) {
 	t.with.State.Forget(key)
 	t.with.Backoff.Forget(key)
 }
 
-// Gone drops what is kept of a workload that Get has not found, unless the workload has come since.
+// Gone drops the state of a workload that Get has not found. It keeps the state if the workload has been created since.
 func (t *Tracking) Gone(key workload.Key) {
 	w := t.watches.get(key.Kind)
 	if w == nil {
@@ -258,7 +258,7 @@ func (t *Tracking) born(before, after workload.Summary) {
 	}
 }
 
-// concerned returns a workload as far as configuration matters to it: a Job that is left alone is as good as none.
+// concerned returns a workload as far as configuration matters to it: a Job that is left alone is not tracked.
 func (t *Tracking) concerned(s workload.Summary) workload.Summary {
 	if s.Kept != nil && t.with.Leaves(s, t.with.State.Changes.Pending(s.Key())) {
 		s.Kept = nil
