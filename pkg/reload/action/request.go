@@ -37,19 +37,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	if ended := a.runWith(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
 		return ended
 	}
-	request := poke.Request{
-		GroupVersionKind: s.Object.Kind.GroupVersionKind,
-		Namespace:        s.Key.Namespace,
-		Name:             s.Key.Name,
-		Digest:           proof,
-		Generation:       s.Object.Generation(),
-		UID:              types.UID(s.Object.UID()),
-		Keys:             a.annotations,
-		Further:          a.pausing(s),
-	}
-	if a.insists(s, in) {
-		request.Digest = digest.Live // also where a Job was made with a content that is known
-	}
+	request := a.requestFor(s, in, proof)
 	if request.Further != nil {
 		s.PausedFor = s.View.Intent.PausePeriod
 	}
@@ -70,6 +58,23 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWrite(reasonReloadFailed, err)}
+	}
+}
+
+// requestFor returns the request for a reload with a digest.
+func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) poke.Request {
+	if a.insists(s, in) {
+		proof = digest.Live // also where a Job was made with a content that is known
+	}
+	return poke.Request{
+		GroupVersionKind: s.Object.Kind.GroupVersionKind,
+		Namespace:        s.Key.Namespace,
+		Name:             s.Key.Name,
+		Digest:           proof,
+		Generation:       s.Object.Generation(),
+		UID:              types.UID(s.Object.UID()),
+		Keys:             a.annotations,
+		Further:          a.pausing(s),
 	}
 }
 
