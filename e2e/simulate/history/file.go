@@ -12,7 +12,7 @@ import (
 
 // encoded is a History whose steps are still text, so that an error can name the step. Its fields are those of History.
 type encoded struct {
-	Form  int               `json:"form"`
+	Form  *int              `json:"form"`
 	Law   string            `json:"law,omitempty"`
 	About string            `json:"about,omitempty"`
 	Seed  uint64            `json:"seed"`
@@ -61,10 +61,10 @@ func Decode(data []byte) (History, error) {
 	if err := strictly(data, &e); err != nil {
 		return History{}, err
 	}
-	if e.Form != Form {
-		return History{}, fmt.Errorf("form: is %d, this program reads %d", e.Form, Form)
+	if err := checkForm(e.Form); err != nil {
+		return History{}, fmt.Errorf("form: %w", err)
 	}
-	h := History{Form: e.Form, Law: e.Law, About: e.About, Seed: e.Seed, Trace: e.Trace}
+	h := History{Form: Form, Law: e.Law, About: e.About, Seed: e.Seed, Trace: e.Trace}
 	if len(e.Setup) == 0 {
 		return History{}, errors.New("setup: missing")
 	}
@@ -82,6 +82,19 @@ func Decode(data []byte) (History, error) {
 		h.Steps = append(h.Steps, s)
 	}
 	return h, nil
+}
+
+// checkForm says what to do with a file of another form.
+func checkForm(form *int) error {
+	switch {
+	case form == nil:
+		return fmt.Errorf("missing; a history has \"form\": %d", Form)
+	case *form < Form:
+		return fmt.Errorf("%d is older than %d, which this program reads: replay it with the version that wrote it, or write it anew", *form, Form)
+	case *form > Form:
+		return fmt.Errorf("%d is newer than %d, which this program reads: use the version of this program that wrote it", *form, Form)
+	}
+	return nil
 }
 
 // longestWait keeps the sum of all waits within a time.Duration.
@@ -126,19 +139,22 @@ func strictly(data []byte, into any) error {
 	return nil
 }
 
-// mostReplicas bounds Setup.Replicas against typing errors.
-const mostReplicas = 9
+// MostReplicas bounds Setup.Replicas against typing errors.
+const MostReplicas = 9
 
 // mostLatency bounds Setup.Latency: a program that is always slower is no subject of the laws.
 const mostLatency = 200 * time.Millisecond
 
 // check names the field that is wrong.
 func (s Setup) check() error {
-	if s.Replicas < 0 || s.Replicas > mostReplicas {
-		return fmt.Errorf("replicas: %d is not from 0 to %d", s.Replicas, mostReplicas)
+	if s.Replicas < 0 || s.Replicas > MostReplicas {
+		return fmt.Errorf("replicas: %d is not from 0 to %d", s.Replicas, MostReplicas)
 	}
 	if d := time.Duration(s.Latency); d > mostLatency {
 		return fmt.Errorf("latency: %s is longer than %s", d, mostLatency)
+	}
+	if s.CrashAtWrite < 0 {
+		return fmt.Errorf("crashAtWrite: %d is negative; writes count from 1, and 0 is none of them", s.CrashAtWrite)
 	}
 	switch s.FailurePolicy {
 	case "", "Ignore", "Fail":

@@ -16,7 +16,7 @@ func sample() History {
 		Form: Form, Law: "reload-once", About: "a \"quoted\" text with\n  \"steps\": [] in it & <more>", Seed: 1<<64 - 1,
 		Setup: Setup{
 			Replicas: 2, Flags: []string{"--settle=0s"}, FailurePolicy: "Fail", NoStreamingLists: true, TrackFields: true,
-			OtherWebhooks: "around",
+			OtherWebhooks: "around", Graph: true, Latency: Duration(25 * time.Millisecond), CrashAtWrite: 3,
 		},
 		Steps: []Step{
 			{Do: "edit", On: "configmaps/shop/app", With: map[string]string{"n": "1", "a": ""}},
@@ -53,8 +53,10 @@ func TestReadNamesFileStepAndField(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"empty file":           {"", "EOF"},
 		"no JSON":              {"hello", "invalid character"},
-		"another form":         {`{"form":2,"setup":{},"steps":[]}`, "form: is 2"},
-		"no form":              {`{"setup":{},"steps":[]}`, "form: is 0"},
+		"newer form":           {`{"form":2,"setup":{},"steps":[]}`, "form: 2 is newer than 1, which this program reads: use the version"},
+		"older form":           {`{"form":0,"setup":{},"steps":[]}`, "form: 0 is older than 1, which this program reads: replay it with the version"},
+		"no form":              {`{"setup":{},"steps":[]}`, "form: missing"},
+		"crash before writes":  {setup(`{"crashAtWrite":-5}`), "setup.crashAtWrite: -5 is negative"},
 		"unknown field":        {`{"form":1,"setup":{},"steps":[],"extra":1}`, `"extra"`},
 		"negative seed":        {`{"form":1,"seed":-1,"setup":{},"steps":[]}`, "seed"},
 		"no setup":             {`{"form":1,"seed":1,"steps":[]}`, "setup: missing"},
@@ -99,8 +101,31 @@ func TestMissingFileIsAnError(t *testing.T) {
 func TestWordsHaveALineForEachStep(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.TrimSpace(sample().Words(toys())), "\n")
-	require.Len(t, lines, 3)
-	assert.Contains(t, lines[2], "1.5s  rare")
+	require.Len(t, lines, 4)
+	assert.Equal(t, "follows a trace of 2 decisions", lines[1])
+	assert.Contains(t, lines[3], "1.5s  rare")
+}
+
+func TestWordsSayWhatIsNotAsUsual(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		setup Setup
+		want  string
+	}{
+		"as usual":           {Setup{}, "seed 7, 1 replica\n"},
+		"replicas and flags": {Setup{Replicas: 2, Flags: []string{"--a", "--b=c"}}, "seed 7, 2 replicas, flags --a --b=c\n"},
+		"failurePolicy":      {Setup{FailurePolicy: "Fail"}, "seed 7, 1 replica, failurePolicy Fail\n"},
+		"otherWebhooks":      {Setup{OtherWebhooks: "around"}, "seed 7, 1 replica, other webhooks around ours\n"},
+		"checksum":           {Setup{OtherWebhooks: "checksum"}, "seed 7, 1 replica, another webhook after ours that writes a checksum of the template\n"},
+		"graph":              {Setup{Graph: true}, "seed 7, 1 replica, custom resources that refer to each other\n"},
+		"trackFields":        {Setup{TrackFields: true}, "seed 7, 1 replica, field managers are tracked\n"},
+		"noStreamingLists":   {Setup{NoStreamingLists: true}, "seed 7, 1 replica, no streaming lists\n"},
+		"latency":            {Setup{Latency: Duration(25 * time.Millisecond)}, "seed 7, 1 replica, each request takes 25ms\n"},
+		"crashAtWrite":       {Setup{CrashAtWrite: 3}, "seed 7, 1 replica, the replica is killed that makes write 3\n"},
+	}
+	for name, test := range tests {
+		assert.Equal(t, test.want, History{Seed: 7, Setup: test.setup}.Words(toys()), name)
+	}
 }
 
 func FuzzDecode(f *testing.F) {

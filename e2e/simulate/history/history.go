@@ -19,7 +19,8 @@ const Form = 1
 // History is one run of the simulator.
 type History struct {
 	Form int `json:"form"`
-	// Law and About say why a kept history is kept: the law that it broke once, and in which way.
+	// Law and About say why a kept history is kept: the signature of the law that it broke once, and in which way. Older files
+	// have the name of the law alone.
 	Law   string `json:"law,omitempty"`
 	About string `json:"about,omitempty"`
 	// Seed drives every choice of the scheduler that Trace does not fix.
@@ -119,11 +120,10 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Words returns the history as text, a line for each step with its time.
 func (h History) Words(c Catalogue) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %d replicas", h.Seed, h.Setup.Replicas)
-	if len(h.Setup.Flags) > 0 {
-		fmt.Fprintf(&b, ", flags %s", strings.Join(h.Setup.Flags, " "))
+	fmt.Fprintf(&b, "seed %d, %s\n", h.Seed, strings.Join(h.Setup.words(), ", "))
+	if len(h.Trace) > 0 {
+		fmt.Fprintf(&b, "follows a trace of %d decisions\n", len(h.Trace))
 	}
-	b.WriteString("\n")
 	at := time.Duration(0)
 	for i, s := range h.Steps {
 		at += time.Duration(s.Wait)
@@ -134,4 +134,27 @@ func (h History) Words(c Catalogue) string {
 		fmt.Fprintf(&b, "%4d  %10s  %s\n", i+1, at, text)
 	}
 	return b.String()
+}
+
+// words says what the installation is: how many replicas, and what is not as usual.
+func (s Setup) words() []string {
+	words := []string{"1 replica"}
+	if s.Replicas > 1 {
+		words[0] = fmt.Sprintf("%d replicas", s.Replicas)
+	}
+	say := func(is bool, text string, values ...any) {
+		if is {
+			words = append(words, fmt.Sprintf(text, values...))
+		}
+	}
+	say(len(s.Flags) > 0, "flags %s", strings.Join(s.Flags, " "))
+	say(s.FailurePolicy != "", "failurePolicy %s", s.FailurePolicy)
+	say(s.OtherWebhooks == "checksum", "another webhook after ours that writes a checksum of the template")
+	say(s.OtherWebhooks != "" && s.OtherWebhooks != "checksum", "other webhooks %s ours", s.OtherWebhooks)
+	say(s.Graph, "custom resources that refer to each other")
+	say(s.TrackFields, "field managers are tracked")
+	say(s.NoStreamingLists, "no streaming lists")
+	say(s.Latency > 0, "each request takes %s", time.Duration(s.Latency))
+	say(s.CrashAtWrite > 0, "the replica is killed that makes write %d", s.CrashAtWrite)
+	return words
 }

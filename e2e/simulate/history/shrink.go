@@ -1,6 +1,7 @@
 package history
 
 import (
+	"reflect"
 	"slices"
 	"time"
 )
@@ -136,6 +137,9 @@ func (s *shrinking) simplifySetup() {
 	s.change(func(setup *Setup) { setup.FailurePolicy = "" })
 	s.change(func(setup *Setup) { setup.NoStreamingLists = false })
 	s.change(func(setup *Setup) { setup.TrackFields = false })
+	s.change(func(setup *Setup) { setup.Graph = false })
+	s.change(func(setup *Setup) { setup.Latency = 0 })
+	s.change(func(setup *Setup) { setup.CrashAtWrite = 0 })
 }
 
 // change tries another installation, if it is another.
@@ -148,6 +152,7 @@ func (s *shrinking) change(edit func(*Setup)) {
 }
 
 func (s Setup) equal(o Setup) bool {
-	return s.Replicas == o.Replicas && slices.Equal(s.Flags, o.Flags) && s.FailurePolicy == o.FailurePolicy &&
-		s.NoStreamingLists == o.NoStreamingLists && s.TrackFields == o.TrackFields && s.OtherWebhooks == o.OtherWebhooks
+	same := slices.Equal(s.Flags, o.Flags)
+	s.Flags, o.Flags = nil, nil
+	return same && reflect.DeepEqual(s, o)
 }

@@ -96,6 +96,22 @@ func TestShrinkKeepsTheSetupThatMatters(t *testing.T) {
 	assert.Equal(t, Setup{Replicas: 2, Flags: []string{"--b"}, OtherWebhooks: "after"}, shrunk.Setup)
 }
 
+func TestShrinkTriesTheDefaultOfEachSetting(t *testing.T) {
+	t.Parallel()
+	set := map[string]Setup{
+		"failurePolicy": {FailurePolicy: "Fail"}, "otherWebhooks": {OtherWebhooks: "checksum"}, "graph": {Graph: true},
+		"noStreamingLists": {NoStreamingLists: true}, "trackFields": {TrackFields: true}, "crashAtWrite": {CrashAtWrite: 3},
+		"latency": {Latency: Duration(time.Millisecond)}, "flags": {Flags: []string{"--a"}}, "replicas": {Replicas: 2},
+	}
+	for name, setup := range set {
+		setup.Replicas = max(setup.Replicas, 1)
+		h := History{Form: Form, Setup: setup}
+		assert.Equal(t, Setup{Replicas: 1}, Shrink(h, func(History) bool { return true }, 100).Setup, name)
+		assert.False(t, setup.equal(Setup{Replicas: 1}), name)
+		assert.True(t, setup.equal(setup), name)
+	}
+}
+
 func TestShrinkStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
 	for _, budget := range []int{0, 1, 7, 40} {
