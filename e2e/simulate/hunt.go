@@ -2,12 +2,11 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,9 +35,6 @@ type HuntOptions struct {
 	CPUProfile string
 }
 
-// shrinkFor is how much real time may be spent on making a history shorter, so that a hunt ends in time.
-const shrinkFor = 40 * time.Second
-
 // UsageError is about what a person asked for.
 type UsageError struct{ Err error }
 
@@ -54,6 +50,8 @@ type hunt struct {
 	known   Known
 	started time.Time
 	out     io.Writer
+	// start starts a worker.
+	start func(ctx context.Context) (worker, error)
 
 	mu   sync.Mutex
 	next uint64
@@ -70,8 +68,7 @@ func Hunt(ctx context.Context, out io.Writer, o HuntOptions) (found bool, err er
 	if err != nil {
 		return false, err
 	}
-	h := &hunt{options: o, known: known, started: time.Now(), out: out, shortened: map[string]int{}, sums: newTotals()}
-	h.sums.count("known", 0)
+	h := newHunt(out, known, o)
 	var workers sync.WaitGroup
 	errs := make([]error, o.Workers)
 	for i := range o.Workers {
@@ -87,6 +84,13 @@ func Hunt(ctx context.Context, out io.Writer, o HuntOptions) (found bool, err er
 	return h.sums.failed > 0, nil
 }
 
+func newHunt(out io.Writer, known Known, o HuntOptions) *hunt {
+	h := &hunt{options: o, known: known, started: time.Now(), out: out, shortened: map[string]int{}, sums: newTotals()}
+	h.start = func(ctx context.Context) (worker, error) { return startProcess(ctx, profileVariable+"="+o.CPUProfile) }
+	h.sums.count("known", 0)
+	return h
+}
+
 // take returns the next seed; false when the hunt is over.
 func (h *hunt) take(ctx context.Context) (uint64, bool) {
 	h.mu.Lock()
@@ -100,95 +104,70 @@ func (h *hunt) take(ctx context.Context) (uint64, bool) {
 
 // work runs histories in a process of its own until the hunt is over.
 func (h *hunt) work(ctx context.Context) error {
-	var p *process
-	defer func() { h.ended(p) }()
+	l := &lane{hunt: h}
+	defer l.end()
 	for {
 		seed, more := h.take(ctx)
 		if !more {
 			return nil
 		}
-		if p == nil {
-			var err error
-			if p, err = startProcess(ctx, profileVariable+"="+h.options.CPUProfile); err != nil {
-				return err
-			}
-		}
 		drawn := Draw(seed, h.options.Draw)
-		result, err := p.do(job{History: drawn})
-		if ctx.Err() != nil {
+		result, err := l.do(ctx, job{History: drawn})
+		var crash *crashError
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case errors.As(err, &crash):
+			result = outcome{Violations: []oracle.Violation{crash.violation()}}
+		case err != nil:
+			return err
 		}
-		if err != nil { // it crashed: that is a finding, too
-			result = crashed(drawn, err)
-			h.ended(p)
-			p = nil
-		}
-		h.judge(ctx, p, drawn, result)
+		h.judge(ctx, l, drawn, result)
 	}
-}
-
-// ended lets a worker end and counts its processor time.
-func (h *hunt) ended(p *process) {
-	took := p.end()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sums.processor += took
-}
-
-func crashed(drawn history.History, err error) outcome {
-	drawn.Law = "alive"
-	return outcome{Short: &drawn, Violations: []oracle.Violation{{Law: "alive", Signature: "alive/crash", Text: err.Error()}}}
 }
 
 // judge counts an outcome, and looks closer at a failure that was not seen before.
-func (h *hunt) judge(ctx context.Context, p *process, drawn history.History, result outcome) {
+func (h *hunt) judge(ctx context.Context, l *lane, drawn history.History, result outcome) {
+	first, again, found := h.count(drawn.Seed, result)
+	switch {
+	case !found:
+	case h.options.First:
+		h.print("%s by seed %d: %s: %s\n", first.Signature, drawn.Seed, first.Subject, first.Text)
+	case again:
+		h.print("seed %d: %s again\n", drawn.Seed, first.Signature)
+	default:
+		h.print("seed %d breaks the law %q\n  %s\n", drawn.Seed, first.Law, about(first))
+		h.keep(l.shorten(ctx, failed(drawn, first, result.Trace), first))
+	}
+}
+
+// count counts an outcome. It returns the first violation that is not known, and whether one like it was found before.
+func (h *hunt) count(seed uint64, result outcome) (first oracle.Violation, again, found bool) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.sums.add(result)
 	fresh := h.known.Unknown(result.Violations)
-	known := len(result.Violations) - len(fresh)
-	h.sums.count("known", known)
+	h.sums.count("known", len(result.Violations)-len(fresh))
 	for _, v := range result.Violations {
-		h.sums.signature(v.Signature, drawn.Seed, time.Since(h.started), h.known.Has(v))
+		h.sums.signature(v.Signature, seed, time.Since(h.started), h.known.Has(v))
 	}
 	if len(fresh) == 0 {
-		h.mu.Unlock()
-		return
+		return oracle.Violation{}, false, false
 	}
 	h.sums.failed++
-	first := fresh[0]
+	first = fresh[0]
 	h.shortened[first.Signature]++
-	again := h.shortened[first.Signature] > 1
 	h.over = h.options.First
-	h.mu.Unlock()
-	if h.options.First {
-		h.print("%s by seed %d: %s: %s\n", first.Signature, drawn.Seed, first.Subject, first.Text)
-		return
-	}
-	if again {
-		h.print("seed %d: %s again\n", drawn.Seed, first.Signature)
-		return
-	}
-	h.print("seed %d breaks the law %q\n  %s: %s\n", drawn.Seed, first.Law, first.Subject, first.Text)
-	short := result.Short
-	if short == nil && p != nil && h.options.Shrink > 0 {
-		h.print("  making it shorter …\n")
-		if closer, err := p.do(job{History: drawn, Shrink: h.options.Shrink, ShrinkFor: shrinkFor, Want: first.Signature}); err == nil && ctx.Err() == nil && closer.Short != nil {
-			short = closer.Short
-		}
-	}
-	if short == nil {
-		short = &drawn
-	}
-	h.keep(*short, first)
+	return first, h.shortened[first.Signature] > 1, true
 }
 
 // keep writes a failing history to a file and prints it in words.
-func (h *hunt) keep(short history.History, v oracle.Violation) {
+func (h *hunt) keep(short history.History) {
 	if err := os.MkdirAll(h.options.Out, 0o750); err != nil {
 		h.print("  cannot keep it: %v\n", err)
 		return
 	}
-	file := filepath.Join(h.options.Out, fmt.Sprintf("%s-%d.json", strings.NewReplacer("/", "-", " ", "-").Replace(v.Signature), short.Seed))
+	file := filepath.Join(h.options.Out, fmt.Sprintf("%s-%d.json", strings.NewReplacer("/", "-", " ", "-").Replace(short.Law), short.Seed))
 	if err := history.Write(file, short); err != nil {
 		h.print("  cannot keep it: %v\n", err)
 		return
@@ -200,77 +179,4 @@ func (h *hunt) print(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	fmt.Fprintf(h.out, format, args...)
-}
-
-// totals are the sums over all histories of a hunt.
-type totals struct {
-	histories, steps, failed int
-	requests, reviews, hits  int
-	lasted, processor        time.Duration
-	tried, judged, others    map[string]int
-	signatures               map[string]*sighting
-}
-
-// sighting is what is known of one signature.
-type sighting struct {
-	seed  uint64
-	after time.Duration
-	times int
-	known bool
-}
-
-func newTotals() totals {
-	return totals{tried: map[string]int{}, judged: map[string]int{}, others: map[string]int{}, signatures: map[string]*sighting{}}
-}
-
-func (t *totals) count(name string, n int) { t.others[name] += n }
-
-func (t *totals) add(o outcome) {
-	t.histories++
-	t.requests += o.Requests
-	t.reviews += o.Reviews
-	t.hits += o.Hits
-	t.lasted += o.Lasted
-	for name, n := range o.Tried {
-		t.tried[name] += n
-		t.steps += n
-	}
-	for name, n := range o.Judged {
-		t.judged[name] += n
-	}
-}
-
-func (t *totals) signature(name string, seed uint64, after time.Duration, known bool) {
-	s := t.signatures[name]
-	if s == nil {
-		s = &sighting{seed: seed, after: after, known: known}
-		t.signatures[name] = s
-	}
-	s.times++
-}
-
-func (t *totals) print(out io.Writer, took time.Duration) {
-	fmt.Fprintf(out, "%d histories with %d steps in %s (%.0f a minute): %s of fake time, %d requests, %d of them hit by faults, %d reviews\n",
-		t.histories, t.steps, took.Round(time.Second), float64(t.histories)/took.Minutes(), t.lasted.Round(time.Minute), t.requests, t.hits, t.reviews)
-	fmt.Fprintf(out, "processor time: %s, %s for each history\n", t.processor.Round(time.Millisecond),
-		(t.processor / time.Duration(max(t.histories, 1))).Round(time.Millisecond))
-	fmt.Fprintf(out, "tried: %s\n", listing(t.tried))
-	fmt.Fprintf(out, "judged: %s\n", listing(t.judged))
-	for _, name := range slices.Sorted(maps.Keys(t.signatures)) {
-		s := t.signatures[name]
-		note := ""
-		if s.known {
-			note = " (known to be broken)"
-		}
-		fmt.Fprintf(out, "broken: %s, %d times, first by seed %d after %s%s\n", name, s.times, s.seed, s.after.Round(time.Second), note)
-	}
-	fmt.Fprintf(out, "%d passed, %d failed\n", t.histories-t.failed, t.failed)
-}
-
-func listing(counts map[string]int) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -10,8 +10,11 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 )
 
 // process is a worker seen from the hunt.
@@ -56,28 +59,70 @@ func startProcess(ctx context.Context, environment ...string) (*process, error) 
 // scheduler does not see. With the race detector, a history takes ten seconds of a fast processor.
 const jobLimit = 15 * time.Minute
 
-// do has the worker do a job. The error says that it crashed, with the beginning of what it printed.
+// do has the worker do a job. A crashError says that it crashed or was stuck, with the beginning of what it printed.
 func (p *process) do(j job) (outcome, error) {
 	var o outcome
+	var stuck atomic.Bool
 	// The Go runtime prints the stacks of all goroutines on this signal, and ends.
-	watchdog := time.AfterFunc(jobLimit*time.Duration(1+j.Shrink/20), func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+	watchdog := time.AfterFunc(j.lasts(), func() {
+		stuck.Store(true)
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	})
 	defer watchdog.Stop()
 	if err := p.encoder.Encode(j); err != nil {
-		return o, fmt.Errorf("the worker ended: %w\n%s", err, p.errors)
+		return o, &crashError{hung: stuck.Load(), text: fmt.Sprintf("the worker ended: %v\n%s", err, p.errors)}
 	}
 	if err := p.decoder.Decode(&o); err != nil {
 		_ = p.cmd.Wait()
 		rest, _ := io.ReadAll(p.decoder.Buffered())
-		return o, fmt.Errorf("the simulation crashed: %w\n%s%s", err, rest, p.errors)
+		return o, &crashError{hung: stuck.Load(), text: fmt.Sprintf("%v\n%s%s", err, rest, p.errors)}
 	}
 	return o, nil
 }
 
+// lasts is how long the job may take in real time.
+func (j job) lasts() time.Duration {
+	if j.limit > 0 {
+		return j.limit
+	}
+	return jobLimit * time.Duration(1+j.Shrink/20)
+}
+
+// crashed and hung are the signatures of histories with which a worker ends.
+const crashed, hung = "alive/crash", "alive/hang"
+
+// crashError says that a worker ended with a job.
+type crashError struct {
+	// hung means that it was ended because the job took too long.
+	hung bool
+	text string
+}
+
+// Error returns the text.
+func (e *crashError) Error() string {
+	if e.hung {
+		return "the simulation does not end: " + e.text
+	}
+	return "the simulation crashed: " + e.text
+}
+
+func (e *crashError) signature() string {
+	if e.hung {
+		return hung
+	}
+	return crashed
+}
+
+// crashText bounds the text of a violation: the stacks of all goroutines fill many pages.
+const crashText = 4 << 10
+
+func (e *crashError) violation() oracle.Violation {
+	text := e.Error()
+	return oracle.Violation{Law: "alive", Signature: e.signature(), Text: strings.ToValidUTF8(text[:min(len(text), crashText)], "")}
+}
+
 // end lets the worker end, and returns how much processor time it took.
 func (p *process) end() time.Duration {
-	if p == nil {
-		return 0
-	}
 	_ = p.in.Close()
 	_ = p.cmd.Wait()
 	if p.cmd.ProcessState == nil {

@@ -44,14 +44,16 @@ type job struct {
 	// Want is the signature that the shorter history must have; empty means that of the first violation.
 	Want    string `json:"want,omitempty"`
 	Verbose bool   `json:"verbose,omitempty"`
-	// Traced asks for the decisions of the scheduler.
+	// Traced asks for the decisions of the scheduler where no law is broken; where one is, they are always returned.
 	Traced bool `json:"traced,omitempty"`
+	// limit is how long the job may take in real time; 0 means jobLimit.
+	limit time.Duration
 }
 
 // outcome is what became of a job.
 type outcome struct {
 	Violations []oracle.Violation `json:"violations,omitempty"`
-	// Short is the history that is left after shrinking.
+	// Short is the history that is left after shrinking; nil if the history did not fail as it was to.
 	Short    *history.History `json:"short,omitempty"`
 	Strayed  int              `json:"strayed,omitempty"`
 	Trace    []string         `json:"trace,omitempty"`
@@ -139,13 +141,21 @@ func do(t *testing.T, j job) outcome {
 		Hits: result.Hits, Writes: result.Writes, Tried: result.Tried, Judged: result.Judged, Lasted: result.Lasted, Took: time.Since(started),
 		Journal: result.Journal,
 	}
-	if j.Traced {
+	if j.Traced || len(result.Violations) > 0 {
 		o.Trace = result.Trace
 	}
 	if len(result.Violations) == 0 || j.Shrink == 0 {
 		return o
 	}
-	want := cmp.Or(j.Want, result.Violations[0].Signature)
+	if want := cmp.Or(j.Want, result.Violations[0].Signature); hasSignature(result.Violations, want) {
+		shrink(t, j, want, &o)
+	}
+	return o
+}
+
+// shrink makes the failing history of a job shorter.
+func shrink(t *testing.T, j job, want string, o *outcome) {
+	t.Helper()
 	until := time.Now().Add(j.ShrinkFor)
 	short := history.Shrink(j.History, func(h history.History) bool {
 		if j.ShrinkFor > 0 && time.Now().After(until) {
@@ -153,19 +163,17 @@ func do(t *testing.T, j job) outcome {
 		}
 		return hasSignature(runSeeded(t, h, Options{}).Violations, want)
 	}, j.Shrink)
-	last := runSeeded(t, short, Options{})
-	if !hasSignature(last.Violations, want) {
-		// Chance decided otherwise this time: keep what failed for sure, with its decisions.
+	if last := runSeeded(t, short, Options{}); hasSignature(last.Violations, want) {
+		o.Violations = last.Violations
+	} else { // Chance decided otherwise this time: keep what failed for sure, with its decisions.
 		short = j.History
-		short.Trace = result.Trace
-		last = result
+		short.Trace = o.Trace
 	}
-	slices.SortStableFunc(last.Violations, func(a, b oracle.Violation) int {
+	slices.SortStableFunc(o.Violations, func(a, b oracle.Violation) int {
 		return cmp.Compare(btoi(a.Signature != want), btoi(b.Signature != want))
 	})
-	short.Law, short.About = last.Violations[0].Law, fmt.Sprintf("%s: %s", last.Violations[0].Subject, last.Violations[0].Text)
-	o.Short, o.Violations = &short, last.Violations
-	return o
+	short = failed(short, o.Violations[0], short.Trace)
+	o.Short = &short
 }
 
 // runSeeded runs a history. The intervals that client-go draws by chance follow from its seed, whatever ran before in this process: a
