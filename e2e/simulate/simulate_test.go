@@ -172,15 +172,3 @@ func TestKnownDefectFitsSignatures(t *testing.T) {
 		assert.Equal(t, want, list.Has(oracle.Violation{Signature: signature}), signature)
 	}
 }
-
-// TestPlantedFaultsFitTheCode shows that each fault of the list can be planted.
-func TestPlantedFaultsFitTheCode(t *testing.T) {
-	t.Parallel()
-	faults, err := ReadPlanted()
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(faults), 20)
-	for _, fault := range faults {
-		_, _, err := fault.Apply()
-		assert.NoError(t, err)
-	}
-}
