@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-
-	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
 // Replay runs the history in a file and says what it breaks. It returns whether it breaks anything.
 func Replay(ctx context.Context, out io.Writer, file string, verbose bool) (found bool, err error) {
-	h, err := history.Read(file, Catalogue())
+	h, err := ReadHistory(file)
 	if err != nil {
 		return false, &UsageError{err}
 	}

@@ -111,6 +111,9 @@ func parse(args []string) (settings, error) {
 	case o.lasting <= 0:
 		return o, fmt.Errorf("-for %s: want a time", o.lasting)
 	}
+	if err := simulate.CheckFlags(o.flags); err != nil {
+		return o, fmt.Errorf("-flags of pod-reloader: %w", err)
+	}
 	if o.seed == 0 {
 		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,11 +17,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
 )
 
-// settings say how long each fault is hunted.
+// settings say which faults are hunted, and how long each.
 type settings struct {
-	limit time.Duration
-	n     int
-	seed  uint64
+	faults []simulate.Planted
+	limit  time.Duration
+	n      int
+	seed   uint64
 }
 
 // String says how much was hunted.
@@ -31,30 +33,69 @@ func (o settings) String() string {
 	return o.limit.String()
 }
 
+const (
+	exitMissed = 1
+	exitUsage  = 2
+)
+
 func main() {
-	var o settings
-	flag.DurationVar(&o.limit, "for", 5*time.Minute, "how long to hunt for each fault, unless -n says how many histories")
-	flag.IntVar(&o.n, "n", 0, "how many histories to run for each fault; 0 goes by -for")
-	flag.Uint64Var(&o.seed, "seed", 1, "the first `seed`")
-	only := flag.String("only", "", "only the faults whose names match this `expression`")
-	flag.Parse()
+	all, err := simulate.ReadPlanted()
+	if err != nil {
+		end(err, exitMissed)
+	}
+	o, err := readArguments(os.Args[1:], all)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		end(err, exitUsage)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *only, o); err != nil {
-		fmt.Fprintln(os.Stderr, "planted:", err)
-		os.Exit(1)
+	if err := run(ctx, o); err != nil {
+		end(err, exitMissed)
 	}
 }
 
-func run(ctx context.Context, only string, o settings) error {
-	expression, err := regexp.Compile(only)
-	if err != nil {
-		return fmt.Errorf("-only: %w", err)
+func end(err error, code int) {
+	fmt.Fprintln(os.Stderr, "planted:", err)
+	os.Exit(code)
+}
+
+// readArguments reads the command line, and chooses among all faults.
+func readArguments(args []string, all []simulate.Planted) (settings, error) {
+	var o settings
+	set := flag.NewFlagSet("planted", flag.ContinueOnError)
+	set.DurationVar(&o.limit, "for", 5*time.Minute, "how long to hunt for each fault, unless -n says how many histories")
+	set.IntVar(&o.n, "n", 0, "how many histories to run for each fault; 0 goes by -for")
+	set.Uint64Var(&o.seed, "seed", 1, "the first `seed`")
+	only := set.String("only", "", "only the faults whose names match this `expression`")
+	if err := set.Parse(args); err != nil {
+		return o, err
 	}
-	faults, err := simulate.ReadPlanted()
-	if err != nil {
-		return err
+	expression, err := regexp.Compile(*only)
+	switch {
+	case err != nil:
+		return o, fmt.Errorf("-only: %w", err)
+	case set.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q; -only chooses among the faults", set.Arg(0))
+	case o.n < 0:
+		return o, fmt.Errorf("-n %d: want a number of histories, or 0", o.n)
+	case o.limit <= 0:
+		return o, fmt.Errorf("-for %s: want a time", o.limit)
 	}
+	for _, fault := range all {
+		if expression.MatchString(fault.Name) {
+			o.faults = append(o.faults, fault)
+		}
+	}
+	if len(o.faults) == 0 {
+		return o, fmt.Errorf("-only %s: matches none of the %d names in testdata/planted.yaml, such as %s", *only, len(all), all[0].Name)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o settings) error {
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
 		return err
@@ -66,10 +107,7 @@ func run(ctx context.Context, only string, o settings) error {
 	}
 	fmt.Printf(row, "", "FAULT", "LAW", "SEED", "HISTORIES", "TIME")
 	var missed []string
-	for _, fault := range faults {
-		if !expression.MatchString(fault.Name) {
-			continue
-		}
+	for _, fault := range o.faults {
 		r, err := o.plantAndSearch(ctx, sound, fault)
 		if err != nil {
 			return fmt.Errorf("%s: %w", fault.Name, err)

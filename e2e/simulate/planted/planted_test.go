@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate"
 )
 
 // program returns a hunter that is a shell script. Nothing is started while that is written: until a child of this process has
@@ -85,6 +87,36 @@ func TestSearchEndsAfterItsHistoriesOrItsTime(t *testing.T) {
 			n, left := tc.settings.left(tc.seed, tc.spent)
 			assert.Equal(t, tc.n, n)
 			assert.Equal(t, tc.left, left)
+		})
+	}
+}
+
+func TestArgumentsChooseAmongTheFaults(t *testing.T) {
+	t.Parallel()
+	all := []simulate.Planted{{Name: "settle-ignored"}, {Name: "refractory-ignored"}, {Name: "wrong-key-used"}}
+	tests := map[string]struct {
+		args []string
+		want int
+		err  string
+	}{
+		"all":                   {nil, 3, ""},
+		"some":                  {[]string{"-only", "ignored$"}, 2, ""},
+		"none of this name":     {[]string{"-only", "nosuchfault"}, 0, "-only nosuchfault: matches none of the 3 names in testdata/planted.yaml, such as settle-ignored"},
+		"no expression":         {[]string{"-only", "("}, 0, "-only: error parsing regexp"},
+		"name without -only":    {[]string{"settle-ignored"}, 0, `unexpected argument "settle-ignored"; -only chooses`},
+		"number of histories":   {[]string{"-n", "-1"}, 0, "-n -1: want a number"},
+		"time that is negative": {[]string{"-for", "-1m"}, 0, "-for -1m0s: want a time"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o, err := readArguments(tc.args, all)
+			if tc.err != "" {
+				require.ErrorContains(t, err, tc.err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Len(t, o.faults, tc.want)
 		})
 	}
 }
