@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 )
 
@@ -52,6 +53,12 @@ func (k Known) Has(v oracle.Violation) bool {
 		}
 	}
 	return false
+}
+
+// Concerns reports whether the law for which a history is kept is known to be broken. A file that has the name of the law alone
+// is concerned where all of that law is.
+func (k Known) Concerns(h history.History) bool {
+	return k.Has(oracle.Violation{Signature: h.Law}) || k.Has(oracle.Violation{Signature: h.Law + "/"})
 }
 
 // fits compares a signature with the pattern.
