@@ -56,7 +56,7 @@ func checkInstallation(h history.History) error {
 	replicas := max(h.Setup.Replicas, drawnReplicas)
 	for i, step := range h.Steps {
 		if n, is := replicaNumber(step.On); is && n >= replicas {
-			return fmt.Errorf("step %d (%s): on: %s does not exist: setup.replicas is %d", i+1, step.Do, step.On, h.Setup.Replicas)
+			return fmt.Errorf("step %d (%s): on: %s never exists: setup.replicas is %d; raise it, or name another", i+1, step.Do, step.On, h.Setup.Replicas)
 		}
 	}
 	return nil

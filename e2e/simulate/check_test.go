@@ -31,7 +31,7 @@ func TestReadHistoryRefusesWhatMakesNoSense(t *testing.T) {
 		"kill of a workload":      {setup: replicas, steps: `{"do": "kill", "on": "deployments/x"}`, want: `step 1 (kill): on: "deployments/x" is no replica, from replica-0 to replica-8`},
 		"kill of nothing":         {setup: replicas, steps: `{"do": "kill"}`, want: `on: "" is no replica`},
 		"more than can exist":     {setup: replicas, steps: `{"do": "kill", "on": "replica-99"}`, want: `on: "replica-99" is no replica`},
-		"more than there are":     {setup: replicas, steps: `{"do": "kill", "on": "replica-7"}`, want: "step 1 (kill): on: replica-7 does not exist: setup.replicas is 1"},
+		"more than there are":     {setup: replicas, steps: `{"do": "kill", "on": "replica-7"}`, want: "step 1 (kill): on: replica-7 never exists: setup.replicas is 1; raise it"},
 		"target of the whole":     {setup: replicas, steps: `{"do": "webhook-away", "on": "replica-0"}`, want: "the whole installation; remove it"},
 		"slow by nothing":         {setup: replicas, steps: `{"do": "api-slow"}`, want: "with.by: missing"},
 		"no duration":             {setup: replicas, steps: `{"do": "api-slow", "with": {"by": "-3s"}}`, want: `with.by: "-3s" is no duration`},

@@ -68,6 +68,11 @@ func Hunt(ctx context.Context, out io.Writer, o HuntOptions) (found bool, err er
 	if err != nil {
 		return false, err
 	}
+	if !o.First { // before hours of hunting, not after
+		if err := os.MkdirAll(o.Out, 0o750); err != nil {
+			return false, &UsageError{fmt.Errorf("keep histories that fail: %w", err)}
+		}
+	}
 	h := newHunt(out, known, o)
 	var workers sync.WaitGroup
 	errs := make([]error, o.Workers)
@@ -163,10 +168,6 @@ func (h *hunt) count(seed uint64, result outcome) (first oracle.Violation, again
 
 // keep writes a failing history to a file and prints it in words.
 func (h *hunt) keep(short history.History) {
-	if err := os.MkdirAll(h.options.Out, 0o750); err != nil {
-		h.print("  cannot keep it: %v\n", err)
-		return
-	}
 	file := filepath.Join(h.options.Out, fmt.Sprintf("%s-%d.json", strings.NewReplacer("/", "-", " ", "-").Replace(short.Law), short.Seed))
 	if err := history.Write(file, short); err != nil {
 		h.print("  cannot keep it: %v\n", err)

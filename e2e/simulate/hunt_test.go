@@ -162,6 +162,28 @@ func TestHuntEndsWhereNoWorkerStarts(t *testing.T) {
 	require.ErrorIs(t, h.work(t.Context()), os.ErrPermission)
 }
 
+func TestHuntBeginsOnlyWhereItCanKeepHistories(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := Hunt(t.Context(), &strings.Builder{}, HuntOptions{Seed: 1, N: 1, Out: filepath.Join(file, "histories")})
+	var usage *UsageError
+	require.ErrorAs(t, err, &usage)
+	assert.ErrorContains(t, err, "keep histories that fail: ")
+}
+
+func TestWorkerThatDoesNotEndIsEnded(t *testing.T) {
+	t.Parallel()
+	p, err := startProcess(t.Context())
+	require.NoError(t, err)
+	defer p.end()
+	_, err = p.do(job{History: Draw(1, DrawOptions{Steps: 5}), limit: time.Millisecond})
+	var crash *crashError
+	require.ErrorAs(t, err, &crash)
+	assert.Equal(t, hung, crash.signature())
+	require.ErrorContains(t, err, "the simulation does not end")
+}
+
 func TestCrashNamesItsCauseAndNotAllStacks(t *testing.T) {
 	t.Parallel()
 	crash := &crashError{text: "panic: no room\n" + strings.Repeat("goroutine 1 [running]\n", 10_000)}

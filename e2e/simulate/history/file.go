@@ -74,6 +74,9 @@ func Decode(data []byte) (History, error) {
 	if err := h.Setup.check(); err != nil {
 		return History{}, fmt.Errorf("setup.%w", err)
 	}
+	if e.Steps == nil {
+		return History{}, errors.New("steps: missing; a history without any has []")
+	}
 	for i, text := range e.Steps {
 		s, err := decodeStep(text)
 		if err != nil {

@@ -60,6 +60,7 @@ func TestReadNamesFileStepAndField(t *testing.T) {
 		"unknown field":        {`{"form":1,"setup":{},"steps":[],"extra":1}`, `"extra"`},
 		"negative seed":        {`{"form":1,"seed":-1,"setup":{},"steps":[]}`, "seed"},
 		"no setup":             {`{"form":1,"seed":1,"steps":[]}`, "setup: missing"},
+		"no steps":             {`{"form":1,"seed":1,"setup":{}}`, "steps: missing"},
 		"text behind it":       {setup(`{"replicas":1}`) + "}", "after the end"},
 		"second value":         {setup(`{"replicas":1}`) + " {}", "after the end"},
 		"negative replicas":    {setup(`{"replicas":-1}`), "setup.replicas: -1"},

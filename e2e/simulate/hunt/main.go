@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -95,29 +96,63 @@ func parse(args []string) (settings, error) {
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	switch {
-	case set.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case o.n < 0:
-		return o, fmt.Errorf("-n %d: want a number of histories, or 0", o.n)
-	case o.steps < 1 || o.steps > 10_000:
-		return o, fmt.Errorf("-steps %d: want 1 to 10000", o.steps)
-	case o.workers < 1:
-		return o, fmt.Errorf("-workers %d: want at least 1", o.workers)
-	case o.shrink < 0:
-		return o, fmt.Errorf("-shrink %d: want a number of runs, or 0", o.shrink)
-	case o.scene != "" && !slices.Contains(simulate.SceneNames(), o.scene):
-		return o, fmt.Errorf("-scene %s: want one of %s", o.scene, strings.Join(simulate.SceneNames(), ", "))
-	case o.lasting <= 0:
-		return o, fmt.Errorf("-for %s: want a time", o.lasting)
+	if set.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; -replay runs a file", set.Arg(0))
 	}
-	if err := simulate.CheckFlags(o.flags); err != nil {
-		return o, fmt.Errorf("-flags of pod-reloader: %w", err)
+	if err := o.check(); err != nil {
+		return o, err
+	}
+	if err := o.checkReplay(set); err != nil {
+		return o, err
 	}
 	if o.seed == 0 {
 		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
 	return o, nil
+}
+
+// check names the setting that makes no sense.
+func (o settings) check() error {
+	switch {
+	case o.n < 0:
+		return fmt.Errorf("-n %d: want a number of histories, or 0", o.n)
+	case o.steps < 1 || o.steps > 10_000:
+		return fmt.Errorf("-steps %d: want 1 to 10000", o.steps)
+	case o.workers < 1:
+		return fmt.Errorf("-workers %d: want at least 1", o.workers)
+	case o.shrink < 0:
+		return fmt.Errorf("-shrink %d: want a number of runs, or 0", o.shrink)
+	case o.scene != "" && !slices.Contains(simulate.SceneNames(), o.scene):
+		return fmt.Errorf("-scene %s: want one of %s", o.scene, strings.Join(simulate.SceneNames(), ", "))
+	case o.lasting <= 0:
+		return fmt.Errorf("-for %s: want a time", o.lasting)
+	}
+	if err := simulate.CheckFlags(o.flags); err != nil {
+		return fmt.Errorf("-flags of pod-reloader: %w", err)
+	}
+	if o.profile != "" { // the workers write it, whose failures count as findings
+		if _, err := os.Stat(filepath.Dir(o.profile)); err != nil {
+			return fmt.Errorf("-cpuprofile: %w; create the directory", err)
+		}
+	}
+	return nil
+}
+
+// checkReplay refuses what says which histories are drawn where none is, and -v where many are.
+func (o settings) checkReplay(set *flag.FlagSet) error {
+	if o.replay == "" {
+		if o.verbose {
+			return errors.New("-v needs -replay, which runs one history")
+		}
+		return nil
+	}
+	var err error
+	set.Visit(func(f *flag.Flag) {
+		if !slices.Contains([]string{"replay", "v", "report"}, f.Name) && err == nil {
+			err = fmt.Errorf("-%s does not go with -replay: the file says all of it", f.Name)
+		}
+	})
+	return err
 }
 
 func run(ctx context.Context, o settings) (found bool, err error) {
