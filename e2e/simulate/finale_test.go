@@ -109,6 +109,9 @@ func TestDrawEndsWithTheSceneAskedFor(t *testing.T) {
 	assert.Equal(t, "hammer-config", constant.Steps[19].Do)
 	assert.Positive(t, constant.Setup.Latency, "requests take longer than the pauses between the writes")
 	assert.Equal(t, constant.Setup, Draw(1, DrawOptions{Steps: 20, Faults: true, Scene: "constant-conflict"}).Setup)
+	passes := Draw(1, DrawOptions{Steps: 20, Faults: true, Scene: "constant-passes"})
+	assert.Equal(t, "checksum", passes.Setup.OtherWebhooks, "ours is called again for what it stamps")
+	assert.Positive(t, passes.Setup.Latency)
 }
 
 func TestFinaleNeedsFaults(t *testing.T) {

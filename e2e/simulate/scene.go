@@ -39,6 +39,7 @@ func sceneKinds() []sceneKind {
 		{"writes-hang", 2, writesHang},
 		{"constant-change", 2, constantChange},
 		{"constant-conflict", 2, constantConflict},
+		{"constant-passes", 2, constantPasses},
 		{"key-rotated", 2, keyRotated},
 		{"key-lost", 2, keyLost},
 		{"field-moved", 2, fieldMoved},

@@ -116,6 +116,18 @@ func constantConflict(r *rand.Rand) scene {
 	return s
 }
 
+// constantPasses is an object that changes between the two passes of our webhook: another one, after ours, changes what ours has
+// stamped, so that the API server calls ours again for the same request.
+func constantPasses(r *rand.Rand) scene {
+	s := constantConflict(r)
+	conflict := s.setup
+	s.setup = func(setup *history.Setup) {
+		conflict(setup)
+		setup.OtherWebhooks = "checksum"
+	}
+	return s
+}
+
 // hammered is an object that is written some times.
 func hammered(r *rand.Rand, n, every string) scene {
 	p := anyTracked(r)
