@@ -103,23 +103,23 @@ func writesHang(r *rand.Rand) scene {
 
 // constantChange is an object that is never quiet for the settle time, for much longer than settle-max.
 func constantChange(r *rand.Rand) scene {
-	return hammered(r, "150", "400ms")
+	return hammered(anyTracked(r), "150", "400ms")
 }
 
 // constantConflict is an object that changes faster than its state can be read and a reload be asked for.
-func constantConflict(r *rand.Rand) scene {
-	s := hammered(r, "800", "25ms")
-	s.setup = func(setup *history.Setup) {
-		setup.Latency = history.Duration(25 * time.Millisecond)
-		setup.Flags = append(selection(setup.Flags), "--settle=0s")
-	}
-	return s
-}
+func constantConflict(r *rand.Rand) scene { return conflicting(anyTracked(r)) }
 
 // constantPasses is an object that changes between the two passes of our webhook: another one, after ours, changes what ours has
-// stamped, so that the API server calls ours again for the same request.
+// stamped, so that the API server calls ours again for the same request. A write that takes long by chance would leave both passes
+// with the same content.
 func constantPasses(r *rand.Rand) scene {
-	s := constantConflict(r)
+	all := []tracked{
+		{"deployments/shop/cart", "configmaps/shop/app"},
+		{"deployments/shop/web", "configmaps/shop/app"},
+		{"deployments/shop/web", "secrets/shop/db"},
+	}
+	s := conflicting(all[r.IntN(len(all))])
+	s.undisturbed = true
 	conflict := s.setup
 	s.setup = func(setup *history.Setup) {
 		conflict(setup)
@@ -128,9 +128,18 @@ func constantPasses(r *rand.Rand) scene {
 	return s
 }
 
+// conflicting is an object that is written again before a request of the program has its answer.
+func conflicting(p tracked) scene {
+	s := hammered(p, "800", "25ms")
+	s.setup = func(setup *history.Setup) {
+		setup.Latency = history.Duration(25 * time.Millisecond)
+		setup.Flags = append(selection(setup.Flags), "--settle=0s")
+	}
+	return s
+}
+
 // hammered is an object that is written some times.
-func hammered(r *rand.Rand, n, every string) scene {
-	p := anyTracked(r)
+func hammered(p tracked, n, every string) scene {
 	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{{
 		Do: "hammer-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"key": p.key(), "n": n, "every": every},
 	}}}
