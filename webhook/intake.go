@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
@@ -16,11 +18,19 @@ const (
 	// maxBody is the size of the largest review that an admission.Webhook reads: two versions of an object, each at most
 	// 3 MiB as the API server accepts them, and the rest.
 	maxBody = 7 << 20
-	// smallBody is what any caller may send at any time. A review of a workload mostly has some 10 KiB.
+	// freeBody is what the first freeBodies requests may send without a turn: the usual review takes no lock.
+	freeBody, freeBodies = 16 << 10, 256
+	// smallBody is the size of a body that counts as a small one. A review of a workload mostly has some 10 KiB.
 	smallBody = 512 << 10
-	// largeBodies bounds the larger ones that are in memory, and largeBodiesOfACaller those of one address.
+	// smallBodies and largeBodies bound the bodies that are in memory, until they are answered, and the others those of one
+	// address. An API server has some hundred small ones at a time. They do not wait for large ones.
+	smallBodies          = 48 << 20
+	smallBodiesOfACaller = smallBodies / 2
 	largeBodies          = 2 * maxBody
 	largeBodiesOfACaller = largeBodies * 3 / 4
+	// waitingOfACaller bounds the requests of one address that wait for such a turn. An API server has at most 600 in flight
+	// by default.
+	waitingOfACaller = 1_000
 
 	// reviewsInFlight bounds the reviews that are being decided, in bytes of their objects: a decoded object takes up to 25
 	// times its text. reviewsOfANamespace are those of one namespace, which may all wait for reads.
@@ -32,7 +42,7 @@ const (
 
 var (
 	// errBusy says that others used up what a request needs until its deadline.
-	errBusy = errors.New("too many large requests at the same time")
+	errBusy = errors.New("too many requests at the same time")
 	// errNoObject keeps the body from the YAML decoder that an admission.Webhook tries on what does not look like JSON: it
 	// takes some hundred times the memory of its text.
 	errNoObject = errors.New("the body is not a JSON object: want an AdmissionReview")
@@ -40,12 +50,15 @@ var (
 
 // intake bounds the memory of requests from all callers. An admission.Webhook bounds that of one body only.
 type intake struct {
-	bodies, reviews *fairlimit.Limit
+	free                  *atomic.Int64 // requests that read their free part
+	small, large, reviews *fairlimit.Limit
 }
 
 func newIntake() intake {
 	return intake{
-		bodies:  fairlimit.New(largeBodies, largeBodiesOfACaller),
+		free:    &atomic.Int64{},
+		small:   fairlimit.NewBounded(smallBodies, smallBodiesOfACaller, waitingOfACaller),
+		large:   fairlimit.NewBounded(largeBodies, largeBodiesOfACaller, waitingOfACaller),
 		reviews: fairlimit.New(reviewsInFlight, reviewsOfANamespace),
 	}
 }
@@ -63,15 +76,16 @@ func (i intake) review(ctx context.Context, namespace string, size int) (release
 type incoming struct {
 	request *http.Request
 	body    io.ReadCloser
-	bodies  *fairlimit.Limit
+	intake  intake
 	arrived time.Time
 	// timeout is how long the decision may take from the arrival on.
 	timeout time.Duration
 	// cancel ends the context of the decision.
 	cancel context.CancelFunc
 
-	size int
-	// release is set while the body counts as a large one.
+	// size is what was read of the body, allowed what may be read until the next turn.
+	size, allowed int
+	// release gives back what the body counts; nil while it counts nothing.
 	release func()
 	// busy is set if the body was not read because of others, decoded if the Handler was called.
 	busy, decoded bool
@@ -82,7 +96,7 @@ type incomingKey struct{}
 
 // receive puts an incoming in the place of a request's body.
 func (i intake) receive(r *http.Request) (*incoming, *http.Request) {
-	in := &incoming{body: r.Body, bodies: i.bodies, arrived: time.Now(), cancel: func() {}}
+	in := &incoming{body: r.Body, intake: i, arrived: time.Now(), cancel: func() {}}
 	in.request = r.WithContext(context.WithValue(r.Context(), incomingKey{}, in))
 	if r.Body != nil && r.Body != http.NoBody {
 		in.request.Body = in
@@ -90,19 +104,15 @@ func (i intake) receive(r *http.Request) (*incoming, *http.Request) {
 	return in, in.request
 }
 
-// Read reads the body. Where it turns out to be a large one, it waits for its turn before it reads on.
+// Read reads the body. Where more of it comes than it counts, it waits for its turn before it reads on.
 func (in *incoming) Read(p []byte) (int, error) {
-	if in.release == nil {
-		if in.size == smallBody {
-			if err := in.wait(); err != nil {
-				in.busy = true
-				return 0, err
-			}
-		} else {
-			p = p[:min(len(p), smallBody-in.size)]
+	if in.size == in.allowed {
+		if err := in.advance(); err != nil {
+			in.busy = true
+			return 0, err
 		}
 	}
-	n, err := in.body.Read(p)
+	n, err := in.body.Read(p[:min(len(p), in.allowed-in.size)])
 	if in.size == 0 && (n == 0 && errors.Is(err, io.EOF) || n > 0 && p[0] != '{') {
 		return 0, errNoObject
 	}
@@ -110,17 +120,45 @@ func (in *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wait waits until a large body may be read on.
-func (in *incoming) wait() (err error) {
+// advance waits until more of the body may be read. A body of unknown length counts as the largest of its class.
+func (in *incoming) advance() error {
+	length := int(min(in.request.ContentLength, maxBody))
+	switch {
+	case in.allowed == 0 && in.takeFree():
+		return nil
+	case in.allowed < smallBody && length < 0:
+		return in.wait(in.intake.small, smallBody, smallBody)
+	case in.allowed < smallBody && length <= smallBody:
+		return in.wait(in.intake.small, max(length, freeBody), smallBody)
+	case length < 0:
+		length = maxBody
+	}
+	return in.wait(in.intake.large, length, math.MaxInt)
+}
+
+// takeFree begins with the free part, where not too many others do.
+func (in *incoming) takeFree() bool {
+	free := in.intake.free
+	if free.Add(1) > freeBodies {
+		free.Add(-1)
+		return false
+	}
+	in.allowed, in.release = freeBody, func() { free.Add(-1) }
+	return true
+}
+
+// wait waits until a body of a weight may be read on, and gives back what it counted before.
+func (in *incoming) wait(limit *fairlimit.Limit, weight, allowed int) error {
 	ctx, cancel := context.WithDeadline(in.request.Context(), in.arrived.Add(in.timeout))
 	defer cancel()
-	size := maxBody
-	if in.request.ContentLength > 0 {
-		size = int(min(in.request.ContentLength, maxBody))
-	}
-	if in.release, err = in.bodies.Acquire(ctx, callerOf(in.request), size); err != nil {
+	release, err := limit.Acquire(ctx, callerOf(in.request), weight)
+	if err != nil {
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
+	if in.release != nil {
+		in.release()
+	}
+	in.allowed, in.release = allowed, release
 	return nil
 }
 

@@ -129,7 +129,17 @@ func codeOf(t *testing.T, recorder *httptest.ResponseRecorder) int {
 }
 
 func send(handler http.Handler, from string, body io.Reader) *httptest.ResponseRecorder {
+	return sendRequest(handler, from, httptest.NewRequest(http.MethodPost, webhook.Path, body))
+}
+
+// sendSized sends a body that says its length; -1 says none.
+func sendSized(handler http.Handler, from string, body io.Reader, length int64) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, webhook.Path, body)
+	r.ContentLength = length
+	return sendRequest(handler, from, r)
+}
+
+func sendRequest(handler http.Handler, from string, r *http.Request) *httptest.ResponseRecorder {
 	r.Header.Set("Content-Type", "application/json")
 	r.RemoteAddr = from + ":12345"
 	recorder := httptest.NewRecorder()
@@ -143,7 +153,7 @@ func TestSlowLargeBodiesDelayOnlyTheirCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged atomic.Int64
 		s := newHandler(t, newWorld(t), hastily, funcr.New(func(_, args string) {
-			if strings.Contains(args, "too many large requests at the same time") {
+			if strings.Contains(args, "too many requests at the same time") {
 				logged.Add(1)
 			}
 		}, funcr.Options{}))
@@ -163,7 +173,7 @@ func TestSlowLargeBodiesDelayOnlyTheirCaller(t *testing.T) {
 
 		assert.Equal(t, http.StatusOK, codeOf(t, send(s.handler, "10.0.0.2", bytes.NewReader(large("shop", 600<<10)))))
 		for range len(begun) - 1 {
-			assert.Contains(t, (<-answers).Body.String(), "too many large requests", "they have waited until the deadline")
+			assert.Contains(t, (<-answers).Body.String(), "too many requests", "they have waited until the deadline")
 		}
 		close(stop)
 		assert.Contains(t, (<-answers).Body.String(), "unexpected EOF")
@@ -172,6 +182,79 @@ func TestSlowLargeBodiesDelayOnlyTheirCaller(t *testing.T) {
 		assert.Equal(t, int64(19), logged.Load(), "each is logged")
 		again := &source{most: 4 << 20, then: func() error { return io.EOF }}
 		assert.Contains(t, send(s.handler, "10.0.0.1", again).Body.String(), "invalid character", "what was taken is given back")
+	})
+}
+
+// A caller that sends many bodies of the usual size and never their ends does not fill the memory, and others are answered at once.
+func TestManySlowSmallBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		size   int
+		length int64
+	}{
+		"large part of the small ones": {500 << 10, 500 << 10},
+		"of unknown length":            {500 << 10, -1},
+		"typical":                      {20 << 10, 20 << 10},
+		"tiny":                         {10 << 10, 10 << 10},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newHandler(t, newWorld(t), hastily, logr.Discard())
+				stop := make(chan struct{})
+				begun := make([]*source, 3_000)
+				var running sync.WaitGroup
+				for i := range begun {
+					begun[i] = &source{most: tt.size, then: func() error { <-stop; return io.ErrUnexpectedEOF }}
+					running.Go(func() {
+						sendSized(s.handler, "10.0.0.1", begun[i], tt.length)
+						begun[i].sent = 0 // given back
+					})
+				}
+				synctest.Wait()
+				kept := 0
+				for _, b := range begun {
+					kept += b.sent
+				}
+				assert.LessOrEqual(t, kept, 28<<20, "all bodies of one caller")
+				assert.Positive(t, decisions(t, s, "none", "busy"), "a caller that has too many waiting is refused at once")
+
+				began := time.Now()
+				for _, size := range []int{0, 50 << 10, 400 << 10} {
+					assert.Equal(t, http.StatusOK, codeOf(t, send(s.handler, "10.0.0.2", bytes.NewReader(large("shop", size)))))
+				}
+				assert.Zero(t, time.Since(began), "another caller does not wait")
+				close(stop)
+				running.Wait()
+				assert.Equal(t, http.StatusOK, codeOf(t, send(s.handler, "10.0.0.1", bytes.NewReader(large("shop", 50<<10)))), "what was taken is given back")
+			})
+		})
+	}
+}
+
+// As many reviews as the API server sends at a time wait for nothing, whatever it sends slowly besides.
+func TestReviewsOfTheUsualSizeDoNotWaitForLargeBodies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newHandler(t, newWorld(t), hastily, logr.Discard())
+		stop := make(chan struct{})
+		var running sync.WaitGroup
+		for range 20 {
+			body := &source{most: 3 << 20, then: func() error { <-stop; return io.ErrUnexpectedEOF }}
+			running.Go(func() { sendSized(s.handler, "10.0.0.1", body, 3<<20) })
+		}
+		for range 400 {
+			body := &source{most: 50 << 10, then: func() error { <-stop; return io.ErrUnexpectedEOF }}
+			running.Go(func() { sendSized(s.handler, "10.0.0.1", body, 50<<10) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		body := large("shop", 50<<10)
+		assert.Equal(t, http.StatusOK, codeOf(t, sendSized(s.handler, "10.0.0.1", bytes.NewReader(body), int64(len(body)))))
+		assert.Zero(t, time.Since(began))
+		close(stop)
+		running.Wait()
 	})
 }
 

@@ -25,7 +25,7 @@ const (
 	outcomeUnread = "unread"
 	// outcomePanicked: a defect of ours; allowed as it is.
 	outcomePanicked = "panicked"
-	// outcomeBusy: too many large requests at the same time; allowed as it is, or not even read.
+	// outcomeBusy: too many requests at the same time; allowed as it is, or not even read.
 	outcomeBusy = "busy"
 	// outcomeMalformed: no admission review.
 	outcomeMalformed = "malformed"

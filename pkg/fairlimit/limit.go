@@ -1,21 +1,26 @@
 // Package fairlimit bounds how much work is in flight, and shares it fairly between tenants.
 //
-// The live reads of configstate and the reviews of the webhook pass through it, with the namespace as the tenant. It
-// imports nothing of this project and knows nothing about what the work is.
+// The live reads of configstate and the reviews of the webhook pass through it, with the namespace as the tenant, and the
+// bodies that the webhook reads, with the caller's address. It imports nothing of this project and knows nothing about what the work is.
 package fairlimit
 
 import (
 	"container/list"
 	"context"
+	"errors"
+	"math"
 	"sync"
 )
+
+// ErrFull says that as much of a tenant's work waits as may.
+var ErrFull = errors.New("too much is waiting")
 
 // Limit admits work up to a total weight. Where more is waiting than fits, the tenants take turns: one piece of work of
 // each, so that a tenant with thousands of pieces delays another one by one piece only. Within a tenant the order is that
 // of arrival. One tenant never has all of the total, so that work that hangs holds up its own tenant only. A Limit is safe
 // for concurrent use.
 type Limit struct {
-	total, share int
+	total, share, queue int
 
 	mu      sync.Mutex
 	used    int
@@ -40,11 +45,16 @@ type piece struct {
 
 // New returns a Limit with a total weight in flight, of which one tenant can have a share.
 func New(total, share int) *Limit {
-	return &Limit{total: total, share: min(share, total), tenants: make(map[string]*tenant)}
+	return NewBounded(total, share, math.MaxInt)
+}
+
+// NewBounded returns a Limit under which only so many pieces of work of one tenant wait.
+func NewBounded(total, share, queue int) *Limit {
+	return &Limit{total: total, share: min(share, total), queue: queue, tenants: make(map[string]*tenant)}
 }
 
 // Acquire waits until work of this weight may begin, or until the context ends: then the work leaves the queue, and the
-// error is the context's. Work that is heavier than a share counts as a share. The caller calls release once, when the
+// error is the context's; or it is ErrFull, at once. Work that is heavier than a share counts as a share. The caller calls release once, when the
 // work is done.
 func (l *Limit) Acquire(ctx context.Context, name string, weight int) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
@@ -52,7 +62,10 @@ func (l *Limit) Acquire(ctx context.Context, name string, weight int) (release f
 	}
 	weight = min(weight, l.share)
 	release = func() { l.release(name, weight) }
-	waiting, place := l.enter(name, weight)
+	waiting, place, err := l.enter(name, weight)
+	if err != nil {
+		return nil, err
+	}
 	if waiting == nil {
 		return release, nil
 	}
@@ -81,7 +94,7 @@ func (l *Limit) Waiting() int {
 }
 
 // enter begins work at once where nothing is in its way, and returns nil; otherwise it queues the work.
-func (l *Limit) enter(name string, weight int) (*piece, *list.Element) {
+func (l *Limit) enter(name string, weight int) (*piece, *list.Element, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t, known := l.tenants[name]
@@ -92,12 +105,16 @@ func (l *Limit) enter(name string, weight int) (*piece, *list.Element) {
 	if l.turns.Len() == 0 && t.waiting.Len() == 0 && t.used+weight <= l.share && l.used+weight <= l.total {
 		t.used += weight
 		l.used += weight
-		return nil, nil
+		return nil, nil, nil
+	}
+	if t.waiting.Len() >= l.queue {
+		l.forget(name, t)
+		return nil, nil, ErrFull
 	}
 	p := &piece{weight: weight, granted: make(chan struct{})}
 	place := t.waiting.PushBack(p)
 	l.settle(t)
-	return p, place
+	return p, place, nil
 }
 
 // release ends work, and begins what fits now.

@@ -124,6 +124,26 @@ func TestOneTenantsQueueDoesNotDelayAnother(t *testing.T) {
 	})
 }
 
+func TestWorkBeyondTheQueueIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := fairlimit.NewBounded(4, 3, 2)
+		release := acquire(t, l, "a", 3)
+		first := work(t.Context(), l, "a", 1, 0)
+		second := work(t.Context(), l, "a", 1, 0)
+		_, err := l.Acquire(t.Context(), "a", 1)
+		require.ErrorIs(t, err, fairlimit.ErrFull)
+		require.Equal(t, 2, l.Waiting())
+		acquire(t, l, "b", 1)()
+
+		release()
+		assert.NotZero(t, <-first)
+		assert.NotZero(t, <-second)
+		acquire(t, l, "a", 3)()
+		assert.Zero(t, l.Tenants())
+	})
+}
+
 func TestTenantsTakeTurnsInTheOrderOfTheirArrival(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
