@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -63,43 +63,86 @@ func (b *builder) buildWebhook() error {
 	return nil
 }
 
-// admission serves the webhook by a webhook.Server.
+// admission serves the webhook. The webhook.Server counts requests; it does not serve itself, since it bounds neither the
+// connections nor what each of them may hold.
 type admission struct {
 	crwebhook.Server
 	address     string
+	tls         *tls.Config
 	certificate servingCertificate
-	// answered is when the server has last answered itself, nil if never; stopping is set when it takes no more connections.
-	answered atomic.Pointer[time.Time]
-	stopping atomic.Bool
+	// answered is when the server has last answered itself, nil if never; listening is set when it takes
+	// connections, stopping when it takes no more.
+	answered            atomic.Pointer[time.Time]
+	listening, stopping atomic.Bool
 }
+
+var errNotServing = errors.New("the webhook is not started yet")
 
 // answerLasts is how long an answer of the server to itself counts. A probe costs both sides of a TLS handshake, which is
 // more than a review, and there may be any number of callers; the kubelet asks more rarely.
 const answerLasts = time.Second
 
+// What callers can hold in memory before a handler reads a body: any pod can reach the port. An API server has one connection,
+// or with HTTP/1.1 one for each request in flight, some hundred.
+const (
+	admissionConnections = 512
+	admissionHeader      = 16 << 10
+	// admissionStreams are the requests of a connection with HTTP/2; a client opens another one for more. admissionBuffer is
+	// what a connection receives before it is read.
+	admissionStreams = 100
+	admissionBuffer  = 128 << 10
+	// admissionShutdown is how long requests that are being decided may still take when the server stops.
+	admissionShutdown = time.Minute
+	// selfTimeout bounds the question of the server to itself.
+	selfTimeout = 10 * time.Second
+)
+
 func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler, further ...func(*tls.Config)) (*admission, error) {
-	host, port, err := net.SplitHostPort(o.Address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, fmt.Errorf("address of the webhook: %w", err)
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, fmt.Errorf("address of the webhook: port: %w", err)
+	config := &tls.Config{} //nolint:gosec // secured sets the version
+	for _, configure := range append([]func(*tls.Config){secured(o, c.Get)}, further...) {
+		configure(config)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", timely(http.NotFoundHandler())) // a slow body ends on any path
-	server := crwebhook.NewServer(crwebhook.Options{
-		Host: host, Port: number, WebhookMux: mux, TLSOpts: append([]func(*tls.Config){secured(o, c.Get)}, further...),
-	})
+	server := crwebhook.NewServer(crwebhook.Options{WebhookMux: mux})
 	server.Register(webhook.Path, handler)
-	return &admission{Server: server, address: o.Address, certificate: c}, nil
+	return &admission{Server: server, address: o.Address, tls: config, certificate: c}, nil
+}
+
+// server returns what serves on a connection.
+func (a *admission) server() *http.Server {
+	return &http.Server{
+		Handler:        a.WebhookMux(),
+		ReadTimeout:    readTimeout, // of the handshake and the header, too
+		WriteTimeout:   writeTimeout,
+		IdleTimeout:    90 * time.Second,
+		MaxHeaderBytes: admissionHeader,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          admissionStreams,
+			MaxReceiveBufferPerConnection: admissionBuffer,
+			MaxReceiveBufferPerStream:     admissionBuffer,
+		},
+	}
 }
 
 // Start serves until the context ends, then lets requests end that are in flight.
 func (a *admission) Start(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { a.stopping.Store(true) })()
 	defer a.stopping.Store(true)
-	if err := a.Server.Start(ctx); err != nil {
+	listener, err := net.Listen("tcp", a.address)
+	if err != nil {
+		return fmt.Errorf("serve admission on %s: %w", a.address, err)
+	}
+	a.listening.Store(true)
+	shutdown := admissionShutdown
+	serving := &manager.Server{
+		Name: "admission", Server: a.server(), ShutdownTimeout: &shutdown,
+		Listener: tls.NewListener(newEvenListener(listener, admissionConnections), a.tls),
+	}
+	if err := serving.Start(ctx); err != nil {
 		return fmt.Errorf("serve admission on %s: %w", a.address, err)
 	}
 	return nil
@@ -115,9 +158,25 @@ func (a *admission) Serving() error {
 	if last := a.answered.Load(); last != nil && !a.stopping.Load() && now.Sub(*last) < answerLasts {
 		return nil
 	}
-	if err := a.StartedChecker()(nil); err != nil {
+	if err := a.ask(); err != nil {
 		return err
 	}
 	a.answered.Store(&now)
+	return nil
+}
+
+// ask connects to the server itself.
+func (a *admission) ask() error {
+	if !a.listening.Load() {
+		return errNotServing
+	}
+	dialer := &net.Dialer{Timeout: selfTimeout}
+	conn, err := tls.DialWithDialer(dialer, "tcp", a.address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent
+	if err != nil {
+		return fmt.Errorf("the webhook does not answer: %w", err)
+	}
+	if err := conn.Close(); err != nil {
+		return fmt.Errorf("the webhook does not answer: close the connection: %w", err)
+	}
 	return nil
 }

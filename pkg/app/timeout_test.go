@@ -48,7 +48,7 @@ var slowServers = map[string]func(t *testing.T, handler http.Handler) *http.Serv
 		t.Helper()
 		a, err := newAdmission(options.Webhook{Address: ":1"}, newCertificate("", options.Certificate{}, logr.Discard()), timely(handler))
 		require.NoError(t, err)
-		return &http.Server{Handler: a.WebhookMux()} // a webhook.Server sets no deadlines but one for the header
+		return a.server()
 	},
 	"probes": func(t *testing.T, handler http.Handler) *http.Server {
 		t.Helper()
@@ -108,12 +108,17 @@ func TestBodyThatDoesNotComeEndsTheConnection(t *testing.T) {
 
 func TestHeaderThatDoesNotEndEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		conn := connect(t, slowServers["probes"](t, noContent))
-		_, err := io.WriteString(conn, "POST / HTTP/1.1\r\n")
-		require.NoError(t, err)
-		awaitClosed(t, conn, 11*time.Second)
-	})
+	for name, server := range slowServers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				conn := connect(t, server(t, noContent))
+				_, err := io.WriteString(conn, "POST / HTTP/1.1\r\n")
+				require.NoError(t, err)
+				awaitClosed(t, conn, 11*time.Second)
+			})
+		})
+	}
 }
 
 // On HTTP/2 a request has deadlines of its own, and the connection lives on.
