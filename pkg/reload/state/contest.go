@@ -4,10 +4,11 @@ import (
 	"maps"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// contests finds the workloads whose Record another writer removes or reverts each time that the loop has written it. The loop then
+// contests finds the workloads whose Record another writer removes, reverts or spoils each time that the loop has written it. The loop then
 // waits longer from write to write. It is safe for concurrent use.
 type contests struct {
 	perWorkload[recordWrite]
@@ -71,7 +72,15 @@ func (c *contests) prune(now time.Time) {
 	maps.DeleteFunc(c.entries, func(_ workload.Key, w *recordWrite) bool { return now.Sub(w.at) >= contestOver })
 }
 
-// undoneBy reports whether the Record that the write replaced is back.
+// undoneBy reports whether another writer has undone the write: the Record that it replaced is back, or there is something that
+// neither the loop nor the webhook writes, which may be different each time.
 func (w recordWrite) undoneBy(present string, now time.Time) bool {
-	return w.before == DigestOf(present) && now.Sub(w.at) < contestOver
+	if now.Sub(w.at) >= contestOver {
+		return false
+	}
+	if w.before == DigestOf(present) {
+		return true
+	}
+	_, err := record.Parse(present)
+	return err != nil
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -31,6 +33,7 @@ func TestRecordThatIsRemovedEachTimeIsWrittenEverMoreRarely(t *testing.T) {
 func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a, b, c := recordOf(t, "a"), recordOf(t, "b"), recordOf(t, "c")
 	tests := map[string]struct {
 		// records are those that were there before each write.
 		records []string
@@ -38,25 +41,38 @@ func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
 		want    bool
 	}{
 		"removed":                     {records: []string{"", "", "", ""}, every: time.Second, want: true},
-		"reverted":                    {records: []string{"a", "a", "a", "a"}, every: time.Second, want: true},
-		"objects are created in turn": {records: []string{"", "a", "b", "c"}, every: time.Second},
+		"reverted":                    {records: []string{a, a, a, a}, every: time.Second, want: true},
+		"another junk each time":      {records: []string{a, "junk 1", "junk 2", "junk 3"}, every: time.Second, want: true},
+		"removed and junk in turn":    {records: []string{a, "", "junk", ""}, every: time.Second, want: true},
+		"junk now and then":           {records: []string{a, "junk 1", "junk 2", "junk 3"}, every: contestOver},
+		"objects are created in turn": {records: []string{"", a, b, c}, every: time.Second},
 		"a release tool now and then": {records: []string{"", "", "", ""}, every: contestOver},
 		"a release tool undoes two":   {records: []string{"", "", ""}, every: time.Second},
-		"another one in between":      {records: []string{"", "", "a", "", ""}, every: time.Second},
+		"another one in between":      {records: []string{"", "", a, "", ""}, every: time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, key, at := &contests{}, workload.Key{Name: "web"}, now
+			found, key, at := &contests{}, workload.Key{Name: "web"}, now
 			for _, before := range tc.records[:len(tc.records)-1] {
-				c.Wrote(key, before, at)
+				found.Wrote(key, before, at)
 				at = at.Add(tc.every)
 			}
-			wait := c.Wait(key, tc.records[len(tc.records)-1], at.Add(-tc.every))
+			wait := found.Wait(key, tc.records[len(tc.records)-1], at.Add(-tc.every))
 			assert.Equal(t, tc.want, wait > 0, wait)
-			assert.Zero(t, c.Wait(workload.Key{Name: "other"}, "", at), "each workload for itself")
+			assert.Zero(t, found.Wait(workload.Key{Name: "other"}, "", at), "each workload for itself")
 		})
 	}
+}
+
+// recordOf returns a Record of one object.
+func recordOf(t *testing.T, name string) string {
+	t.Helper()
+	text, fits := record.New("hash", "1c9e04ab", map[reference.Ref]record.Item{{Kind: reference.ConfigMap, Name: name}: {}}).Text(1 << 10)
+	require.True(t, fits)
+	_, err := record.Parse(text)
+	require.NoError(t, err)
+	return text
 }
 
 func TestContestsAreForgotten(t *testing.T) {
