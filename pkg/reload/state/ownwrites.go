@@ -52,15 +52,19 @@ func (w *ownWrites) IsStamped(key workload.Key, generation int64) bool {
 	return stamped
 }
 
-// takeovers has the foreign keys whose Record was taken over, by workload: each once, so that two installations do not fight.
+// takeovers has the foreign keys whose Record was taken over, by workload: each once, and takeoversAtMost in all, so that two
+// installations do not fight and a writer of ever new keys is not followed.
 type takeovers struct {
 	perWorkload[map[digest.KeyID]bool]
 }
 
+// takeoversAtMost is how many foreign keys of a workload are taken over. A cluster has few installations.
+const takeoversAtMost = 8
+
 // May reports whether a Record under a foreign key may be taken over.
 func (t *takeovers) May(key workload.Key, id digest.KeyID) bool {
 	may := true
-	t.find(key, func(taken *map[digest.KeyID]bool) { may = !(*taken)[id] })
+	t.find(key, func(taken *map[digest.KeyID]bool) { may = !(*taken)[id] && len(*taken) < takeoversAtMost })
 	return may
 }
 
@@ -73,7 +77,9 @@ func (t *takeovers) Done(key workload.Key, id digest.KeyID) {
 		if *taken == nil {
 			*taken = map[digest.KeyID]bool{}
 		}
-		(*taken)[id] = true
+		if len(*taken) < takeoversAtMost {
+			(*taken)[id] = true
+		}
 	})
 }
 

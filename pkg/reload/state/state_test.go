@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -134,6 +135,21 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	m.Returned(key, ring)
 	assert.True(t, m.May(key, ours.ID), "it was ours again: it may be lost once more")
 	assert.False(t, m.May(key, "aaaaaaaa"), "that of another installation was not")
+}
+
+// Another writer may name a new key in each Record.
+func TestForeignKeysThatAreTakenOverAreBounded(t *testing.T) {
+	t.Parallel()
+	key := workload.Key{Name: "cart"}
+	m := &takeovers{}
+	for n := range 1_000 {
+		id := digest.KeyID(fmt.Sprintf("%08x", n))
+		assert.Equal(t, n < takeoversAtMost, m.May(key, id), n)
+		m.Done(key, id)
+	}
+	assert.Len(t, *m.entries[key], takeoversAtMost)
+	assert.False(t, m.May(key, "00000000"), "it was taken over")
+	assert.True(t, m.May(workload.Key{Name: "pay"}, "00000009"), "each workload for itself")
 }
 
 func TestOldestDueReload(t *testing.T) {
