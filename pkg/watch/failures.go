@@ -20,7 +20,7 @@ type failures struct {
 	mu         sync.Mutex
 	at         time.Time
 	err        error
-	unreported error
+	unreported error // nil once it is reported
 }
 
 func newFailures(log *slog.Logger, callback func(context.Context, error)) *failures {
@@ -80,7 +80,11 @@ func (f *failures) report(ctx context.Context) {
 		}
 		f.mu.Lock()
 		err := f.unreported
+		f.unreported = nil
 		f.mu.Unlock()
+		if err == nil { // it was reported for the token of the one before it
+			continue
+		}
 		guard(f.log, "OnWatchError", func() error { f.callback(ctx, err); return nil })
 	}
 }
