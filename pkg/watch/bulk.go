@@ -174,8 +174,8 @@ func (b *Bulk) WaitForSync(ctx context.Context) (int, error) {
 }
 
 // LastWatchError is when and why list or watch failed last; the zero time if
-// never. The watcher tries again by itself, with exponential backoff up to
-// 30 s. An expired resourceVersion (410) and the end of a stream are no errors.
+// never. The watcher tries again by itself, with pauses of up to a minute.
+// An expired resourceVersion (410) and the end of a stream are no errors.
 func (b *Bulk) LastWatchError() (time.Time, error) {
 	return b.failures.last()
 }
