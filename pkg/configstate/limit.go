@@ -14,7 +14,9 @@ import (
 //
 // The webhook and the loop have half of them each, so that neither waits for the other: the webhook has a deadline of 2 s,
 // and the loop must make progress under any number of admission requests. Of a half, one namespace can have three quarters,
-// so that reads that hang, for up to readLimit, hold up their own namespace only.
+// so that reads of one namespace that hang hold up no other. Those of two at the same time hold up the rest of their half, for up
+// to readLimit; then the others have their turns. With a smaller share, a workload with some hundred objects would exceed the
+// deadline of the webhook where the API server is slow.
 const (
 	readsInFlight     = quiet.IdleConnections / 2
 	readsOfANamespace = readsInFlight * 3 / 4

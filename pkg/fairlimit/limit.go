@@ -17,8 +17,8 @@ var ErrFull = errors.New("too much is waiting")
 
 // Limit admits work up to a total weight. Where more is waiting than fits, the tenants take turns: one piece of work of
 // each, so that a tenant with thousands of pieces delays another one by one piece only. Within a tenant the order is that
-// of arrival. One tenant never has all of the total, so that work that hangs holds up its own tenant only. A Limit is safe
-// for concurrent use.
+// of arrival. One tenant never has all of the total, so that work of one tenant that hangs holds up no other; that of several
+// tenants can have all, until it ends. A Limit is safe for concurrent use.
 type Limit struct {
 	total, share, queue int
 
