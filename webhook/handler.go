@@ -126,7 +126,7 @@ func New(deps Dependencies, options Options) (*Handler, error) {
 // ServeHTTP answers one review. What is no review gets an answer without a uid, which the API server takes for a failed
 // call: the webhook's failurePolicy says what becomes of the write.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	in, r := h.intake.receive(r)
+	in, r := h.intake.receive(w, r)
 	defer in.end()
 	w.Header().Set("Content-Type", "application/json")
 	h.webhook.ServeHTTP(w, r)

@@ -74,10 +74,11 @@ func (i intake) review(ctx context.Context, namespace string, size int) (release
 
 // incoming is a request on its way through an admission.Webhook to the Handler. The package reads the body from it.
 type incoming struct {
-	request *http.Request
-	body    io.ReadCloser
-	intake  intake
-	arrived time.Time
+	request  *http.Request
+	response http.ResponseWriter
+	body     io.ReadCloser
+	intake   intake
+	arrived  time.Time
 	// timeout is how long the decision may take from the arrival on.
 	timeout time.Duration
 	// cancel ends the context of the decision.
@@ -95,8 +96,8 @@ type incoming struct {
 type incomingKey struct{}
 
 // receive puts an incoming in the place of a request's body.
-func (i intake) receive(r *http.Request) (*incoming, *http.Request) {
-	in := &incoming{body: r.Body, intake: i, arrived: time.Now(), cancel: func() {}}
+func (i intake) receive(w http.ResponseWriter, r *http.Request) (*incoming, *http.Request) {
+	in := &incoming{response: w, body: r.Body, intake: i, arrived: time.Now(), cancel: func() {}}
 	in.request = r.WithContext(context.WithValue(r.Context(), incomingKey{}, in))
 	if r.Body != nil && r.Body != http.NoBody {
 		in.request.Body = in
@@ -147,9 +148,11 @@ func (in *incoming) takeFree() bool {
 	return true
 }
 
-// wait waits until a body of a weight may be read on, and gives back what it counted before.
+// wait waits until a body of a weight may be read on, and gives back what it counted before. The body has to be there until the
+// decision would be too late: others wait for what it counts.
 func (in *incoming) wait(limit *fairlimit.Limit, weight, allowed int) error {
-	ctx, cancel := context.WithDeadline(in.request.Context(), in.arrived.Add(in.timeout))
+	deadline := in.arrived.Add(in.timeout)
+	ctx, cancel := context.WithDeadline(in.request.Context(), deadline)
 	defer cancel()
 	release, err := limit.Acquire(ctx, callerOf(in.request), weight)
 	if err != nil {
@@ -159,6 +162,7 @@ func (in *incoming) wait(limit *fairlimit.Limit, weight, allowed int) error {
 		in.release()
 	}
 	in.allowed, in.release = allowed, release
+	_ = http.NewResponseController(in.response).SetReadDeadline(deadline) // a server has one of its own besides
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -231,6 +232,45 @@ func TestManySlowSmallBodiesAreBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// timed is a connection on which reading ends at a deadline, like that of an http.Server.
+type timed struct {
+	*httptest.ResponseRecorder
+	ends chan time.Time
+}
+
+func (c timed) SetReadDeadline(at time.Time) error {
+	c.ends <- at
+	return nil
+}
+
+// Two callers that use up all between them hold it no longer than their reviews could be decided: then it is the turn of a third one.
+func TestCountedBodyIsReadUntilItsDecisionWouldBeTooLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newHandler(t, newWorld(t), hastily, logr.Discard())
+		var running sync.WaitGroup
+		for i := range 600 {
+			running.Go(func() {
+				c := timed{httptest.NewRecorder(), make(chan time.Time, 10)}
+				r := httptest.NewRequest(http.MethodPost, webhook.Path, &source{most: 100 << 10, then: func() error {
+					time.Sleep(time.Until(<-c.ends)) //nolint:forbidigo // the time is fake
+					return os.ErrDeadlineExceeded
+				}})
+				r.Header.Set("Content-Type", "application/json")
+				r.RemoteAddr, r.ContentLength = fmt.Sprintf("10.0.0.%d:1", i%2), 200<<10
+				s.handler.ServeHTTP(c, r)
+			})
+		}
+		synctest.Wait()
+		time.Sleep(time.Second) //nolint:forbidigo // the time is fake
+		body := large("shop", 400<<10)
+		began := time.Now()
+		assert.Equal(t, http.StatusOK, codeOf(t, sendSized(s.handler, "10.0.0.3", bytes.NewReader(body), int64(len(body)))))
+		assert.Equal(t, time.Second, time.Since(began))
+		running.Wait()
+	})
 }
 
 // As many reviews as the API server sends at a time wait for nothing, whatever it sends slowly besides.
