@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -58,6 +59,7 @@ func (b *builder) buildWebhook() error {
 	if err != nil {
 		return err
 	}
+	b.registry.MustRegister(server.crowded)
 	b.serving = append(b.serving, b.certificate, server)
 	b.conditions = append(b.conditions, condition{"certificate", b.certificate.Valid}, condition{"webhook", server.Serving})
 	return nil
@@ -70,6 +72,8 @@ type admission struct {
 	address     string
 	tls         *tls.Config
 	certificate servingCertificate
+	// crowded counts connections that were closed since there were too many.
+	crowded prometheus.Counter
 	// answered is when the server has last answered itself, nil if never; listening is set when it takes
 	// connections, stopping when it takes no more.
 	answered            atomic.Pointer[time.Time]
@@ -109,7 +113,13 @@ func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler,
 	mux.Handle("/", timely(http.NotFoundHandler())) // a slow body ends on any path
 	server := crwebhook.NewServer(crwebhook.Options{WebhookMux: mux})
 	server.Register(webhook.Path, handler)
-	return &admission{Server: server, address: o.Address, tls: config, certificate: c}, nil
+	return &admission{
+		Server: server, address: o.Address, tls: config, certificate: c,
+		crowded: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "pod_reloader_webhook_closed_connections_total",
+			Help: "Connections to the webhook that were closed because too many were open; those of the address that had most.",
+		}),
+	}, nil
 }
 
 // server returns what serves on a connection.
@@ -140,7 +150,7 @@ func (a *admission) Start(ctx context.Context) error {
 	shutdown := admissionShutdown
 	serving := &manager.Server{
 		Name: "admission", Server: a.server(), ShutdownTimeout: &shutdown,
-		Listener: tls.NewListener(newEvenListener(listener, admissionConnections), a.tls),
+		Listener: tls.NewListener(newEvenListener(listener, admissionConnections, a.crowded.Inc), a.tls),
 	}
 	if err := serving.Start(ctx); err != nil {
 		return fmt.Errorf("serve admission on %s: %w", a.address, err)

@@ -13,6 +13,8 @@ import (
 type evenListener struct {
 	net.Listener
 	most int
+	// crowded is called for each connection that is closed because there are too many.
+	crowded func()
 
 	mu   sync.Mutex
 	open map[string][]*evenConn // by address, the oldest first
@@ -26,8 +28,8 @@ type evenConn struct {
 	listen *evenListener
 }
 
-func newEvenListener(l net.Listener, most int) *evenListener {
-	return &evenListener{Listener: l, most: most, open: map[string][]*evenConn{}}
+func newEvenListener(l net.Listener, most int, crowded func()) *evenListener {
+	return &evenListener{Listener: l, most: most, crowded: crowded, open: map[string][]*evenConn{}}
 }
 
 // Accept returns the next connection that may be open.
@@ -40,7 +42,8 @@ func (l *evenListener) Accept() (net.Conn, error) {
 		c := &evenConn{Conn: conn, from: addressOf(conn), listen: l}
 		closing := l.add(c)
 		if closing != nil {
-			_ = closing.Close() // an attacker's, mostly
+			l.crowded()
+			_ = closing.Close()
 		}
 		if closing != c {
 			return c, nil

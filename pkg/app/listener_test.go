@@ -92,15 +92,17 @@ func TestConnectionsAreSharedEvenly(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all, _ := arrive(t, newEvenListener(nil, 9), tt.from...)
+			closed := 0
+			all, _ := arrive(t, newEvenListener(nil, 9, func() { closed++ }), tt.from...)
 			assert.Equal(t, tt.want, open(all), tt.why)
+			assert.Equal(t, max(0, len(tt.from)-9), closed, "each is counted")
 		})
 	}
 }
 
 func TestClosedConnectionsDoNotCount(t *testing.T) {
 	t.Parallel()
-	l := newEvenListener(nil, 4)
+	l := newEvenListener(nil, 4, func() {})
 	for i := range 10 {
 		all, accepted := arrive(t, l, many(3, fmt.Sprintf("10.0.0.%d", i))...)
 		assert.Len(t, accepted, 3)
