@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,16 +20,26 @@ import (
 func TestContestIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	out := &reloadtest.Outbox{}
-	l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
-	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{}}}
-	for range 6 {
-		l.contested(t.Context(), s)
-		l.state.Contests.Wrote(s.Key, "", now)
-		l.actions.Close(t.Context(), action.InOrder{Subject: s})
+	tests := map[string]func(n int) string{
+		"removed": func(int) string { return "" },
+		"spoiled": func(n int) string { return fmt.Sprint("junk ", n) },
 	}
-	require.Len(t, out.Messages, 1)
-	assert.Contains(t, out.Notes()[0], "managedFields")
+	for name, present := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &reloadtest.Outbox{}
+			l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
+			for n := range 6 {
+				managed := stamp.Managed{stamp.Record: present(n)}
+				s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: managed}}
+				l.contested(t.Context(), s)
+				l.state.Contests.Wrote(s.Key, managed[stamp.Record], now)
+				l.actions.Close(t.Context(), action.InOrder{Subject: s})
+			}
+			require.Len(t, out.Messages, 1)
+			assert.Contains(t, out.Notes()[0], "managedFields")
+		})
+	}
 }
 
 func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {

@@ -163,7 +163,7 @@ func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a p
 func (l *loop) contested(ctx context.Context, s gather.Subject) time.Duration {
 	wait := l.state.Contests.Wait(s.Key, s.View.Managed[stamp.Record], l.now())
 	if wait > 0 {
-		log.FromContext(ctx).Info("Another writer removes or reverts the config-record", "workload", s.Key, "after", wait)
+		log.FromContext(ctx).Info("Another writer removes or overwrites the config-record", "workload", s.Key, "after", wait)
 		l.events.Warn(s.Reported(), reasonContested, contestedText)
 	}
 	return wait
@@ -172,6 +172,6 @@ func (l *loop) contested(ctx context.Context, s gather.Subject) time.Duration {
 // reasonContested is the reason of the Event, contestedText its text.
 const reasonContested = "RecordContested"
 
-const contestedText = "another writer removes or reverts the annotation config-record after each write; " +
+const contestedText = "another writer removes or overwrites the annotation config-record after each write; " +
 	"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile: " +
 	"find the writer in metadata.managedFields, and make it keep annotations that it does not own"
