@@ -105,7 +105,7 @@ func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler,
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, fmt.Errorf("address of the webhook: %w", err)
 	}
-	config := &tls.Config{} //nolint:gosec // secured sets the version
+	config := &tls.Config{}
 	for _, configure := range append([]func(*tls.Config){secured(o, c.Get)}, further...) {
 		configure(config)
 	}
