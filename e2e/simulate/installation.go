@@ -167,9 +167,7 @@ func (s *simulation) scope() oracle.Scope {
 func (s *simulation) agree() {
 	for _, at := range s.slots {
 		if r := at.current; r != nil && !slices.Equal(selection(r.flags), selection(at.flags)) {
-			if !r.leaving && !r.killed {
-				s.terminate(r)
-			}
+			s.terminate(r)
 			s.after(time.Second, s.agree)
 			return
 		}

@@ -60,9 +60,11 @@ type replica struct {
 	probed   time.Time
 	// leaving means that it got SIGTERM; killed that it was cut off.
 	leaving, killed bool
-	frozen          atomic.Bool
-	client          *http.Client
-	probe           *http.Client
+	// counted has its metrics as they were when it was killed.
+	counted map[string]*dto.MetricFamily
+	frozen  atomic.Bool
+	client  *http.Client
+	probe   *http.Client
 	// online ends when the replica is cut off; offline ends it.
 	online  context.Context
 	offline context.CancelFunc
@@ -123,7 +125,7 @@ func (s *simulation) start(at *slot) error {
 		SetLogger: func(logr.Logger) {},
 	}
 	go func() {
-		r.ended <- app.Run(ctx, host, o, "simulated", s.logger(name))
+		r.ended <- app.Run(ctx, host, o, "simulated", s.logger(r))
 		s.gate.wake()
 	}()
 	s.note("%s starts with %v", name, at.flags)
@@ -154,47 +156,69 @@ func (s *simulation) terminate(r *replica) {
 	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint.Store(false) })
 }
 
-// kill is SIGKILL: nothing that the process does from now on reaches anything.
+// kill is SIGKILL: nothing that the process does from now on reaches anything, and another one can take its place at once. Its
+// goroutines cannot be ended from outside: they go through their shutdown as a zombie that is cut off.
 func (s *simulation) kill(r *replica) {
 	if r.killed {
 		return
 	}
 	s.note("%s is killed", r.name)
+	r.counted = r.scrape()
 	r.killed = true
 	s.net.Down(r.name)
 	r.offline()
 	r.stop()
-	s.oracle.Fault(down(r.name, true))
+	s.zombies = append(s.zombies, r)
 	s.after(time.Duration(s.random.IntN(2000))*time.Millisecond, func() { r.endpoint.Store(false) })
+	s.vacate(r)
 }
 
-// reap looks for processes that have ended, and starts those again that should run, as a kubelet does.
-func (s *simulation) reap() {
-	for _, at := range s.slots {
-		r := at.current
-		if r == nil {
-			continue
-		}
-		select {
-		case err := <-r.ended:
-			s.ended(at, r, err)
-		default:
-		}
-	}
-}
-
-func (s *simulation) ended(at *slot, r *replica, err error) {
-	r.endpoint.Store(false)
+// vacate frees the slot of a process that does not work any more. It is started again if it should run, as a kubelet does.
+func (s *simulation) vacate(r *replica) {
+	at := r.slot
 	at.current = nil
-	s.net.CloseHost(r.name)
-	if !r.leaving && !r.killed {
-		s.note("%s ended by itself: %v", r.name, err)
-		s.endings = append(s.endings, fmt.Sprintf("%s: %v", r.name, err))
-	}
 	s.oracle.Fault(down(r.name, true))
 	if at.wanted {
 		s.after(restartDelay, func() { s.restart(at) })
 	}
+}
+
+// reap looks for processes that have ended.
+func (s *simulation) reap() {
+	for _, at := range s.slots {
+		if r := at.current; r != nil {
+			if over, err := r.over(); over {
+				s.ended(r, err)
+			}
+		}
+	}
+	s.zombies = slices.DeleteFunc(s.zombies, func(r *replica) bool {
+		over, _ := r.over()
+		if over {
+			s.net.CloseHost(r.name)
+		}
+		return over
+	})
+}
+
+// over reports whether the program has returned, and with what. It says so once.
+func (r *replica) over() (over bool, err error) {
+	select {
+	case err = <-r.ended:
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+func (s *simulation) ended(r *replica, err error) {
+	r.endpoint.Store(false)
+	s.net.CloseHost(r.name)
+	if !r.leaving {
+		s.note("%s ended by itself: %v", r.name, err)
+		s.endings = append(s.endings, fmt.Sprintf("%s: %v", r.name, err))
+	}
+	s.vacate(r)
 }
 
 // restartDelay is how long it takes until a container that has ended runs again.
@@ -262,8 +286,11 @@ func (s *simulation) endpoints() []*replica {
 	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return !r.endpoint.Load() })
 }
 
-// scrape reads the metrics of a replica.
+// scrape reads the metrics of a replica. What one that was killed counts as a zombie has not happened.
 func (r *replica) scrape() map[string]*dto.MetricFamily {
+	if r.killed {
+		return r.counted
+	}
 	families, err := r.registry.Gather()
 	byName := make(map[string]*dto.MetricFamily, len(families))
 	if err != nil {

@@ -274,7 +274,7 @@ func (s *simulation) close() {
 				return false
 			}
 		}
-		return s.acting.Load() == 0
+		return len(s.zombies) == 0 && s.acting.Load() == 0
 	}
 	s.broken = nil
 	s.run(time.Now().Add(5*time.Minute), ended)

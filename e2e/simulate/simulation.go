@@ -47,9 +47,11 @@ type simulation struct {
 	balance   *rand.Rand
 
 	// flags are those of the installation: what a replica is started with, but for what a fault changes of it.
-	flags      []string
-	slots      []*slot
-	replicas   []*replica
+	flags    []string
+	slots    []*slot
+	replicas []*replica
+	// zombies are replicas that were killed and whose goroutines have not ended yet.
+	zombies    []*replica
 	timers     []timer
 	timerCount int
 	// moment counts the decisions since time went on last.
@@ -154,12 +156,16 @@ func (s *simulation) violate(law, subject, text string) {
 	s.oracle.report(oracle.Violation{Law: law, Subject: subject, Text: text, Signature: law, At: time.Now()})
 }
 
-// logger is the log of a replica: kept only where a person wants to read it.
-func (s *simulation) logger(name string) logr.Logger {
+// logger is the log of a replica: kept only where a person wants to read it, and as long as the replica is not killed.
+func (s *simulation) logger(r *replica) logr.Logger {
 	if !s.journal.on {
 		return logr.Discard()
 	}
-	return funcr.New(func(prefix, args string) { s.note("%s log: %s %s", name, prefix, args) }, funcr.Options{Verbosity: 1})
+	return funcr.New(func(prefix, args string) {
+		if r.online.Err() == nil {
+			s.note("%s log: %s %s", r.name, prefix, args)
+		}
+	}, funcr.Options{Verbosity: 1})
 }
 
 // store is the API server as the models of the controllers see it.
