@@ -3,6 +3,8 @@ package simulate
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
@@ -56,7 +58,19 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
 	}
+	h.Steps = onReplicas(h.Steps, h.Setup.Replicas)
 	return h
+}
+
+// onReplicas has faults of single replicas meet one that there is: they are drawn without a look at the installation.
+func onReplicas(steps []history.Step, replicas int) []history.Step {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		if n, err := strconv.Atoi(strings.TrimPrefix(steps[i].On, replicaPrefix)); err == nil && isProgram(steps[i].On) {
+			steps[i].On = replicaName(n % replicas)
+		}
+	}
+	return steps
 }
 
 // electionFlags draws how often leases are renewed: by default, or more seldom, as they cost more than all else that happens while

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -43,8 +44,14 @@ func (r *rule) matches(call *world.Call) bool {
 		(r.resource == "" || call.Key.Resource.Plural == r.resource)
 }
 
+// replicaPrefix begins the names of all replicas.
+const replicaPrefix = "replica-"
+
+// replicaName is the name of the slot of a replica.
+func replicaName(n int) string { return replicaPrefix + strconv.Itoa(n) }
+
 // isProgram reports whether a client is a replica.
-func isProgram(client string) bool { return strings.HasPrefix(client, "replica-") }
+func isProgram(client string) bool { return strings.HasPrefix(client, replicaPrefix) }
 
 // slotOf returns the slot of a replica: "replica-0" for "replica-0.2".
 func slotOf(client string) string {
@@ -178,12 +185,15 @@ func down(name string, is bool) oracle.Fault {
 // begin begins the fault of a step, and ends it when its time is over.
 func (s *simulation) begin(step history.Step) {
 	kind, ok := findFault(step.Do)
-	if !ok {
+	if !ok || s.lacks(step.On) {
 		return
+	}
+	end := kind.begin(s, step)
+	if end == nil && !kind.instant {
+		return // the replica does not run now: the oracle must not excuse the program for it
 	}
 	s.tried[step.Do]++
 	s.oracle.acts[step.Do]++
-	end := kind.begin(s, step)
 	scope := kind.scope(step)
 	if end == nil { // it is over in this moment
 		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
@@ -215,6 +225,9 @@ func (s *simulation) begin(step history.Step) {
 		s.after(blindFor, s.scrape)
 	}
 }
+
+// lacks reports whether a fault is about a replica that this installation does not have.
+func (s *simulation) lacks(on string) bool { return isProgram(on) && s.slot(on) == nil }
 
 // denies reports whether a fault has requests refused in a way that does not pass by itself, so that they are repeated rarely.
 // It does not blind the program: that may list and watch.

@@ -23,8 +23,10 @@ type faultKind struct {
 	weightGraph int
 	words       string
 	draw        func(r *rand.Rand) history.Step
-	// begin returns what ends the fault; nil if it is over at once.
+	// begin returns what ends the fault; nil if it is over at once, or did not take place.
 	begin func(s *simulation, step history.Step) func()
+	// instant means that the fault is over at once. Every other fault without an end did not take place.
+	instant bool
 	// scoped means that Step.On says what is concerned; else it is the whole program.
 	scoped bool
 }

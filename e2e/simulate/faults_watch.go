@@ -31,11 +31,11 @@ func watchFaults() []faultKind {
 			draw:  func(r *rand.Rand) history.Step { return lasting(r, on(r)) },
 			begin: hold((*apiserver.Watch).Expire),
 		},
-		{name: "break-watches", kind: "watch-held", weight: 3, words: "watches of %[1]s are cut", draw: at, begin: each((*apiserver.Watch).Break)},
-		{name: "close-watches", kind: "watch-held", weight: 2, words: "watches of %[1]s end", draw: at, begin: each((*apiserver.Watch).Close)},
-		{name: "expire-watches", kind: "watch-held", weight: 2, words: "watches of %[1]s end with 410 Gone", draw: at, begin: each((*apiserver.Watch).Expire)},
+		{name: "break-watches", kind: "watch-held", instant: true, weight: 3, words: "watches of %[1]s are cut", draw: at, begin: each((*apiserver.Watch).Break)},
+		{name: "close-watches", kind: "watch-held", instant: true, weight: 2, words: "watches of %[1]s end", draw: at, begin: each((*apiserver.Watch).Close)},
+		{name: "expire-watches", kind: "watch-held", instant: true, weight: 2, words: "watches of %[1]s end with 410 Gone", draw: at, begin: each((*apiserver.Watch).Expire)},
 		{
-			name: "compact", kind: "watch-held", weight: 1, words: "the API server forgets all earlier versions",
+			name: "compact", kind: "watch-held", instant: true, weight: 1, words: "the API server forgets all earlier versions",
 			draw: func(*rand.Rand) history.Step { return history.Step{} },
 			begin: func(s *simulation, _ history.Step) func() {
 				s.api.Compact(s.api.Version())

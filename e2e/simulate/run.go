@@ -190,7 +190,7 @@ func (s *simulation) open() error {
 		}
 	}
 	for i := range max(s.history.Setup.Replicas, 1) {
-		at := &slot{name: fmt.Sprintf("replica-%d", i), flags: s.history.Setup.Flags}
+		at := &slot{name: replicaName(i), flags: s.history.Setup.Flags}
 		s.slots = append(s.slots, at)
 		if err := s.start(at); err != nil {
 			return err
