@@ -344,12 +344,13 @@ func withdrawAll(s *simulation, _ history.Step) func() {
 	}
 }
 
-// lag restarts a replica that then sees an older state first: the first fault pattern of Sieve, a view back in time.
+// lag restarts a replica that then sees an older state, and nothing newer until the fault ends: a fault pattern of Sieve, a view
+// that goes back in time.
 func lag(s *simulation, step history.Step) func() {
 	behind := int64(number(step, "by", 5))
 	r := &rule{
 		client: step.On, percent: 100, verbs: []string{"list", "watch"},
-		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lag: behind} },
+		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lag: behind, Held: true} },
 	}
 	s.faults.rules = append(s.faults.rules, r)
 	back := s.leave(history.Step{On: step.On}, s.kill)

@@ -49,7 +49,7 @@ type Result struct {
 	Tried map[string]int
 	// Lasted is how much fake time went by.
 	Lasted time.Duration
-	// Judged counts what the oracle looked at.
+	// Judged counts what the oracle looked at, and what the patterns of Sieve came to (sieve.go).
 	Judged  map[string]int
 	Journal []string
 }
@@ -294,9 +294,11 @@ func (s *simulation) close() {
 }
 
 func (s *simulation) result() Result {
+	judged := s.oracle.counts()
+	judged[readsBehind], judged[statesFolded], judged[killedAtWrite] = s.api.Behind(), s.api.Folded(), s.crashed
 	return Result{
 		Violations: s.oracle.violations(), Trace: s.trace.made, Strayed: s.trace.strayed,
 		Requests: s.requests, Reviews: int(s.calls.Load()), Hits: s.hits, Writes: s.writes, Tried: maps.Clone(s.tried),
-		Lasted: time.Since(s.began), Judged: s.oracle.counts(), Journal: s.journal.lines,
+		Lasted: time.Since(s.began), Judged: judged, Journal: s.journal.lines,
 	}
 }

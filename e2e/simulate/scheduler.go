@@ -199,6 +199,7 @@ func (s *simulation) crash() {
 	}
 	for _, at := range s.slots {
 		if r := at.current; r != nil && r.name == s.last.Load().Client {
+			s.crashed++
 			s.kill(r)
 		}
 	}

@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
@@ -23,15 +25,31 @@ func Crashes(h history.History, writes int) []history.History {
 	return all
 }
 
-// TimeTravels returns the history once for each step and lag: after the step the replica starts again, and reads at first
-// from an API server that is so many versions behind.
+// What the patterns come to, as keys of Result.Judged: a pattern that does not come about shows nothing.
+const (
+	killedAtWrite = "replicas killed at a write"
+	readsBehind   = "reads of a state behind"
+	statesFolded  = "states folded"
+)
+
+// Lease time and the start of a leader take less than lagFor: the next leader acts while its view is still behind. It is killed
+// lagAfter its step, when it has acted on it.
+const lagAfter, lagFor = 5 * time.Second, 45 * time.Second
+
+// TimeTravels returns the history once for each step, replica and lag: some time after the step the replica starts again, and reads
+// from an API server that is so many versions behind. That server does not stream lists: one that does waits until it is up to date.
 func TimeTravels(h history.History) []history.History {
 	var all []history.History
 	for i := range h.Steps {
-		for _, by := range []int{2, 12} {
-			all = append(all, inserted(h, i+1, history.Step{
-				Do: "lag", On: "replica-0", With: map[string]string{"by": strconv.Itoa(by), "for": "3s"},
-			}))
+		for n := range h.Setup.Replicas {
+			for _, by := range []int{8, 40} {
+				travelled := inserted(h, i+1, history.Step{
+					Wait: history.Duration(lagAfter), Do: "lag", On: replicaName(n),
+					With: map[string]string{"by": strconv.Itoa(by), "for": lagFor.String()},
+				})
+				travelled.Setup.NoStreamingLists = true
+				all = append(all, travelled)
+			}
 		}
 	}
 	return all
@@ -46,7 +64,7 @@ func Unobserved(h history.History) []history.History {
 		if i+1 < len(h.Steps) {
 			lasts += time.Duration(h.Steps[i+1].Wait)
 		}
-		for _, resource := range []string{"configmaps", "secrets", "deployments"} {
+		for _, resource := range touched(h) {
 			fold := history.Step{Do: "fold-watches", On: resource, Wait: h.Steps[i].Wait, With: map[string]string{"for": lasts.String()}}
 			changed := inserted(h, i, fold)
 			changed.Steps[i+1].Wait = 0
@@ -54,6 +72,17 @@ func Unobserved(h history.History) []history.History {
 		}
 	}
 	return all
+}
+
+// touched returns the resources that a history is about, and those of the workloads that its changes restart.
+func touched(h history.History) []string {
+	resources := map[string]bool{"configmaps": true, "secrets": true, "deployments": true}
+	for _, step := range h.Steps {
+		if resource, _, object := strings.Cut(step.On, "/"); object {
+			resources[resource] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(resources))
 }
 
 // inserted returns a history with one more step.

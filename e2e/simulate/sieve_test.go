@@ -27,10 +27,17 @@ func TestSieve(t *testing.T) {
 			plain := run(h)
 			require.Empty(t, list.Unknown(plain.Violations), "as it is, the history breaks no law")
 			require.Positive(t, plain.Writes)
-			for pattern, variants := range map[string][]history.History{
-				"crash": Crashes(h, plain.Writes), "time travel": TimeTravels(h), "unobserved": Unobserved(h),
+			for pattern, p := range map[string]struct {
+				variants []history.History
+				// shown counts that the pattern came about.
+				shown string
+			}{
+				"crash":       {Crashes(h, plain.Writes), killedAtWrite},
+				"time travel": {TimeTravels(h), readsBehind},
+				"unobserved":  {Unobserved(h), statesFolded},
 			} {
-				for i, variant := range variants {
+				shown := 0
+				for i, variant := range p.variants {
 					if i%(thin*thin) != 0 {
 						continue
 					}
@@ -40,8 +47,10 @@ func TestSieve(t *testing.T) {
 							t.Error(words(variant, unknown))
 						}
 						assert.Positive(t, result.Judged["quiet"])
+						shown += result.Judged[p.shown]
 					})
 				}
+				assert.Positive(t, shown, "%s: the count of %s shows that it never came about", pattern, p.shown)
 			}
 		})
 	}

@@ -70,10 +70,12 @@ type simulation struct {
 	stored atomic.Bool
 
 	requests, hits, writes int
-	calls                  atomic.Int64
-	tried                  map[string]int
-	journal                *journal
-	user                   user
+	// crashed counts the replicas that were killed at a write.
+	crashed int
+	calls   atomic.Int64
+	tried   map[string]int
+	journal *journal
+	user    user
 	// userOnline ends when users are cut off; userOffline ends it.
 	userOnline  context.Context
 	userOffline context.CancelFunc

@@ -58,6 +58,9 @@ type Fate struct {
 	// a watch has missed follows at once unless it is held. The first attempt of an update works on the older object, as
 	// kube-apiserver does with its watch cache, and is repeated when that proves stale.
 	Lag int64
+	// Held has a watch deliver the state that it begins with, and then nothing until it is released: with Lag, a server that
+	// stays behind.
+	Held bool
 }
 
 // Webhook is a registered admission webhook.

@@ -16,6 +16,7 @@ func (s *Server) serveGet(q *request) answer {
 	if err != nil {
 		return q.failed(err)
 	}
+	s.countBehind(q, version)
 	found := s.store.get(q.kind, q.at, version)
 	if found == nil {
 		return q.failed(apierrors.NewNotFound(q.kind.gr, q.at.name))
@@ -37,6 +38,7 @@ func (s *Server) serveList(q *request) answer {
 	if err != nil {
 		return q.failed(err)
 	}
+	s.countBehind(q, version)
 	items, at := s.store.list(q.kind, sel, version)
 	return answer{status: http.StatusOK, body: list(q.kind, items, at, q.media), media: q.media}
 }
@@ -65,6 +67,13 @@ func (s *Server) readVersion(q *request) (int64, error) {
 		return 0, nil
 	default:
 		return max(current-q.fate.Lag, wanted, 1), nil
+	}
+}
+
+// countBehind counts a read as of a version if a server that does not lag would answer it out of a newer state.
+func (s *Server) countBehind(q *request, version int64) {
+	if q.fate.Lag > 0 && version > 0 && s.store.newer(q.kind, version) {
+		s.behind.Add(1)
 	}
 }
 

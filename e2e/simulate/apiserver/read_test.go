@@ -87,7 +87,9 @@ func TestAServerThatLags(t *testing.T) {
 	label := func(query string) string { return get(t, s, configMaps+"/a"+query).object().GetLabels()["l"] }
 	assert.Equal(t, "2", label(""), "a consistent read")
 	assert.Equal(t, "1", label("?resourceVersion=0"))
+	assert.Equal(t, 1, s.Behind())
 	assert.Equal(t, "2", label("?resourceVersion="+second), "not older than asked for")
+	assert.Equal(t, 1, s.Behind())
 	u := merge(t, s, configMaps+"/a", `{"data":{"a":"b"}}`).object()
 	assert.Equal(t, "2", u.GetLabels()["l"], "a write that began with the old object is repeated")
 }

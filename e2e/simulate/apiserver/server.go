@@ -29,6 +29,8 @@ type Server struct {
 
 	calls   atomic.Int64
 	watches atomic.Int64
+	behind  atomic.Int64
+	folded  atomic.Int64
 	running context.Context
 	stop    context.CancelFunc
 }
@@ -71,6 +73,12 @@ func (s *Server) SetWebhooks(webhooks []Webhook) error {
 	s.hooks.Store(&hooks)
 	return nil
 }
+
+// Behind returns how many gets, lists and watches of a server that lags were served from a state that was not the last one.
+func (s *Server) Behind() int { return int(s.behind.Load()) }
+
+// Folded returns how many states of objects no watch has delivered because it expired before: a newer state took their place.
+func (s *Server) Folded() int { return int(s.folded.Load()) }
 
 // Stop ends all watches and all requests that hang or wait at the gate, so that their goroutines end.
 func (s *Server) Stop() { s.stop() }

@@ -233,6 +233,14 @@ func (s *store) now() int64 {
 	return s.version
 }
 
+// newer reports whether an object of a kind has changed after a version.
+func (s *store) newer(k *kind, version int64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	log := s.tables[k].log
+	return len(log) > 0 && log[len(log)-1].then.version > version
+}
+
 // oldest returns the version from which on watches can start.
 func (s *store) oldest() int64 {
 	s.mu.RLock()

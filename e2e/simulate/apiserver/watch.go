@@ -148,6 +148,12 @@ func (w *Watch) run(out *stream) {
 	schedule := newSchedule(time.Now(), w.deadline)
 	timer := time.NewTimer(time.Until(schedule.next))
 	defer timer.Stop()
+	if w.request.fate.Held {
+		if !w.begin(out) {
+			return
+		}
+		w.Hold()
+	}
 	for {
 		held, end := w.state()
 		if end != goesOn {
@@ -178,6 +184,7 @@ func (w *Watch) leave(out *stream, end ending) {
 	case broken:
 		panic(http.ErrAbortHandler)
 	case expired:
+		w.server.folded.Add(superseded(w.pending()))
 		out.fail(errExpired(w.started, w.server.store.now()))
 	}
 }

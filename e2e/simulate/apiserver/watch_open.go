@@ -68,6 +68,9 @@ func (s *store) open(w *Watch) (int64, error) {
 	w.next, _ = slices.BinarySearchFunc(t.log, start+1, func(c change, version int64) int {
 		return int(c.then.version - version)
 	})
+	if w.request.fate.Lag > 0 && w.next < len(t.log) {
+		w.server.behind.Add(1)
+	}
 	t.watches = append(t.watches, w)
 	return start, nil
 }

@@ -114,6 +114,15 @@ func (w *Watch) pending() []change {
 	return changes
 }
 
+// superseded returns how many of some changes are followed by another one of the same object.
+func superseded(changes []change) int64 {
+	last := map[name]bool{}
+	for n := range changes {
+		last[changes[n].name] = true
+	}
+	return int64(len(changes) - len(last))
+}
+
 // sendChange sends what a change is for this selection, if it is anything; false means that the client is gone.
 func (w *Watch) sendChange(out *stream, c *change) bool {
 	if c.then.version <= w.started {

@@ -279,3 +279,33 @@ func TestEventsHaveTwoAPIs(t *testing.T) {
 		assert.Equal(t, 404, get(t, s, current+"/e").Code)
 	})
 }
+
+func TestWatchOfAServerThatStaysBehind(t *testing.T) {
+	t.Parallel()
+	behind := func(o *apiserver.Options) { o.Gate = gate(apiserver.Fate{Lag: 1, Held: true}) }
+	bubble(t, func(t *testing.T, s *apiserver.Server) {
+		t.Helper()
+		w := watch(t, s, configMaps+"?watch=true&resourceVersion=0")
+		set(t, s, "c", "3")
+		sleep(2 * time.Minute)
+		assert.Equal(t, []string{"ADDED a"}, w.next())
+		assert.Equal(t, 1, s.Behind())
+		s.Watches()[0].Release()
+		assert.Equal(t, []string{"ADDED b", "ADDED c"}, w.next())
+	}, behind)
+}
+
+func TestStatesThatAWatchHasNotDeliveredAreCounted(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *apiserver.Server) {
+		t.Helper()
+		watch(t, s, configMaps+"?watch=true")
+		s.Watches()[0].Hold()
+		set(t, s, "a", "2")
+		set(t, s, "b", "3")
+		set(t, s, "a", "4")
+		s.Watches()[0].Expire()
+		synctest.Wait()
+		assert.Equal(t, 1, s.Folded(), "the second state of a")
+	})
+}
