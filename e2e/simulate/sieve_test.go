@@ -50,7 +50,9 @@ func TestSieve(t *testing.T) {
 						shown += result.Judged[p.shown]
 					})
 				}
-				assert.Positive(t, shown, "%s: the count of %s shows that it never came about", pattern, p.shown)
+				if thin == 1 { // of few variants, none may meet what it is about
+					assert.Positive(t, shown, "%s: the count of %s shows that it never came about", pattern, p.shown)
+				}
 			}
 		})
 	}
