@@ -52,7 +52,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		return failed{s, f}
 	}
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
-	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign)
+	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
 	a.reportLostKey(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
@@ -71,10 +71,14 @@ func (a *Actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id dige
 	if _, ok := a.gather.Keys.Ring().Key(id); ok {
 		return failure{reason: reasonForeignKey, soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
 	}
-	if !a.state.Takeovers.May(s.Key, id) {
+	switch {
+	case a.state.Takeovers.May(s.Key, id):
+		return failure{}, true
+	case a.state.Takeovers.Unseen(s.Key, id, s.Object.ResourceVersion()):
+		return passing(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key"), false
+	default:
 		return foreignKey(id), false
 	}
-	return failure{}, true
 }
 
 // reportLostKey reports that what was recorded under a lost key was adopted anew.

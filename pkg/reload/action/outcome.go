@@ -77,13 +77,19 @@ type failed struct {
 	failure failure
 }
 
+// settled reports whether the events of an attempt have settled. An attempt to adopt does not wait for that: where it fails, it has not
+// acted on them.
+func (a *Actions) settled(s gather.Subject) bool {
+	return a.gates.Settling(state.GateInput{Now: a.now(), Unacted: s.Events.Unacted, LastEvent: s.Events.Last}) == 0
+}
+
 func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	s, f := o.subject, o.failure
 	after := a.backoff.When(s.Key, f.pace())
 	if f.soon || s.Stored {
 		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: a.now(), Until: a.now().Add(after), Firm: f.soon})
 	}
-	if !f.soon {
+	if !f.soon && a.settled(s) {
 		a.state.Changes.Acted(s.Key)
 	}
 	a.metrics.failed(f.reason)

@@ -138,21 +138,25 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	tests := map[string]struct {
 		keys    *reloadtest.Keys
 		adopted bool
+		version string
 		may     bool
 		soon    bool
 	}{
 		"the key is gone":              {keys: &reloadtest.Keys{Present: one, Fresh: one}, may: true},
 		"the ring in memory was old":   {keys: &reloadtest.Keys{Present: one, Fresh: two}, soon: true},
 		"the API server is away":       {keys: &reloadtest.Keys{Present: one, Fresh: one, Err: errors.New("away")}, soon: true},
-		"another installation is back": {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true},
+		"another installation is back": {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true, version: "11"},
+		"the watch is behind":          {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true, version: "9", soon: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			actions := newActions(Options{Gather: gather.Gatherer{Keys: tc.keys}}, &reloadtest.Outbox{})
-			s := gather.Subject{Key: workload.Key{Name: "web"}}
+			s := gather.Subject{Key: workload.Key{Name: "web"}, Object: reloadtest.Summary(workload.Builtin()[1], map[string]any{
+				"metadata": map[string]any{"resourceVersion": tc.version},
+			})}
 			if tc.adopted {
-				actions.state.Takeovers.Done(s.Key, foreign)
+				actions.state.Takeovers.Done(s.Key, foreign, "10")
 			}
 			got, may := actions.mayAdoptForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, may)

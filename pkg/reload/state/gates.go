@@ -30,7 +30,7 @@ type GateInput struct {
 
 // Wait returns how long to wait before looking again, and which gate holds it back; 0 and "" when all are open.
 func (g Gates) Wait(in GateInput) (time.Duration, string) {
-	if d := g.settling(in); d > 0 {
+	if d := g.Settling(in); d > 0 {
 		return d, GateSettle
 	}
 	if d := g.resting(in); d > 0 {
@@ -39,9 +39,9 @@ func (g Gates) Wait(in GateInput) (time.Duration, string) {
 	return 0, ""
 }
 
-// settling waits until nothing has changed for a while, so that a burst is one reload and a release that changes
-// configuration first is one rollout.
-func (g Gates) settling(in GateInput) time.Duration {
+// Settling returns how long to wait for the first gate alone: until nothing has changed for a while, so that a burst is one reload and
+// a release that changes configuration first is one rollout.
+func (g Gates) Settling(in GateInput) time.Duration {
 	if g.Settle <= 0 || in.Unacted.IsZero() {
 		return 0
 	}

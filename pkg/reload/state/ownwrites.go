@@ -4,6 +4,8 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -53,9 +55,9 @@ func (w *ownWrites) IsStamped(key workload.Key, generation int64) bool {
 }
 
 // takeovers has the foreign keys whose Record was taken over, by workload: each once, and takeoversAtMost in all, so that two
-// installations do not fight and a writer of ever new keys is not followed.
+// installations do not fight and a writer of ever new keys is not followed. Each has the resourceVersion of that write.
 type takeovers struct {
-	perWorkload[map[digest.KeyID]bool]
+	perWorkload[map[digest.KeyID]string]
 }
 
 // takeoversAtMost is how many foreign keys of a workload are taken over. A cluster has few installations.
@@ -64,29 +66,41 @@ const takeoversAtMost = 8
 // May reports whether a Record under a foreign key may be taken over.
 func (t *takeovers) May(key workload.Key, id digest.KeyID) bool {
 	may := true
-	t.find(key, func(taken *map[digest.KeyID]bool) { may = !(*taken)[id] && len(*taken) < takeoversAtMost })
+	t.find(key, func(taken *map[digest.KeyID]string) {
+		_, done := (*taken)[id]
+		may = !done && len(*taken) < takeoversAtMost
+	})
 	return may
 }
 
-// Done records that a Record under a foreign key was taken over; none if the id is empty.
-func (t *takeovers) Done(key workload.Key, id digest.KeyID) {
+// Unseen reports whether a version of the workload is from before the write that took over a key: the watch has not shown that yet.
+func (t *takeovers) Unseen(key workload.Key, id digest.KeyID, version string) (unseen bool) {
+	t.find(key, func(taken *map[digest.KeyID]string) {
+		order, err := resourceversion.CompareResourceVersion(version, (*taken)[id])
+		unseen = err == nil && order < 0
+	})
+	return unseen
+}
+
+// Done records that a Record under a foreign key was taken over, by a write with a resourceVersion; none if the id is empty.
+func (t *takeovers) Done(key workload.Key, id digest.KeyID, version string) {
 	if id == "" {
 		return
 	}
-	t.with(key, func(taken *map[digest.KeyID]bool) {
+	t.with(key, func(taken *map[digest.KeyID]string) {
 		if *taken == nil {
-			*taken = map[digest.KeyID]bool{}
+			*taken = map[digest.KeyID]string{}
 		}
 		if len(*taken) < takeoversAtMost {
-			(*taken)[id] = true
+			(*taken)[id] = version
 		}
 	})
 }
 
 // Returned forgets that the keys of a ring were taken over: they are not foreign any more, and may be lost once more.
 func (t *takeovers) Returned(key workload.Key, ring digest.Ring) {
-	t.find(key, func(taken *map[digest.KeyID]bool) {
-		maps.DeleteFunc(*taken, func(id digest.KeyID, _ bool) bool {
+	t.find(key, func(taken *map[digest.KeyID]string) {
+		maps.DeleteFunc(*taken, func(id digest.KeyID, _ string) bool {
 			_, ours := ring.Key(id)
 			return ours
 		})
