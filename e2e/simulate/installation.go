@@ -9,13 +9,11 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
-	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
 const (
@@ -48,29 +46,6 @@ func selection(flags []string) []string {
 func isRule(flag string) bool {
 	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) ||
 		flag == rerunFlag || flag == autoFlag
-}
-
-// scopeOf returns what the flags select.
-func scopeOf(o options.Options) oracle.Scope {
-	kind, custom := o.Selection.Kinds.Get(schema.GroupVersionKind{
-		Group: world.Rollouts.Group, Version: world.Rollouts.Version, Kind: world.Rollouts.Kind,
-	})
-	return oracle.Scope{
-		InScope: func(namespace string, namespaceLabels, objectLabels map[string]string) bool {
-			return o.Selection.Scope.Namespace(namespace, namespaceLabels) && o.Selection.Scope.Object(namespace, objectLabels)
-		},
-		CustomKind: custom && slices.Equal(kind.Template, []string{"spec", "template"}),
-		Clear:      true,
-	}
-}
-
-// configurationOf returns the ConfigMap with the structured configuration; none if it is elsewhere or nowhere.
-func configurationOf(o options.Options) world.Key {
-	location := o.Selection.Configuration
-	if location.Name == "" {
-		return world.Key{}
-	}
-	return world.Key{Resource: world.ConfigMaps, Namespace: location.Namespace, Name: location.Name}
 }
 
 // render puts the flags into the configuration of the webhook, as the chart does. The rule for the custom kind is there if
@@ -156,11 +131,11 @@ func withScope(flags, scope []string) []string {
 
 // scope is that of the installation.
 func (s *simulation) scope() oracle.Scope {
-	settings, err := parse(append(baseFlags(), s.flags...))
+	scope, err := scopeOf(s.flags)
 	if err != nil {
 		s.broken = err
 	}
-	return scopeOf(settings)
+	return scope
 }
 
 // agree waits until every process that runs has the scope of the installation, and says so to the oracle.

@@ -12,8 +12,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
 // judge hands what happens to the oracle, one thing at a time, and to the journal.
@@ -26,22 +24,9 @@ type judge struct {
 	acts   map[string]int
 }
 
-func newJudge(s *simulation, o options.Options) *judge {
-	return &judge{note: s.note, on: s.journal.on, acts: map[string]int{}, oracle: oracle.New(oracle.Options{
-		Settle: o.Reload.Settle, SettleMax: o.Reload.SettleMax, Refractory: o.Reload.Refractory,
-		Webhook: o.Webhook.Enabled, ReloadMissingRequired: o.Reload.ReloadMissingRequired, Revision: o.Reload.Revision,
-		Strategy: strategyOf(o), RerunFinished: o.Reload.RerunFinishedJobs, Program: isProgram, Foreign: withoutForeign,
-		InScope: scopeOf(o).InScope, CustomKind: scopeOf(o).CustomKind, Configuration: configurationOf(o),
-		AutoReloadAll: o.Selection.Stakater.AutoReloadAll,
-	})}
-}
-
-// strategyOf returns what a restart writes besides the hash; empty for nothing.
-func strategyOf(o options.Options) string {
-	if o.ReloadStrategy == annotation.ConfigHash {
-		return ""
-	}
-	return string(o.ReloadStrategy)
+func newJudge(s *simulation, rules oracle.Options) *judge {
+	rules.Program, rules.Foreign = isProgram, withoutForeign
+	return &judge{note: s.note, on: s.journal.on, acts: map[string]int{}, oracle: oracle.New(rules)}
 }
 
 // Request takes in a request that has come.
@@ -86,10 +71,10 @@ func (j *judge) Fault(f oracle.Fault) {
 }
 
 // Timing takes in with which gates a process starts.
-func (j *judge) Timing(name string, o options.Reload) {
+func (j *judge) Timing(name string, g gates) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.oracle.Timing(name, o.Settle, o.SettleMax, o.Refractory)
+	j.oracle.Timing(name, g.settle, g.settleMax, g.refractory)
 }
 
 // Refused takes in what a controller wanted to store and the API server refused as invalid.

@@ -95,6 +95,10 @@ func (s *simulation) start(at *slot) error {
 	if err != nil {
 		return fmt.Errorf("flags of %s: %w", at.name, err)
 	}
+	waits, err := gatesOf(at.flags)
+	if err != nil {
+		return err
+	}
 	at.starts++
 	name := at.name + "." + strconv.Itoa(at.starts)
 	ctx, stop := context.WithCancel(context.Background())
@@ -130,7 +134,7 @@ func (s *simulation) start(at *slot) error {
 	}()
 	s.note("%s starts with %v", name, at.flags)
 	s.oracle.Fault(down(r.name, false))
-	s.oracle.Timing(r.name, o.Reload)
+	s.oracle.Timing(r.name, waits)
 	s.after(time.Second, func() { s.look(r) })
 	return nil
 }

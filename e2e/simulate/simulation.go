@@ -91,13 +91,16 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 		net: memnet.New(), gate: newGate(), faults: faults{foreign: map[string]string{}}, tried: map[string]int{},
 		operator: newOperator(h.Seed), trace: trace{follow: h.Trace}, journal: &journal{on: o.Verbose},
 	}
-	settings, err := parse(append(baseFlags(), h.Setup.Flags...))
-	if err != nil {
+	if _, err := parse(append(baseFlags(), h.Setup.Flags...)); err != nil {
 		return nil, fmt.Errorf("setup.flags: %w", err)
+	}
+	rules, err := rulesOf(h.Setup.Flags)
+	if err != nil {
+		return nil, err
 	}
 	s.flags = h.Setup.Flags
 	s.userOnline, s.userOffline = context.WithCancel(context.Background())
-	s.oracle = newJudge(s, settings)
+	s.oracle = newJudge(s, rules)
 	webhooks, err := s.webhooks()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,8 @@ import (
 type Options struct {
 	// Settle, SettleMax and Refractory are the flags of the program. Timing overrides them for a replica.
 	Settle, SettleMax, Refractory time.Duration
+	// Lease and Retry are the flags about the leader's lease; default 15 s and 1 s.
+	Lease, Retry time.Duration
 	// Slack is added to the time in which a reload must happen; default 5 s.
 	Slack time.Duration
 	// Webhook is false in direct mode.
@@ -44,6 +46,12 @@ type Options struct {
 func (o Options) complete() Options {
 	if o.Slack == 0 {
 		o.Slack = 5 * time.Second
+	}
+	if o.Lease == 0 {
+		o.Lease = 15 * time.Second
+	}
+	if o.Retry == 0 {
+		o.Retry = time.Second
 	}
 	if o.WebhookName == "" {
 		o.WebhookName = "mutate.pod-reloader.cs.sap.com"
