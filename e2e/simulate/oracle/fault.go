@@ -43,6 +43,8 @@ type span struct {
 	kind, scope string
 	from, to    time.Time
 	open        bool
+	// covered means that another replica worked when it began, coveredAtEnd that one did when it ended.
+	covered, coveredAtEnd bool
 }
 
 func (s *span) recovery() time.Duration {
@@ -75,35 +77,54 @@ type timeline struct {
 	up map[string]bool
 	// begun is when the program was first heard of, led when one of the replicas became the leader first; zero before.
 	begun, led time.Time
-	// started is when the last process started or ended by itself.
-	started time.Time
+	// since is when a process that was heard of started.
+	since map[string]time.Time
+	// started is when the last process started or ended by itself, alone when one did while no other replica worked.
+	started, alone time.Time
 }
 
-func newTimeline() timeline { return timeline{up: map[string]bool{}} }
+func newTimeline() timeline { return timeline{up: map[string]bool{}, since: map[string]time.Time{}} }
 
 // Fault takes note of a fault.
 func (o *Oracle) Fault(f Fault) {
 	o.advance(f.At)
 	t := &o.faults
 	if f.Kind == "down" && o.options.Program(f.Scope) {
-		t.up[f.Scope] = !f.Begin
-		if !t.begun.IsZero() && f.At.Sub(t.begun) > warmUp {
-			t.started = f.At
-		}
 		o.metrics.crashed = o.metrics.crashed || f.Begin
+		if again := t.process(f); again {
+			return
+		}
 	}
 	if f.Begin {
-		t.spans = append(t.spans, &span{kind: f.Kind, scope: f.Scope, from: f.At, open: true})
+		t.spans = append(t.spans, &span{kind: f.Kind, scope: f.Scope, from: f.At, open: true, covered: t.covered(f.Scope, f.At)})
 		o.count("faults")
 		o.metrics.crashed = o.metrics.crashed || t.spans[len(t.spans)-1].outage()
 		return
 	}
 	for _, s := range t.spans {
 		if s.open && s.kind == f.Kind && s.scope == f.Scope {
-			s.open, s.to = false, f.At
+			s.open, s.to, s.coveredAtEnd = false, f.At, t.covered(f.Scope, f.At)
 			return
 		}
 	}
+}
+
+// process takes note of a process that starts or ends. What is killed may be reported again when the process is gone.
+func (t *timeline) process(f Fault) (again bool) {
+	wasUp, known := t.up[f.Scope]
+	again = f.Begin && known && !wasUp
+	t.up[f.Scope] = !f.Begin
+	if !f.Begin {
+		t.since[f.Scope] = f.At
+	}
+	if t.begun.IsZero() || f.At.Sub(t.begun) <= warmUp {
+		return again
+	}
+	t.started = f.At
+	if !again && !t.covered(f.Scope, f.At) {
+		t.alone = f.At
+	}
+	return again
 }
 
 // Leader takes note of a replica that leads from now on.
@@ -127,7 +148,7 @@ func (o *Oracle) lead(client string, at time.Time) {
 // heard takes note of a sign of life of a process.
 func (t *timeline) heard(client string, at time.Time) {
 	if _, known := t.up[client]; !known {
-		t.up[client] = true
+		t.up[client], t.since[client] = true, at
 	}
 	if t.begun.IsZero() {
 		t.begun = at
@@ -186,11 +207,11 @@ func (o *Oracle) touches(s *span, w *workload) bool {
 // calmSince returns when the program works as usual for a workload, as far as faults are concerned, or has done so since. It is
 // not known while a fault lasts.
 func (o *Oracle) calmSince(w *workload) (since time.Time, known bool) {
-	return o.calmSinceBut(w, func(*span) bool { return false })
+	return o.calmAfter(w, o.faults.restored(), func(*span) bool { return false })
 }
 
-// calmSinceBut is calmSince but for some faults.
-func (o *Oracle) calmSinceBut(w *workload, but func(*span) bool) (since time.Time, known bool) {
+// calmAfter is calmSince but for some faults, where the replicas work as usual since a moment.
+func (o *Oracle) calmAfter(w *workload, replicas time.Time, but func(*span) bool) (since time.Time, known bool) {
 	t := &o.faults
 	if t.begun.IsZero() || !t.working() {
 		return time.Time{}, false
@@ -199,8 +220,8 @@ func (o *Oracle) calmSinceBut(w *workload, but func(*span) bool) (since time.Tim
 	if warm := t.led.Add(afterElection); !t.led.IsZero() && warm.Before(since) {
 		since = warm
 	}
-	faults, known := o.overSinceBut(w, but)
-	return later(since, faults), known
+	faults, known := o.undisturbedSince(w, but)
+	return later(later(since, replicas), faults), known
 }
 
 // overSince returns since when no fault disturbs the program's work on a workload. It is not known while one lasts.
@@ -210,18 +231,15 @@ func (o *Oracle) overSince(w *workload) (since time.Time, known bool) {
 
 // overSinceBut is overSince but for some faults.
 func (o *Oracle) overSinceBut(w *workload, but func(*span) bool) (since time.Time, known bool) {
-	t := &o.faults
-	if !t.started.IsZero() {
-		since = t.started.Add(recovery)
-	}
-	for _, s := range t.spans {
+	since, known = o.undisturbedSince(w, but)
+	return later(since, o.faults.restored()), known
+}
+
+// undisturbedSince is overSinceBut for what is no outage of a replica.
+func (o *Oracle) undisturbedSince(w *workload, but func(*span) bool) (since time.Time, known bool) {
+	for _, s := range o.faults.spans {
 		switch {
-		case but(s), !o.touches(s, w):
-		case s.outage():
-			since = later(since, s.from.Add(recovery))
-			if !s.open {
-				since = later(since, s.to.Add(recovery))
-			}
+		case s.outage(), but(s), !o.touches(s, w):
 		case s.open:
 			return time.Time{}, false
 		default:

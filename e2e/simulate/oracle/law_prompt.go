@@ -85,7 +85,7 @@ func (o *Oracle) held(w *workload) bool {
 }
 
 // judgePrompt is the law "prompt": a change leads to a new template in settle-max + refractory and some seconds, or, where the template
-// has no room for that, to an Event.
+// has no room for that, to an Event. An outage of one replica delays it by a hand-over.
 func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.reported {
 		return
@@ -95,7 +95,7 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if w.due.since.Sub(w.waited) < notice {
 		bound += runPause
 	}
-	calm, known := o.calmSince(w)
+	calm, known := o.calmAfter(w, o.ledSince(), func(*span) bool { return false })
 	if !known {
 		calm, known = o.calmButBlind(w)
 		bound += blindBound
@@ -141,7 +141,7 @@ const blindBound = 4 * time.Minute
 // calmButBlind is calmSince where nothing fails but lists and watches of configuration: that delays reloads, and prevents none.
 func (o *Oracle) calmButBlind(w *workload) (since time.Time, known bool) {
 	var blind time.Time
-	since, known = o.calmSinceBut(w, func(s *span) bool {
+	since, known = o.calmAfter(w, o.ledSince(), func(s *span) bool {
 		is := s.kind == "watch-refused" && isConfig(s.scope) && s.open
 		if is && o.touches(s, w) {
 			blind = later(blind, s.from)

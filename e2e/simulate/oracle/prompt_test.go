@@ -309,6 +309,72 @@ func TestPromptUnderFaults(t *testing.T) {
 	})
 }
 
+func TestPromptDuringAHandOver(t *testing.T) {
+	t.Parallel()
+	const other = "replica-1.1"
+	hooked := Options{Webhook: true}
+	leaves := func(kind string, reload time.Duration) func(s *scene) {
+		return func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: other})
+			s.wait(time.Minute)
+			s.begin()
+			if kind == "killed" {
+				s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
+			}
+			s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: "replica-0", Begin: true})
+			s.set(configMap("app"), "2")
+			s.wait(reload)
+			s.oracle.Leader(other, s.now)
+			s.reload(cart, "b", "configmap/app modified")
+		}
+	}
+	// What comes on top of the hand-over: 5 s for the new leader's begin, 10 s for the gates, 5 s for the rest.
+	runLaw(t, "prompt", map[string]lawCase{
+		"the leader is killed":                   {options: hooked, because: "its lease runs out within 20 s", happens: leaves("killed", 39*time.Second)},
+		"a killed leader leads on":               {options: hooked, want: "prompt/modified/after-fault", because: "20 s are the most", happens: leaves("killed", 41*time.Second)},
+		"the leader is frozen":                   {options: hooked, because: "its lease runs out within 20 s", happens: leaves("frozen", 39*time.Second)},
+		"a frozen leader leads on":               {options: hooked, want: "prompt/modified/after-fault", because: "20 s are the most", happens: leaves("frozen", 41*time.Second)},
+		"the leader is stopped":                  {options: hooked, because: "it gives the lease back", happens: leaves("stopped", 22*time.Second)},
+		"a stopped leader keeps the lease":       {options: hooked, want: "prompt/modified/after-fault", because: "3 s are the most", happens: leaves("stopped", 24*time.Second)},
+		"a longer lease":                         {options: Options{Webhook: true, Lease: 45 * time.Second}, because: "the flags say so", happens: leaves("killed", 69*time.Second)},
+		"longer than the longer lease":           {options: Options{Webhook: true, Lease: 45 * time.Second}, want: "prompt/modified/after-fault", because: "5 s after the lease are the most", happens: leaves("killed", 71*time.Second)},
+		"stopped, the lease is looked at seldom": {options: Options{Webhook: true, Retry: 4 * time.Second}, because: "the flags say so", happens: leaves("stopped", 29*time.Second)},
+		"killed, and reported again when gone": {options: hooked, want: "prompt/modified/after-fault", because: "it is the same outage", happens: func(s *scene) {
+			leaves("killed", 10500*time.Millisecond)(s)
+			s.set(configMap("app"), "3")
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
+			s.wait(35 * time.Second)
+			s.tick()
+		}},
+		"the process is back": {options: hooked, want: "prompt/modified", because: "another one led before", happens: func(s *scene) {
+			leaves("killed", 30*time.Second)(s)
+			s.oracle.Fault(Fault{At: s.now, Kind: "killed", Scope: "replica-0"})
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-0.2"})
+			s.set(configMap("app"), "3")
+			s.wait(30 * time.Second)
+			s.tick()
+		}},
+		"the other one has just started": {options: hooked, because: "it may not know the world yet", happens: func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: other})
+			s.wait(10 * time.Second)
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
+			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"both are killed": {options: hooked, because: "none is left to take over", happens: func(s *scene) {
+			leaves("killed", 30*time.Second)(s)
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: other, Begin: true})
+			s.set(configMap("app"), "3")
+			s.wait(time.Second)
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.2"})
+			s.wait(time.Minute)
+			s.tick()
+		}},
+	})
+}
+
 // tick lets the oracle notice that time has gone by.
 func (s *scene) tick() {
 	s.request(replica, "update", world.Key{Resource: world.Leases, Name: "lease"}, nil)
