@@ -22,6 +22,7 @@ func (o *Oracle) commitContent(c world.Commit) {
 	o.probes.disturbed = c.At
 	before := o.contents.histories[key].now()
 	changed := o.contents.commit(c)
+	o.revisions[key] = revisionOf(c.New)
 	o.commitTraits(c)
 	if !changed {
 		return

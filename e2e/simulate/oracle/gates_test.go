@@ -2,10 +2,12 @@ package oracle
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -136,6 +138,29 @@ func TestUnharmed(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 409, Webhook: "mutate.pod-reloader.cs.sap.com"})
 		}
 	}
+	away := func(kind string, ago time.Duration) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			s.fault(kind, "", 5*time.Second)
+			s.wait(ago)
+			call := s.call(user, "patch", cart, []byte(`{"spec":{}}`))
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{
+				Call: call, At: s.now, Status: 500, Webhook: "mutate.pod-reloader.cs.sap.com",
+				Failure: &metav1.Status{Message: "failed calling webhook"},
+			})
+		}
+	}
+	right := func(between func(s *scene)) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			between(s)
+			digest := s.oracle.revisionDigest(s.oracle.workloads[idOf(cart)])
+			call := s.call(user, "patch", cart, fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"%s"}}}`, prefix, digest))
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 409, Webhook: "mutate.pod-reloader.cs.sap.com"})
+		}
+	}
 	container := func(o world.Object) world.Object {
 		return objects(section(o, "spec", "template", "spec"), "containers")[0]
 	}
@@ -203,6 +228,12 @@ func TestUnharmed(t *testing.T) {
 				section(o, "spec", "template", "spec")["containers"] = []any{container(o), world.Object{"name": "more", "image": "example.com/more:1"}}
 			}),
 		},
+		"right request":                    {options: hooked, want: "unharmed/rejected/right", because: "it has the digest of what is there", happens: right(func(*scene) {})},
+		"right request after a change":     {options: hooked, because: "it may have been compared with the one before", happens: right(func(s *scene) { s.set(configMap("app"), "1") })},
+		"right request under a fault":      {options: hooked, because: "it cannot be verified", happens: right(func(s *scene) { s.fault("api-errors", "", time.Second) })},
+		"webhook not called":               {options: hooked, because: "it was away a moment ago", happens: away("webhook-away", 10*time.Second)},
+		"webhook not called long after":    {options: hooked, want: "unharmed/rejected", because: "it is back", happens: away("webhook-away", 2*time.Minute)},
+		"webhook not called, clocks apart": {options: hooked, want: "unharmed/rejected", because: "that keeps nobody from calling", happens: away("clock", time.Second)},
 		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *scene) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})

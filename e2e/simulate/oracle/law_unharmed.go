@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -98,6 +99,9 @@ func (o *Oracle) specDifference(path []string, a, b world.Object, at string) (st
 
 // judgeRejection is the law "unharmed" for answers: no write of a user fails because of the program.
 func (o *Oracle) judgeRejection(r world.Reply) {
+	if isWriteVerb(r.Call.Verb) && o.isRight(r) {
+		o.count("right requests for a reload")
+	}
 	if r.Webhook != o.options.WebhookName || !isWriteVerb(r.Call.Verb) || r.Failure == nil && r.Status < 300 {
 		return
 	}
@@ -105,7 +109,7 @@ func (o *Oracle) judgeRejection(r world.Reply) {
 	if r.Failure != nil {
 		message = r.Failure.Message
 	}
-	if strings.Contains(message, "failed calling webhook") && !o.faults.never() {
+	if strings.Contains(message, "failed calling webhook") && o.uncalled(r) {
 		o.count("rejections excused: webhook away and failurePolicy Fail")
 		return
 	}
@@ -120,19 +124,44 @@ func (o *Oracle) judgeRejection(r world.Reply) {
 }
 
 // rejectedUnder returns the circumstances in which a write was rejected. A new request for a reload that changes nothing else
-// may be.
+// may be, unless it is right.
 func (o *Oracle) rejectedUnder(r world.Reply) (how string, excused bool) {
 	w := o.workloads[idOf(r.Call.Key)]
 	unproven := r.Status == http.StatusConflict || r.Status == http.StatusServiceUnavailable
 	switch {
 	case !unproven || !o.asksForReload(r.Call, w):
 		return "", false
+	case !changesTemplate(r.Call, w) && o.isRight(r):
+		return "/right", false
 	case !changesTemplate(r.Call, w):
 		return "", true
 	case o.isBound(r.Call):
 		return "/with-template/bound", false
 	}
 	return "/with-template", false
+}
+
+// reroute is how long calls may still go to a replica that does not answer any more, their timeout included.
+const reroute = 15 * time.Second
+
+// uncalled reports whether a fault may be why the API server could not call the webhook: one that lasts, or that was over not long ago.
+func (o *Oracle) uncalled(r world.Reply) bool {
+	t := &o.faults
+	from := r.Call.Arrived
+	if !t.working() || !t.alone.IsZero() && t.alone.Add(recovery).After(from) || o.slow.during(r.Call.Key.Namespace, from, r.At) {
+		return true
+	}
+	return slices.ContainsFunc(t.spans, func(s *span) bool {
+		switch {
+		case s.kind == "clock" || s.kind == "namespace-webhook" || s.kind == "watch-held" || s.kind == "writes-hang":
+			return false
+		case s.outage() && s.covered && (s.open || s.coveredAtEnd):
+			return s.from.Add(reroute).After(from)
+		case s.outage() && s.open:
+			return s.from.Add(recovery).After(from)
+		}
+		return s.open || s.to.Add(recovery).After(from)
+	})
 }
 
 // changesTemplate reports whether a request changes the pod template, too: then it is a rollback or another write that brings

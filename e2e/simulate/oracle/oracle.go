@@ -53,7 +53,9 @@ type Oracle struct {
 	contents contents
 	graph    graph
 	// traits are those of the config objects that exist.
-	traits     map[id]traits
+	traits map[id]traits
+	// revisions are the UIDs and resource versions of the config objects, empty for those that do not exist.
+	revisions  map[id]string
 	namespaces map[string]*space
 	// workloads are those that exist, all every one that ever did, in the order of creation.
 	workloads map[id]*workload
@@ -89,7 +91,7 @@ type Oracle struct {
 func New(options Options) *Oracle {
 	o := &Oracle{
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
-		contents: newContents(), graph: newGraph(), traits: map[id]traits{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
+		contents: newContents(), graph: newGraph(), traits: map[id]traits{}, revisions: map[id]string{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), values: newValues(), jobs: newJobs(), blindness: newBlindness(),
 		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},

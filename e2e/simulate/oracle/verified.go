@@ -1,0 +1,71 @@
+package oracle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// revisionOf returns UID.RESOURCEVERSION, or nothing for an object that does not exist.
+func revisionOf(object world.Object) string {
+	if object == nil {
+		return ""
+	}
+	metadata := section(object, "metadata")
+	return text(metadata, "uid") + "." + text(metadata, "resourceVersion")
+}
+
+// revisionDigest is the digest that docs/verified-reload.md describes: SHA-256 over a line for each listed name, ConfigMaps first.
+func (o *Oracle) revisionDigest(w *workload) string {
+	var lines strings.Builder
+	annotations := annotationsOf(w.object)
+	for _, list := range []struct{ annotation, kind, plural string }{{configMapList, "configmap", "configmaps"}, {secretList, "secret", "secrets"}} {
+		for name := range strings.SplitSeq(text(annotations, o.options.Prefix+list.annotation), ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				lines.WriteString(list.kind + "/" + w.id.namespace + "/" + name + "/" + o.revisions[id{list.plural, w.id.namespace, name}] + "\n")
+			}
+		}
+	}
+	sum := sha256.Sum256([]byte(lines.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// isRight reports whether an answer is one to a request for a reload that must not be rejected: the digest is that of what the workload
+// lists, and of all that matters nothing has changed for a while.
+func (o *Oracle) isRight(r world.Reply) bool {
+	w := o.workloads[idOf(r.Call.Key)]
+	if w == nil || !o.asksForReload(r.Call, w) || !o.still(w, r) {
+		return false
+	}
+	value, known := requested(r.Call, o.options.Prefix+requestMark)
+	if !known || value == nil {
+		return false
+	}
+	digest, generation, bound := strings.Cut(*value, "@")
+	stored, _ := numberOf(section(w.object, "metadata")["generation"])
+	return digest == o.revisionDigest(w) && (!bound || generation == strconv.FormatInt(int64(stored), 10))
+}
+
+// still reports whether nothing has disturbed the program, or changed what a workload depends on, since some time before a request. What
+// else a workload tracks besides its lists is not judged.
+func (o *Oracle) still(w *workload, r world.Reply) bool {
+	from := r.Call.Arrived.Add(-rest)
+	switch {
+	case !w.eligible || w.dynamic || len(w.listed) != len(w.refs), !o.options.Webhook, !o.healthy(w, from):
+		return false
+	case w.last() != nil && w.last().at.After(from), w.changed.After(from) || w.acts[2].After(from) || o.versionAt(from) < w.keyChanged:
+		return false
+	case o.slow.during(w.id.namespace, r.Call.Arrived, r.At):
+		return false
+	}
+	for _, ref := range w.refs {
+		h := o.contents.of(w.id.namespace, ref)
+		if isReferent(ref.plural) || h != nil && h.touchedWithin(o.versionAt(from), o.version) {
+			return false
+		}
+	}
+	return true
+}
