@@ -222,7 +222,7 @@ func (s *simulation) begin(step history.Step) {
 		s.faulty = until
 	}
 	if kind.kind == "rights" || kind.kind == "watch-refused" {
-		s.after(blindFor, s.scrape)
+		s.after(blindFor, s.showBlindness)
 	}
 }
 

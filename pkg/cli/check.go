@@ -75,7 +75,7 @@ needs the right to create SubjectAccessReviews, or else your own.`,
 
 func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) error {
 	keys := s.Keys
-	config, err := f.cluster.connect(p.readBuild().Version)
+	config, err := f.cluster.connect(p)
 	if err != nil {
 		return err
 	}

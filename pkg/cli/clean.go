@@ -99,7 +99,7 @@ func (f *cleanFlags) parse(args []string) (cleaning, error) {
 }
 
 func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
-	config, err := f.cluster.connect(p.readBuild().Version)
+	config, err := f.cluster.connect(p)
 	if err != nil {
 		return err
 	}

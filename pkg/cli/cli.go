@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 )
 
 // Process is what a command line takes from its process.
@@ -24,6 +25,8 @@ type Process struct {
 	Getenv func(string) string
 	// Version is the version that the program was built as. Empty means the one that the Go toolchain has recorded.
 	Version string
+	// Cluster is what sub-commands ask, with --namespace; nil is the one of the kubeconfig.
+	Cluster *rest.Config
 }
 
 // Exit codes.

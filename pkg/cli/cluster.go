@@ -18,12 +18,15 @@ func (c *cluster) register(cmd *cobra.Command, what string) {
 }
 
 // connect completes the namespace, and returns the configuration of the client.
-func (c *cluster) connect(version string) (*rest.Config, error) {
+func (c *cluster) connect(p Process) (*rest.Config, error) {
+	if p.Cluster != nil {
+		return p.Cluster, nil
+	}
 	if c.namespace == "" {
 		var err error
 		if c.namespace, err = app.ContextNamespace(c.kubeconfig); err != nil {
 			return nil, err
 		}
 	}
-	return app.RESTConfig(c.kubeconfig, version)
+	return app.RESTConfig(c.kubeconfig, p.readBuild().Version)
 }

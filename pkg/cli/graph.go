@@ -66,7 +66,7 @@ func draw(format string) func(referent.Picture) string {
 }
 
 func (f *graphFlags) run(ctx context.Context, p Process, s options.Selection, objects []string) error {
-	config, err := f.cluster.connect(p.readBuild().Version)
+	config, err := f.cluster.connect(p)
 	if err != nil {
 		return err
 	}

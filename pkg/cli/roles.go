@@ -77,7 +77,7 @@ func (f *rolesFlags) read(ctx context.Context, p Process, location configuration
 	if location.Path != "" {
 		return refresh.Read(ctx, location, nil)
 	}
-	config, err := f.cluster.connect(p.readBuild().Version)
+	config, err := f.cluster.connect(p)
 	if err != nil {
 		return configuration.Configuration{}, err
 	}

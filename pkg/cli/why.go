@@ -95,7 +95,7 @@ func (f *whyFlags) parse(args []string) (question, error) {
 }
 
 func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
-	config, err := f.cluster.connect(p.readBuild().Version)
+	config, err := f.cluster.connect(p)
 	if err != nil {
 		return err
 	}

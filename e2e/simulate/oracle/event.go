@@ -27,13 +27,23 @@ type events struct {
 	reloaded map[string]announcement
 	// bodies has the Events as they are stored, by namespace and name.
 	bodies map[string]world.Object
-	// warnings has when the program wrote Warnings, warned when it last wrote one about an object, by uid, and failed when it last
+	// warnings has the Warnings that the program wrote, warned when it last wrote one about an object, by uid, and failed when it last
 	// wrote one that says that a reload failed.
-	warnings       []moment
+	warnings       []warning
 	warned, failed map[string]time.Time
 	// held are the reports of custom resources that are held.
 	held []heldReport
 }
+
+// warning is a Warning Event.
+type warning struct {
+	moment
+
+	note string
+}
+
+// noteOf returns the text of an Event, in either of the two APIs.
+func noteOf(event world.Object) string { return text(event, "note") + text(event, "message") }
 
 func newEvents() events {
 	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{}}
@@ -53,7 +63,7 @@ func (o *Oracle) commitEvent(c world.Commit) {
 		return
 	}
 	if text(c.New, "type") == "Warning" {
-		o.events.warnings = append(o.events.warnings, moment{c.At, c.Version})
+		o.events.warnings = append(o.events.warnings, warning{moment{c.At, c.Version}, noteOf(c.New)})
 		about := text(subjectOf(c.New), "uid")
 		o.events.warned[about] = c.At
 		if text(c.New, "reason") == "ReloadFailed" {
@@ -73,7 +83,7 @@ func (o *Oracle) noteHeld(c world.Commit) {
 	}
 	about := subjectOf(c.New)
 	o.events.held = append(o.events.held, heldReport{
-		kind: text(about, "kind"), namespace: text(about, "namespace"), name: text(about, "name"), note: text(c.New, "note") + text(c.New, "message"), at: c.At,
+		kind: text(about, "kind"), namespace: text(about, "namespace"), name: text(about, "name"), note: noteOf(c.New), at: c.At,
 	})
 }
 

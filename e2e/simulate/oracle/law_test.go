@@ -43,6 +43,14 @@ func (s *scene) scrape(client string, reloads float64, gauges map[string]float64
 	s.oracle.Metrics(client, families, s.now)
 }
 
+// scrapeWatch hands in the metric about the watch of a resource.
+func (s *scene) scrapeWatch(client, resource string, healthy float64) {
+	label := "resource"
+	s.oracle.Metrics(client, map[string]*dto.MetricFamily{watchHealthy: {Metric: []*dto.Metric{{
+		Label: []*dto.LabelPair{{Name: &label, Value: &resource}}, Gauge: &dto.Gauge{Value: &healthy},
+	}}}}, s.now)
+}
+
 // one case of a law: what happens, and the signature of the violation it must raise; empty for none.
 type lawCase struct {
 	options Options

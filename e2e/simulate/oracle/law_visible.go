@@ -13,7 +13,7 @@ import (
 // blindTime is how long a list or watch of configuration is refused or hangs before it must show.
 const blindTime = 5 * time.Minute
 
-// blindness is what is known of the lists and watches of configuration.
+// blindness is what is known of the lists and watches of configuration and workloads.
 type blindness struct {
 	// asked has when a client first asked for a list or a watch of a resource since the last one that was answered.
 	asked map[[2]string]time.Time
@@ -24,8 +24,11 @@ type blindness struct {
 func newBlindness() blindness { return blindness{asked: map[[2]string]time.Time{}} }
 
 func isBlindable(call *world.Call) bool {
-	return isConfig(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
+	return isWatched(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
 }
+
+// isWatched reports whether what the program must watch of a resource shows all changes: configuration, and workloads.
+func isWatched(plural string) bool { return isConfig(plural) || templatePath(plural) != nil }
 
 func (o *Oracle) noteBlindRequest(call *world.Call) {
 	if !isBlindable(call) {
@@ -39,7 +42,7 @@ func (o *Oracle) noteBlindRequest(call *world.Call) {
 	}
 }
 
-// blindSince returns since when faults, one after another without a gap, keep a client from listing and watching a resource; false if
+// blindSince returns since when faults, one after another without a gap, keep a client from watching a resource; false if
 // none does at this time.
 func (o *Oracle) blindSince(client, plural string, now time.Time) (since time.Time, blind bool) {
 	blinding := slices.DeleteFunc(slices.Clone(o.faults.spans), func(s *span) bool { return !blinds(s, client, plural) })
@@ -58,74 +61,118 @@ func (o *Oracle) blindSince(client, plural string, now time.Time) (since time.Ti
 	return since, blind
 }
 
-// blinds reports whether a fault keeps a client from listing and watching a resource while it lasts.
+// blinds reports whether a fault keeps a client from watching a resource while it lasts. One without a scope is about configuration.
 func blinds(s *span, client, plural string) bool {
-	concerned := s.scope == plural || s.scope == "" || isProcessOf(client, s.scope)
+	concerned := s.scope == plural || isConfig(plural) && (s.scope == "" || isProcessOf(client, s.scope))
 	return concerned && (s.kind == "rights" || s.kind == "watch-refused")
 }
 
+// noteBlindReply takes note of an answer. A list that is answered while watches fail shows the moment, and not what comes.
 func (o *Oracle) noteBlindReply(r world.Reply) {
-	if isBlindable(r.Call) && r.Failure == nil && r.Status < 300 && !r.Lost {
+	if !isBlindable(r.Call) || r.Failure != nil || r.Status >= 300 || r.Lost {
+		return
+	}
+	if _, blind := o.blindSince(r.Call.Client, r.Call.Key.Resource.Plural, r.At); r.Call.Verb == "watch" || !blind {
 		delete(o.blindness.asked, [2]string{r.Call.Client, r.Call.Key.Resource.Plural})
 	}
 }
 
-// judgeVisible is the law "visible": a leader that does not see the configuration says so, and says when it does again.
+// judgeVisible is the law "visible": a leader that does not see configuration or workloads says so, and says when it does again.
 func (o *Oracle) judgeVisible(client string, families map[string]*dto.MetricFamily, at time.Time) {
 	if client != o.leader || !o.faults.up[client] || o.faults.out(client) {
 		return
 	}
-	resource, since := o.blind(client, at)
-	switch {
-	case resource != "":
-		if at.Sub(later(since, o.leaderSince)) >= blindTime {
-			o.judgeBlind(client, resource, since, families, at)
+	blind := o.blind(client, at)
+	for _, watch := range blind {
+		if at.Sub(later(watch.since, o.leaderSince)) >= blindTime {
+			o.judgeBlind(client, watch, families, at)
 		}
-	case o.blindness.shown && o.recovered(at):
-		o.count("recoveries judged")
-		for _, name := range []string{syncedMetric, watchHealthy} {
-			if lowest, found := gauge(families[name]); found && lowest == 0 {
-				o.violate(at, broken{"visible", client, "not-back"}, "%s is still 0 at %s, although all faults are over", name, o.when(at))
-			}
+	}
+	if len(blind) > 0 || !o.blindness.shown || !o.recovered(at) {
+		return
+	}
+	o.count("recoveries judged")
+	for _, name := range []string{syncedMetric, watchHealthy} {
+		if lowest, found := gauge(families[name]); found && lowest == 0 {
+			o.violate(at, broken{"visible", client, "not-back"}, "%s is still 0 at %s, although all faults are over", name, o.when(at))
 		}
 	}
 }
 
-// blind returns a resource that a client surely cannot list or watch now, because of a fault, and since when.
-func (o *Oracle) blind(client string, now time.Time) (resource string, since time.Time) {
-	for _, plural := range []string{"configmaps", "secrets"} {
-		asked, is := o.blindness.asked[[2]string{client, plural}]
-		if !is {
+// blindWatch is a resource that cannot be listed or watched, and since when.
+type blindWatch struct {
+	resource string
+	since    time.Time
+}
+
+// blind returns the resources that a client surely cannot list or watch now, because of a fault.
+func (o *Oracle) blind(client string, now time.Time) []blindWatch {
+	var found []blindWatch
+	for key, asked := range o.blindness.asked {
+		if key[0] != client {
 			continue
 		}
-		if began, blind := o.blindSince(client, plural, now); blind && !asked.Before(began) {
-			return plural, asked
+		if began, blind := o.blindSince(client, key[1], now); blind && !asked.Before(began) {
+			found = append(found, blindWatch{key[1], asked})
 		}
 	}
-	return "", time.Time{}
+	slices.SortFunc(found, func(a, b blindWatch) int { return strings.Compare(a.resource, b.resource) })
+	return found
 }
 
-func (o *Oracle) judgeBlind(client, resource string, since time.Time, families map[string]*dto.MetricFamily, at time.Time) {
-	o.count("blindness judged")
+func (o *Oracle) judgeBlind(client string, watch blindWatch, families map[string]*dto.MetricFamily, at time.Time) {
+	kind := "workloads"
+	if isConfig(watch.resource) {
+		kind = "configuration"
+	}
+	o.count("blindness judged: " + kind)
 	o.blindness.shown = true
-	shown := false
-	for name, family := range families {
-		if name == syncedMetric || strings.HasPrefix(name, watchMetrics) {
-			lowest, found := gauge(family)
-			shown = shown || found && lowest == 0
-		}
+	if !shownAsBlind(families, watch.resource) {
+		o.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
+			watch.resource, o.when(watch.since), o.when(at), syncedMetric, watchHealthy)
 	}
-	if !shown {
-		o.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor a gauge %s* is 0",
-			resource, o.when(since), o.when(at), syncedMetric, watchMetrics)
-	}
-	for _, warning := range o.events.warnings {
-		if warning.at.After(since) {
+	for _, event := range o.events.warnings {
+		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || o.disturbedBesides(client, watch, at)) {
 			return
 		}
 	}
-	o.violate(at, broken{"visible", client, "event"}, "lists and watches of %s fail since %s, but until %s no Warning Event was written",
-		resource, o.when(since), o.when(at))
+	o.violate(at, broken{"visible", client, "event"}, "lists and watches of %s fail since %s, but until %s no Warning Event names them",
+		watch.resource, o.when(watch.since), o.when(at))
+}
+
+// shownAsBlind reports whether the metrics say that a resource, or nothing at all, is seen.
+func shownAsBlind(families map[string]*dto.MetricFamily, resource string) bool {
+	if lowest, found := gauge(families[syncedMetric]); found && lowest == 0 {
+		return true
+	}
+	for _, metric := range families[watchHealthy].GetMetric() {
+		of := resource
+		for _, label := range metric.GetLabel() {
+			if label.GetName() == "resource" {
+				of, _, _ = strings.Cut(label.GetValue(), ".")
+			}
+		}
+		if of == resource && metric.GetGauge().GetValue() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// saysOf reports whether a text names a resource as one that is watched: as a word, or with its group.
+func saysOf(text, resource string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return c != '.' && c != '/' && (c < 'a' || c > 'z') }), func(word string) bool {
+		name, _, _ := strings.Cut(word, ".")
+		return name == resource
+	})
+}
+
+// disturbedBesides reports whether other faults may keep a client from saying what it does not see: then the Event of before may stand.
+func (o *Oracle) disturbedBesides(client string, watch blindWatch, at time.Time) bool {
+	return slices.ContainsFunc(o.faults.spans, func(s *span) bool {
+		harmless := blinds(s, client, watch.resource) || s.kind == "webhook-away" || s.kind == "namespace-webhook" || s.kind == "writes-hang"
+		return !harmless && (s.open || !s.to.Add(s.recovery()).Before(watch.since)) && s.from.Before(at)
+	})
 }
 
 // recovered reports whether all faults have been over for long.

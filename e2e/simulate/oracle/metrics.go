@@ -12,7 +12,6 @@ import (
 const (
 	reloadsMetric = "pod_reloader_reloads_total"
 	syncedMetric  = "pod_reloader_cache_synced"
-	watchMetrics  = "pod_reloader_watch_"
 	watchHealthy  = "pod_reloader_watch_healthy"
 )
 

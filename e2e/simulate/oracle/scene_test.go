@@ -243,8 +243,17 @@ func (s *scene) announce(key world.Key) {
 }
 
 func (s *scene) event(about world.Key, name, kind, reason string) {
+	s.eventWith(about, name, kind, reason, "")
+}
+
+// warn writes an Event about a watch that fails.
+func (s *scene) warn(about world.Key, note string) {
+	s.eventWith(about, "blind", "Warning", "WatchFailing", note)
+}
+
+func (s *scene) eventWith(about world.Key, name, kind, reason, note string) {
 	s.write(replica, "create", world.Key{Resource: world.Events, Namespace: about.Namespace, Name: name}, world.Object{
-		"type": kind, "reason": reason,
+		"type": kind, "reason": reason, "note": note,
 		"regarding": world.Object{"kind": about.Resource.Kind, "namespace": about.Namespace, "name": about.Name, "uid": "uid-" + about.Name},
 	})
 }

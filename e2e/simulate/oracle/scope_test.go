@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -159,7 +160,7 @@ func TestVisible(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
 			s.wait(time.Minute)
 			if warned {
-				s.event(cart, "blind", "Warning", "WatchFailed")
+				s.warn(cart, "changes are found late: secrets cannot be watched")
 			}
 			s.wait(5 * time.Minute)
 			s.scrape(replica, 0, gauges)
@@ -176,7 +177,7 @@ func TestVisible(t *testing.T) {
 		return func(s *scene) {
 			rights(s, "secrets", true)
 			s.wait(time.Minute)
-			s.event(cart, "blind", "Warning", "WatchFailed")
+			s.warn(cart, "changes are found late: secrets cannot be watched")
 			s.wait(time.Minute)
 			if gap == 0 {
 				rights(s, "", true)
@@ -224,6 +225,61 @@ func TestVisible(t *testing.T) {
 			s.oracle.Leader("replica-1.1", s.now)
 			blind(map[string]float64{"pod_reloader_cache_synced": 1}, false)(s)
 		}},
+	})
+}
+
+func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
+	t.Parallel()
+	deployments := world.Key{Resource: world.Deployments}
+	blind := func(kind, scope, of string, value float64, note string) func(s *scene) {
+		return func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
+			s.oracle.Request(s.call(replica, "watch", deployments, nil))
+			s.wait(time.Minute)
+			s.warn(cart, note)
+			s.request(replica, "list", deployments, nil)
+			s.wait(5 * time.Minute)
+			s.scrapeWatch(replica, of, value)
+		}
+	}
+	const named = "deployments.apps (no answer): changes are found late"
+	runLaw(t, "visible", map[string]lawCase{
+		"shown":                   {because: "both name it", happens: blind("watch-refused", "deployments", "deployments.apps", 0, named)},
+		"another one is 0":        {want: "visible/metric", because: "the gauge of the workloads is missing", happens: blind("watch-refused", "deployments", "secrets", 0, named)},
+		"it is 1":                 {want: "visible/metric", because: "it does not work", happens: blind("watch-refused", "deployments", "deployments.apps", 1, named)},
+		"another one is named":    {want: "visible/event", because: "nobody looks for the right there", happens: blind("rights", "deployments", "deployments.apps", 0, "secrets: changes are found late")},
+		"another kind":            {because: "they are watched", happens: blind("watch-refused", "statefulsets", "secrets", 1, "")},
+		"rights to configuration": {because: "a fault without a scope takes these only", happens: blind("rights", "", "secrets", 1, "")},
+	})
+}
+
+func TestWhyNamesWhatIsNotWatched(t *testing.T) {
+	t.Parallel()
+	asks := func(scope, printed string, ends bool) func(s *scene) {
+		return func(s *scene) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: scope, Begin: true})
+			s.oracle.Request(s.call(replica, "watch", world.Key{Resource: world.ConfigMaps}, nil))
+			s.oracle.Request(s.call(replica, "watch", world.Key{Resource: world.Secrets}, nil))
+			s.wait(6 * time.Minute)
+			q, ok := s.oracle.AskWhy(s.now)
+			require.Equal(s.t, scope == "configmaps", ok, "only what a workload depends on matters")
+			if ends {
+				s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: scope})
+			}
+			if ok {
+				require.Equal(s.t, cart.Name, q.Workload.Name)
+				s.oracle.Why(q, printed, s.now)
+			}
+		}
+	}
+	runLaw(t, "visible", map[string]lawCase{
+		"named":             {because: "it says so", happens: asks("configmaps", "a reload is due\n\nA watch of pod-reloader fails: configmaps are refused\n", false)},
+		"silent":            {want: "visible/why", because: "nothing says why the reload is late", happens: asks("configmaps", "nothing is due\n", false)},
+		"another one named": {want: "visible/why", because: "it is another one", happens: asks("configmaps", "A watch of pod-reloader fails: secrets are refused\n", false)},
+		"named elsewhere":   {want: "visible/why", because: "the list is no report", happens: asks("configmaps", "pod-reloader.cs.sap.com/configmaps is empty\n", false)},
+		"over meanwhile":    {because: "it is watched again", happens: asks("configmaps", "nothing is due\n", true)},
+		"of no workload":    {because: "nothing lists a Secret", happens: asks("secrets", "", false)},
 	})
 }
 

@@ -1,0 +1,67 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// Question is about a workload whose changes are found late, since a resource cannot be watched.
+type Question struct {
+	// Workload is what `pod-reloader why` is asked about.
+	Workload world.Key
+	// Asked is when.
+	Asked time.Time
+
+	client string
+	watch  blindWatch
+}
+
+// AskWhy returns a workload of which the program must say that a watch fails; false if there is none. The workload depends on what cannot
+// be watched, which the leader has had the time to report.
+func (o *Oracle) AskWhy(now time.Time) (Question, bool) {
+	o.advance(now)
+	if !o.faults.up[o.leader] || o.faults.out(o.leader) || len(o.blind(o.leader, now)) == 0 {
+		return Question{}, false
+	}
+	for _, watch := range o.blind(o.leader, now) {
+		since := later(watch.since, o.leaderSince)
+		if now.Sub(since) < blindTime || o.disturbedBesides(o.leader, blindWatch{watch.resource, since}, now) {
+			continue
+		}
+		for _, w := range o.all {
+			if !w.gone && w.eligible && w.id.plural != rollouts && w.dependsOn(watch.resource) {
+				return Question{keyOf(w), now, o.leader, watch}, true
+			}
+		}
+	}
+	return Question{}, false
+}
+
+// dependsOn reports whether a watch of a resource shows changes that matter to a workload.
+func (w *workload) dependsOn(resource string) bool {
+	return w.id.plural == resource || slices.ContainsFunc(w.refs, func(r ref) bool { return r.plural == resource })
+}
+
+func keyOf(w *workload) world.Key {
+	return world.Key{Resource: world.Resource{Plural: w.id.plural, Kind: text(w.object, "kind")}, Namespace: w.id.namespace, Name: w.id.name}
+}
+
+// Why is the law "visible" for `pod-reloader why`: what it prints about a workload names the watch that fails. What came to an end
+// meanwhile is not judged.
+func (o *Oracle) Why(q Question, printed string, at time.Time) {
+	o.advance(at)
+	if began, blind := o.blindSince(q.client, q.watch.resource, at); !blind || q.watch.since.Before(began) || q.client != o.leader {
+		return
+	}
+	o.count("explanations judged")
+	named := slices.ContainsFunc(strings.Split(printed, "\n"), func(line string) bool {
+		return strings.Contains(line, "watch") && saysOf(line, q.watch.resource)
+	})
+	if !named {
+		o.violate(at, broken{"visible", idOf(q.Workload).String(), "why"}, "lists and watches of %s fail since %s, but what why prints at %s does not say so:\n%s",
+			q.watch.resource, o.when(q.watch.since), o.when(at), printed)
+	}
+}

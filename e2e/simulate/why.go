@@ -1,0 +1,64 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+	"github.com/pod-reloader/pod-reloader/pkg/cli"
+)
+
+// showBlindness hands the oracle what the program says of itself while it cannot watch something: its metrics, and what
+// `pod-reloader why` prints to a user.
+func (s *simulation) showBlindness() {
+	s.scrape()
+	question, ok := s.oracle.AskWhy()
+	if !ok || s.closing {
+		return
+	}
+	s.acting.Add(1)
+	s.acts.Go(func() {
+		defer s.acting.Add(-1)
+		s.oracle.Why(question, s.why(question))
+	})
+}
+
+// why runs `pod-reloader why` as a user does.
+func (s *simulation) why(q oracle.Question) string {
+	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	defer cancel()
+	network := s.net
+	config := &rest.Config{Host: apiURL, QPS: -1, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return network.Dial(ctx, userHost, address)
+	}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return s.shortcut(s.userOnline, next, userHost) }}
+	var out bytes.Buffer
+	code := cli.Run(ctx, cli.Process{
+		Args:   []string{"why", q.Workload.Resource.Kind + "/" + q.Workload.Name, "--namespace=" + q.Workload.Namespace, "--installation-namespace=" + installation},
+		Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }, Version: "simulated", Cluster: config,
+	})
+	s.note("why %s: %d\n%s", q.Workload, code, out.String())
+	if code != 0 {
+		return fmt.Sprintf("exit code %d\n%s", code, out.String())
+	}
+	return out.String()
+}
+
+// AskWhy asks the oracle about which workload the program must say that it cannot watch something.
+func (j *judge) AskWhy() (oracle.Question, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.oracle.AskWhy(time.Now())
+}
+
+// Why takes in what `pod-reloader why` prints.
+func (j *judge) Why(q oracle.Question, printed string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oracle.Why(q, printed, time.Now())
+}
