@@ -132,7 +132,7 @@ func (o *Oracle) judgeBlind(client string, watch blindWatch, families map[string
 			watch.resource, o.when(watch.since), o.when(at), syncedMetric, watchHealthy)
 	}
 	for _, event := range o.events.warnings {
-		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || o.disturbedBesides(client, watch, at)) {
+		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || o.disturbedBesides(at)) {
 			return
 		}
 	}
@@ -167,11 +167,20 @@ func saysOf(text, resource string) bool {
 	})
 }
 
-// disturbedBesides reports whether other faults may keep a client from saying what it does not see: then the Event of before may stand.
-func (o *Oracle) disturbedBesides(client string, watch blindWatch, at time.Time) bool {
+// report is how long the program needs at most, once nothing else disturbs it, until the Event about a watch is written.
+const report = 2 * time.Minute
+
+// disturbedBesides reports whether other faults may have kept the program from saying until now what it does not see: then the Event of
+// before may stand.
+func (o *Oracle) disturbedBesides(at time.Time) bool {
 	return slices.ContainsFunc(o.faults.spans, func(s *span) bool {
-		harmless := blinds(s, client, watch.resource) || s.kind == "webhook-away" || s.kind == "namespace-webhook" || s.kind == "writes-hang"
-		return !harmless && (s.open || !s.to.Add(s.recovery()).Before(watch.since)) && s.from.Before(at)
+		switch {
+		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", "writes-hang"}, s.kind):
+			return false // it is in the way of no Event
+		case s.outage() && (s.open || s.coveredAtEnd):
+			return s.from.Add(recovery + report).After(at)
+		}
+		return s.open || s.to.Add(s.recovery()+report).After(at)
 	})
 }
 

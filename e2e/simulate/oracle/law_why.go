@@ -23,12 +23,12 @@ type Question struct {
 // be watched, which the leader has had the time to report.
 func (o *Oracle) AskWhy(now time.Time) (Question, bool) {
 	o.advance(now)
-	if !o.faults.up[o.leader] || o.faults.out(o.leader) || len(o.blind(o.leader, now)) == 0 {
+	if !o.faults.up[o.leader] || o.faults.out(o.leader) || o.disturbedBesides(now) {
 		return Question{}, false
 	}
 	for _, watch := range o.blind(o.leader, now) {
 		since := later(watch.since, o.leaderSince)
-		if now.Sub(since) < blindTime || o.disturbedBesides(o.leader, blindWatch{watch.resource, since}, now) {
+		if now.Sub(since) < blindTime {
 			continue
 		}
 		for _, w := range o.all {
