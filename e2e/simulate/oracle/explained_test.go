@@ -12,6 +12,30 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
+// uncounted is a reload with an Event that no replica counts, and an outage some time later.
+func uncounted(kind, scope string, later time.Duration) func(s *scene) {
+	return func(s *scene) {
+		s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
+		s.begin()
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+		s.reload(cart, "b", "configmap/app modified")
+		s.rollout(cart)
+		s.wait(later)
+		s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
+		s.wait(time.Second)
+		s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope})
+		if kind == "down" {
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replicaOf(scope) + ".2"})
+		}
+		s.wait(5 * time.Minute)
+		for client := range s.oracle.faults.up {
+			s.scrape(client, 0, nil)
+		}
+		s.quiet()
+	}
+}
+
 func TestExplained(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
@@ -177,13 +201,20 @@ func TestExplained(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.quiet()
 		}},
-		"not counted by a replica that was killed": {options: hooked, because: "its count is lost", happens: func(s *scene) {
+		"not counted by a replica that was killed":            {options: hooked, because: "its count is lost", happens: uncounted("down", replica, time.Second)},
+		"not counted by a replica that was killed much later": {options: hooked, want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
+		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
+		"not counted by a replica that was frozen":            {options: hooked, want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
+		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *scene) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
-			s.fault("killed", "replica-0", time.Second)
+			s.fault("frozen", "replica-0", 2*time.Minute)
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-0.2"})
 			s.wait(5 * time.Minute)
 			s.scrape(replica, 0, nil)
+			s.scrape("replica-0.2", 0, nil)
 			s.quiet()
 		}},
 		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *scene) {

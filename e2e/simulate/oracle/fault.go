@@ -77,20 +77,21 @@ type timeline struct {
 	up map[string]bool
 	// begun is when the program was first heard of, led when one of the replicas became the leader first; zero before.
 	begun, led time.Time
-	// since is when a process that was heard of started.
-	since map[string]time.Time
+	// since is when a process that was heard of started, ended when it did.
+	since, ended map[string]time.Time
 	// started is when the last process started or ended by itself, alone when one did while no other replica worked.
 	started, alone time.Time
 }
 
-func newTimeline() timeline { return timeline{up: map[string]bool{}, since: map[string]time.Time{}} }
+func newTimeline() timeline {
+	return timeline{up: map[string]bool{}, since: map[string]time.Time{}, ended: map[string]time.Time{}}
+}
 
 // Fault takes note of a fault.
 func (o *Oracle) Fault(f Fault) {
 	o.advance(f.At)
 	t := &o.faults
 	if f.Kind == "down" && o.options.Program(f.Scope) {
-		o.metrics.crashed = o.metrics.crashed || f.Begin
 		if again := t.process(f); again {
 			return
 		}
@@ -98,7 +99,6 @@ func (o *Oracle) Fault(f Fault) {
 	if f.Begin {
 		t.spans = append(t.spans, &span{kind: f.Kind, scope: f.Scope, from: f.At, open: true, covered: t.covered(f.Scope, f.At)})
 		o.count("faults")
-		o.metrics.crashed = o.metrics.crashed || t.spans[len(t.spans)-1].outage()
 		return
 	}
 	for _, s := range t.spans {
@@ -116,6 +116,8 @@ func (t *timeline) process(f Fault) (again bool) {
 	t.up[f.Scope] = !f.Begin
 	if !f.Begin {
 		t.since[f.Scope] = f.At
+	} else if !again {
+		t.ended[f.Scope] = f.At
 	}
 	if t.begun.IsZero() || f.At.Sub(t.begun) <= warmUp {
 		return again

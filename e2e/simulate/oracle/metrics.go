@@ -20,8 +20,6 @@ type metrics struct {
 	// reloads and before are the counters of each process: the last value, and what it had before it began anew.
 	reloads, before map[string]float64
 	scraped         map[string]time.Time
-	// crashed means that a replica did not work for a while: what it had counted may be lost.
-	crashed bool
 }
 
 func newMetrics() metrics {
@@ -50,9 +48,9 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 	if len(m.scraped) == 0 {
 		return
 	}
-	least, most := 0, 0
+	least, most := -o.uncounted(), 0
 	for _, w := range o.all {
-		least += w.story.restarts
+		least += w.story.restarts - o.unreportable(w)
 		most += w.story.reportable()
 	}
 	most += o.jobs.recreated
@@ -69,10 +67,40 @@ func (o *Oracle) judgeMetrics(now time.Time) {
 		o.violate(now, broken{"explained", reloadsMetric, "metric-doubled" + o.doubledUnder(o.all...)}, "the replicas %s count %v reloads, but only %d were made",
 			strings.Join(clients, ", "), sum, most)
 	}
-	if sum < float64(least) && !m.crashed && !o.excusedFromCounting(now) {
-		o.violate(now, broken{"explained", reloadsMetric, "metric-missing" + o.missedUnder(o.all...)}, "the replicas %s count %v reloads, but %d were made",
+	if sum < float64(least) && !o.excusedFromCounting(now) {
+		o.violate(now, broken{"explained", reloadsMetric, "metric-missing" + o.missedUnder(o.all...)}, "the replicas %s count %v reloads, but at least %d are to be counted",
 			strings.Join(clients, ", "), sum, least)
 	}
+}
+
+// uncounted returns how many reloads may have an Event and no count: a process writes the Event first, and may end before it counts. The
+// answer may not have reached it for as long as it did not work, or as requests failed.
+func (o *Oracle) uncounted() int {
+	from := map[string]time.Time{}
+	for client, at := range o.faults.ended {
+		from[client] = o.faults.disturbedSince(at).Add(-recovery)
+	}
+	n := 0
+	for _, t := range o.events.told {
+		if begin, ended := from[t.client]; ended && t.at.After(begin) {
+			n++
+		}
+	}
+	return n
+}
+
+// disturbedSince returns since when faults that may keep an answer from a process have lasted, or followed one another within a minute.
+func (t *timeline) disturbedSince(at time.Time) time.Time {
+	for _, s := range slices.Backward(t.spans) {
+		switch s.kind {
+		case "down", "webhook-away", "namespace-webhook", "clock", "watch-held", "watch-refused":
+			continue
+		}
+		if s.from.Before(at) && (s.open || !s.to.Before(at.Add(-recovery))) {
+			at = s.from
+		}
+	}
+	return at
 }
 
 // judgeCounted compares with the Events: without faults, a reload that an Event reports is counted, too.
@@ -81,7 +109,7 @@ func (o *Oracle) judgeCounted(sum float64, clients []string, now time.Time) (bro
 	for _, w := range o.all {
 		events += o.reloadsAnnounced(w)
 	}
-	broke = sum < float64(events) && o.faults.never() && !o.metrics.crashed
+	broke = sum < float64(events) && o.faults.never()
 	if broke {
 		o.violate(now, broken{"explained", reloadsMetric, "not-counted"}, "the replicas %s count %v reloads, but %d Events report one",
 			strings.Join(clients, ", "), sum, events)
