@@ -263,7 +263,16 @@ func TestHotLoop(t *testing.T) {
 	}
 	runLaw(t, "hot-loop", map[string]lawCase{
 		"no pause": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
-		"pauses":   {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
+		"no pause after a clock was ahead": {options: hooked, because: "what it has noted lies in the future", happens: func(s *scene) {
+			s.fault("clock", "replica-0", time.Second)
+			attempts(70, 10*time.Millisecond)(s)
+		}},
+		"no pause long after a clock was ahead": {options: hooked, want: "hot-loop/patch", because: "all of that is past", happens: func(s *scene) {
+			s.fault("clock", "replica-0", time.Second)
+			s.wait(20 * time.Minute)
+			attempts(70, 10*time.Millisecond)(s)
+		}},
+		"pauses": {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
 		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *scene) {
 			s.begin()
 			for i := range 70 {
