@@ -151,17 +151,20 @@ func (o *Oracle) uncalled(r world.Reply) bool {
 	if !t.working() || !t.alone.IsZero() && t.alone.Add(recovery).After(from) || o.slow.during(r.Call.Key.Namespace, from, r.At) {
 		return true
 	}
-	return slices.ContainsFunc(t.spans, func(s *span) bool {
-		switch {
-		case s.kind == "clock" || s.kind == "namespace-webhook" || s.kind == "watch-held" || s.kind == "writes-hang":
-			return false
-		case s.outage() && s.covered && (s.open || s.coveredAtEnd):
-			return s.from.Add(reroute).After(from)
-		case s.outage() && s.open:
-			return s.from.Add(recovery).After(from)
-		}
-		return s.open || s.to.Add(recovery).After(from)
-	})
+	return slices.ContainsFunc(t.spans, func(s *span) bool { return s.uncallsAt(from) })
+}
+
+// uncallsAt reports whether a fault may still keep the API server from calling the webhook at a moment.
+func (s *span) uncallsAt(from time.Time) bool {
+	switch {
+	case slices.Contains([]string{"clock", "namespace-webhook", "watch-held", "writes-hang"}, s.kind):
+		return false
+	case s.outage() && s.covered && (s.open || s.coveredAtEnd):
+		return s.from.Add(reroute).After(from)
+	case s.outage() && s.open:
+		return s.from.Add(recovery).After(from)
+	}
+	return s.open || s.to.Add(recovery).After(from)
 }
 
 // changesTemplate reports whether a request changes the pod template, too: then it is a rollback or another write that brings

@@ -3,6 +3,7 @@ package oracle
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,11 +62,8 @@ func (o *Oracle) still(w *workload, r world.Reply) bool {
 	case o.slow.during(w.id.namespace, r.Call.Arrived, r.At):
 		return false
 	}
-	for _, ref := range w.refs {
-		h := o.contents.of(w.id.namespace, ref)
-		if isReferent(ref.plural) || h != nil && h.touchedWithin(o.versionAt(from), o.version) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.refs, func(of ref) bool {
+		h := o.contents.of(w.id.namespace, of)
+		return isReferent(of.plural) || h != nil && h.touchedWithin(o.versionAt(from), o.version)
+	})
 }
