@@ -208,7 +208,24 @@ func TestGraphPrompt(t *testing.T) {
 			s.reportHeld()
 			s.quiet()
 		}},
+		"held, and another object changed": {options: hooked, want: "prompt/modified", because: "that one can be compared", happens: func(s *scene) {
+			s.changeWhileHeld("v1:a")
+		}},
+		"held, and another object changed, without a record": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *scene) {
+			s.changeWhileHeld("")
+		}},
 	})
+}
+
+// changeWhileHeld is a change of a ConfigMap while a custom resource is held that cart tracks as well, and whether cart has a Record.
+func (s *scene) changeWhileHeld(record string) {
+	s.adoptGraph()
+	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordMark, record) })
+	s.referent(user, auth, 2, 1, filterSpec("slow"))
+	s.reportHeld()
+	s.set(configMap("extra"), "2")
+	s.wait(time.Minute)
+	s.space("shop", nil)
 }
 
 func TestGraphGates(t *testing.T) {

@@ -60,11 +60,12 @@ func (o *Oracle) dueOf(w *workload) (r ref, how string) {
 	return ref{}, ""
 }
 
-// unrecordedWhileHeld reports whether a workload had no room for the program's record since its last stamp, and a custom resource is held:
-// the hash alone cannot be compared without that one. It is a documented limit.
+// unrecordedWhileHeld reports whether a workload lacks the program's record, or had no room for it since its last stamp, and a custom
+// resource is held: the hash alone cannot be compared without that one. It is a documented limit.
 func (o *Oracle) unrecordedWhileHeld(w *workload) bool {
 	s := w.last()
-	return s != nil && w.story.unrecorded >= s.version && slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
+	lacks := text(annotationsOf(w.object), o.options.Prefix+recordMark) == ""
+	return s != nil && (lacks || w.story.unrecorded >= s.version) && slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
 }
 
 // held means that an object is absent that the pods need, or may need: the program may, and by default must, wait for it. So it must where
