@@ -133,6 +133,22 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
+		"a record of a newer version": {options: hooked, because: "it is neither evaluated nor replaced", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v9:00:0011:configmap/app=01@1") })
+			s.wait(time.Hour)
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
+		"a record of this version by hand": {options: hooked, want: "prompt/modified", because: "it is replaced", happens: func(s *scene) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1:00:0011:configmap/app=01@1") })
+			s.wait(time.Hour)
+			s.set(configMap("app"), "2")
+			s.wait(time.Hour)
+			s.tick()
+		}},
 		"release stamps": {options: hooked, because: "the webhook read the new content", happens: func(s *scene) {
 			s.begin()
 			s.set(configMap("app"), "2")

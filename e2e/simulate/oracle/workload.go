@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -183,8 +185,16 @@ func (o *Oracle) readTraits(w *workload, c world.Commit, created bool) {
 	o.track(w, c.New, c, created)
 	labels := labelsOf(c.New)
 	w.excluded = text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	w.beyond = len(w.refs) > mostRefs || foreignKeys(annotationsOf(c.New))
+	w.beyond = len(w.refs) > mostRefs || foreignKeys(annotationsOf(c.New)) || isOfNewerVersion(text(annotationsOf(c.New), o.options.Prefix+recordMark))
 	o.readScope(w, c.At, c.Version)
+}
+
+// isOfNewerVersion reports whether a record is one of a later version of the program: that is neither evaluated nor replaced, and an
+// Event says so.
+func isOfNewerVersion(record string) bool {
+	version, rest, _ := strings.Cut(record, ":")
+	number, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
+	return err == nil && number > 1 && rest != "" && version[0] == 'v'
 }
 
 // readScope decides whether the program must look after a workload.
