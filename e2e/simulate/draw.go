@@ -38,7 +38,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		h.Setup.FailurePolicy = ""
 	}
 	h.Setup.Graph = o.hasGraph(seed)
-	if h.Setup.Graph && !slices.Contains(h.Setup.Flags, configMapFlag) {
+	if !knowsGraph(h.Setup) {
 		h.Setup.Flags = append(slices.Clone(h.Setup.Flags), configMapFlag)
 	}
 	c := Catalogue()

@@ -81,7 +81,7 @@ func (l *lane) shortenCrash(ctx context.Context, whole history.History, signatur
 	until := time.Now().Add(shrinkFor)
 	text := whole.About
 	short := history.Shrink(whole, func(attempt history.History) bool {
-		if ctx.Err() != nil || time.Now().After(until) {
+		if ctx.Err() != nil || time.Now().After(until) || !knowsGraph(attempt.Setup) {
 			return false
 		}
 		l.end()

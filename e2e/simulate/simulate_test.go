@@ -150,6 +150,13 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	assert.True(t, hasSignature(o.Violations, h.Law))
 }
 
+func TestProgramKnowsCustomResourcesByItsConfigurationOnly(t *testing.T) {
+	t.Parallel()
+	assert.True(t, knowsGraph(history.Setup{}))
+	assert.True(t, knowsGraph(history.Setup{Graph: true, Flags: []string{"--settle=0s", configMapFlag}}))
+	assert.False(t, knowsGraph(history.Setup{Graph: true, Flags: []string{"--settle=0s"}}), "it holds them, which is no failure")
+}
+
 func TestHuntCountsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
