@@ -23,8 +23,8 @@ type Host struct {
 	Config *rest.Config
 	// Listen binds the address of the server for probes or metrics; nil means net.Listen.
 	Listen func(network, address string) (net.Listener, error)
-	// Serve serves admission on an address until the context ends; nil means a webhook.Server with its certificate in
-	// files, which needs sockets and a file system.
+	// Serve serves admission on an address until the context ends; nil means a server with its certificate in files,
+	// which needs sockets and a file system.
 	Serve func(ctx context.Context, address string, handler http.Handler) error
 	// Random is where a new digest key comes from; nil means crypto/rand.
 	Random io.Reader

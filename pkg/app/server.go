@@ -54,7 +54,7 @@ func secured(o options.Webhook, get func(*tls.ClientHelloInfo) (*tls.Certificate
 	}
 }
 
-// timely bounds how long the caller of a handler may take. The http.Server of a webhook.Server bounds the header only.
+// timely bounds how long the caller of a handler may take.
 func timely(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Every http.Server has these deadlines. They are set for each request, since HTTP/1.1 keeps that for writing.
