@@ -25,8 +25,8 @@ type announcement struct {
 type events struct {
 	// reloaded has one entry for each name: an Event that is written again counts once.
 	reloaded map[string]announcement
-	// told has who wrote them, each time.
-	told []telling
+	// writes has the process that wrote one, each time.
+	writes []eventWrite
 	// bodies has the Events as they are stored, by namespace and name.
 	bodies map[string]world.Object
 	// warnings has the Warnings that the program wrote, warned when it last wrote one about an object, by uid, and failed when it last
@@ -37,8 +37,8 @@ type events struct {
 	held []heldReport
 }
 
-// telling is when a process wrote an Event that says that a workload was reloaded.
-type telling struct {
+// eventWrite is when a process wrote an Event that says that a workload was reloaded.
+type eventWrite struct {
 	client string
 	at     time.Time
 }
@@ -82,7 +82,7 @@ func (o *Oracle) commitEvent(c world.Commit) {
 	name := c.Key.Namespace + "/" + c.Key.Name
 	o.events.bodies[name] = c.New
 	if text(c.New, "reason") == "Reloaded" {
-		o.events.told = append(o.events.told, telling{c.Call.Client, c.At})
+		o.events.writes = append(o.events.writes, eventWrite{c.Call.Client, c.At})
 	}
 	o.noteAnnouncement(name, c.New)
 }

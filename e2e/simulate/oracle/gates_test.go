@@ -233,7 +233,7 @@ func TestUnharmed(t *testing.T) {
 		"right request under a fault":      {options: hooked, because: "it cannot be verified", happens: right(func(s *scene) { s.fault("api-errors", "", time.Second) })},
 		"webhook not called":               {options: hooked, because: "it was away a moment ago", happens: away("webhook-away", 10*time.Second)},
 		"webhook not called long after":    {options: hooked, want: "unharmed/rejected", because: "it is back", happens: away("webhook-away", 2*time.Minute)},
-		"webhook not called, clocks apart": {options: hooked, want: "unharmed/rejected", because: "that keeps nobody from calling", happens: away("clock", time.Second)},
+		"webhook not called, clocks apart": {options: hooked, want: "unharmed/rejected", because: "no call fails because of that", happens: away("clock", time.Second)},
 		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *scene) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})

@@ -49,8 +49,8 @@ func (t *timeline) wellSince(process string, from time.Time) bool {
 	return true
 }
 
-// told reports whether a process ended since it was told to: what counts is the moment at which it was told.
-func (t *timeline) told(down *span) bool {
+// isStopped reports whether a process ended after SIGTERM: its outage counts from that signal on.
+func (t *timeline) isStopped(down *span) bool {
 	for _, s := range t.spans {
 		if s.kind == "stopped" && isProcessOf(down.scope, s.scope) && !s.from.Before(t.since[down.scope]) && !s.from.After(down.from) {
 			return true
@@ -96,7 +96,7 @@ func (o *Oracle) ledAfter(s *span) time.Time {
 	switch {
 	case !s.covered:
 		since = s.from.Add(recovery)
-	case s.kind == "down" && o.faults.told(s):
+	case s.kind == "down" && o.faults.isStopped(s):
 	default:
 		since = s.from.Add(o.options.handOver(s.kind == "stopped") + afterElection)
 	}

@@ -20,7 +20,9 @@ const longestPause = 7 * 24 * time.Hour
 type pause struct {
 	// since is when the program's annotation was set or the period changed last, left when another writer resumed it.
 	since, left time.Time
-	reported    bool
+	// begun says that the program began it, reloaded that a restart came with it or after it.
+	begun, reloaded bool
+	reported        bool
 }
 
 // pausing is one version of a Deployment.
@@ -59,23 +61,31 @@ func (p pausing) over(now time.Time) time.Time {
 // commitPause takes note of a stored change of a pause, and judges what the program has done.
 func (o *Oracle) commitPause(w *workload, c world.Commit) {
 	before, after := pausingOf(c.Old), pausingOf(c.New)
+	same := before.ours && before.at == after.at
 	if after.ours && (before.at != after.at || !before.ours || before.period != after.period || before.paused != after.paused) {
-		w.pause = pause{since: c.At}
+		w.pause = pause{since: c.At, begun: same && w.pause.begun, reloaded: same && w.pause.reloaded}
 		if !after.paused {
 			w.pause.left = c.At
 		}
 	}
+	reloaded := o.restarts(w, c)
+	w.pause.reloaded = w.pause.reloaded || reloaded
 	if c.Call == nil || !o.options.Program(c.Call.Client) || c.Old == nil {
 		return
 	}
-	o.judgePauseBegin(w, c, before, after)
+	w.pause.begun = w.pause.begun || after.paused && !before.paused && after.ours && !before.ours
+	o.judgePauseBegin(w, c, before, after, reloaded)
 	o.judgePauseEnd(w, c, before, after)
 }
 
-// judgePauseBegin is the law "gates" for reloads: one of a Deployment that asks for pauses pauses it.
-func (o *Oracle) judgePauseBegin(w *workload, c world.Commit, before, after pausing) {
+// restarts reports whether a stored change has another stamp.
+func (o *Oracle) restarts(w *workload, c world.Commit) bool {
 	path := templatePath(w.id.plural)
-	reloaded := marksIn(section(c.Old, path...), o.options.Prefix) != marksIn(section(c.New, path...), o.options.Prefix)
+	return marksIn(section(c.Old, path...), o.options.Prefix) != marksIn(section(c.New, path...), o.options.Prefix)
+}
+
+// judgePauseBegin is the law "gates" for reloads: one of a Deployment that asks for pauses pauses it.
+func (o *Oracle) judgePauseBegin(w *workload, c world.Commit, before, after pausing, reloaded bool) {
 	if after.paused && !before.paused {
 		w.requests.allowed++ // it is resumed
 	}
@@ -92,6 +102,10 @@ func (o *Oracle) judgePauseBegin(w *workload, c world.Commit, before, after paus
 // judgePauseEnd is the law "gates" for the end of a pause, which does not come before its period is over.
 func (o *Oracle) judgePauseEnd(w *workload, c world.Commit, before, after pausing) {
 	if !before.paused || after.paused || !before.ours || o.faults.clocksWrong(c.At) {
+		return
+	}
+	if w.pause.begun && !w.pause.reloaded {
+		o.count("pauses without a reload taken back")
 		return
 	}
 	o.count("ends of pauses judged")
@@ -117,6 +131,7 @@ func (o *Oracle) judgePause(w *workload, now time.Time) {
 	if !known {
 		return
 	}
+	o.judgePauseWithoutReload(w, now)
 	is := pausingOf(w.object)
 	how, due := "pause-not-ended", w.pause.since.Add(is.period)
 	if !is.paused {
@@ -128,6 +143,16 @@ func (o *Oracle) judgePause(w *workload, now time.Time) {
 	w.pause.reported = true
 	o.violate(now, broken{"prompt", w.id.String(), how},
 		"the pause that the program began at %s (%s) was to end at %s, but %s is still there", o.when(w.pause.since), is.at, o.when(due), pausedAt)
+}
+
+// judgePauseWithoutReload is the law "gates" for a pause of the program that no restart came with: it is taken back soon.
+func (o *Oracle) judgePauseWithoutReload(w *workload, now time.Time) {
+	if !w.pause.begun || w.pause.reloaded || now.Sub(w.pause.since) <= chance+o.options.Slack || !o.healthy(w, w.pause.since) {
+		return
+	}
+	w.pause.reported = true
+	o.violate(now, broken{"gates", w.id.String(), "paused-without-reload"},
+		"the program has paused it at %s, and no restart came with that or since", o.when(w.pause.since))
 }
 
 // withoutPause returns two versions of a workload between which the program may have begun or ended a pause, without what it may

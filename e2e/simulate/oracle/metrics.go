@@ -81,7 +81,7 @@ func (o *Oracle) uncounted() int {
 		from[client] = o.faults.disturbedSince(at).Add(-recovery)
 	}
 	n := 0
-	for _, t := range o.events.told {
+	for _, t := range o.events.writes {
 		if begin, ended := from[t.client]; ended && t.at.After(begin) {
 			n++
 		}

@@ -23,13 +23,18 @@ func (s *scene) programEdits(change func(o world.Object)) {
 	s.change(call, cart, s.objects[cart], edited(s.objects[cart], change))
 }
 
+// pausesOnly is a pause of cart without a reload.
+func (s *scene) pausesOnly() {
+	s.programEdits(func(o world.Object) {
+		setAnnotation(o, pausedAt, s.now.UTC().Format(time.RFC3339))
+		section(o, "spec")["paused"] = true
+	})
+}
+
 // pauses is a reload of cart that pauses it as well, or not.
 func (s *scene) pauses(paused bool) {
 	if paused {
-		s.programEdits(func(o world.Object) {
-			setAnnotation(o, pausedAt, s.now.UTC().Format(time.RFC3339))
-			section(o, "spec")["paused"] = true
-		})
+		s.pausesOnly()
 	}
 	s.reload(cart, "b", "configmap/app modified")
 }
@@ -64,6 +69,18 @@ func TestPauses(t *testing.T) {
 			"in time":    {options: hooked, because: "the period is over", happens: after(time.Minute)},
 			"too early":  {options: hooked, want: "gates/resumed-early", because: "half of the period is left", happens: after(30 * time.Second)},
 			"not paused": {options: hooked, want: "gates/not-paused", because: "the reload rolls out at once", happens: func(s *scene) { s.asksForPauses(); s.pauses(false) }},
+			"taken back": {options: hooked, because: "no reload came with it", happens: func(s *scene) {
+				s.asksForPauses()
+				s.pausesOnly()
+				s.wait(time.Second)
+				s.resumes()
+			}},
+			"without a reload": {options: hooked, want: "gates/paused-without-reload", because: "the next release would not roll out", happens: func(s *scene) {
+				s.asksForPauses()
+				s.pausesOnly()
+				s.set(configMap("app"), "1")
+				tick(s, 10)
+			}},
 			"paused by a user": {options: hooked, because: "it stays as it is", happens: func(s *scene) {
 				s.asksForPauses()
 				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
