@@ -58,22 +58,35 @@ func (p pausing) over(now time.Time) time.Time {
 	return now
 }
 
+// begins reports whether a version begins a pause of the program.
+func (p pausing) begins(before pausing) bool {
+	return p.paused && !before.paused && p.ours && !before.ours
+}
+
+// next returns what is known of a pause of the program after a version of its Deployment that changes it.
+func (p pause) next(before, after pausing, at time.Time) pause {
+	next := pause{since: at}
+	if before.ours && before.at == after.at {
+		next.begun, next.reloaded = p.begun, p.reloaded
+	}
+	if !after.paused {
+		next.left = at
+	}
+	return next
+}
+
 // commitPause takes note of a stored change of a pause, and judges what the program has done.
 func (o *Oracle) commitPause(w *workload, c world.Commit) {
 	before, after := pausingOf(c.Old), pausingOf(c.New)
-	same := before.ours && before.at == after.at
-	if after.ours && (before.at != after.at || !before.ours || before.period != after.period || before.paused != after.paused) {
-		w.pause = pause{since: c.At, begun: same && w.pause.begun, reloaded: same && w.pause.reloaded}
-		if !after.paused {
-			w.pause.left = c.At
-		}
+	if after.ours && before != after {
+		w.pause = w.pause.next(before, after, c.At)
 	}
 	reloaded := o.restarts(w, c)
 	w.pause.reloaded = w.pause.reloaded || reloaded
 	if c.Call == nil || !o.options.Program(c.Call.Client) || c.Old == nil {
 		return
 	}
-	w.pause.begun = w.pause.begun || after.paused && !before.paused && after.ours && !before.ours
+	w.pause.begun = w.pause.begun || after.begins(before)
 	o.judgePauseBegin(w, c, before, after, reloaded)
 	o.judgePauseEnd(w, c, before, after)
 }
