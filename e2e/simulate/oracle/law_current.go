@@ -51,7 +51,7 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 			continue
 		}
 		last := h.edits[len(h.edits)-1]
-		if o.believes(w, p.stamp, r, content) || now.Sub(last.at) < recovery {
+		if o.takenFor(p, r, content) || now.Sub(last.at) < recovery {
 			o.count("pods excused: adopted or changed back")
 			continue
 		}
@@ -74,6 +74,13 @@ func (o *Oracle) judgePod(p *pod, now time.Time) {
 			p.id.name, o.when(p.startedAt), p.started, r, how, o.when(last.at), last.version)
 		return
 	}
+}
+
+// takenFor reports whether the program may take a content for that of a pod: by the stamp that the pod was started with, or by the last
+// one, where that came back with a record of a lost key.
+func (o *Oracle) takenFor(p *pod, r ref, content int) bool {
+	w := p.workload
+	return o.believes(w, p.stamp, r, content) || w.last().foreign && o.believes(w, w.last(), r, content)
 }
 
 func (o *Oracle) sortedPods() []*pod {
