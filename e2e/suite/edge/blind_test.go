@@ -82,14 +82,15 @@ func patiently(s *fixture.Fixture, what string, holds func() error) {
 	require.NoError(s, err, what)
 }
 
-// health compares the metric of the watch of Secrets.
+// health compares the metric of the watch of Secrets on each replica.
 func health(s *fixture.Fixture, want float64) error {
 	metrics, err := s.Installation.Metrics(s.Context())
 	if err != nil {
 		return err
 	}
-	if got := metrics.Sum("pod_reloader_watch_healthy", "resource", "secrets"); got != want {
-		return fmt.Errorf("the watch's metric is %v", got)
+	replicas := float64(len(s.Installation.Replicas()))
+	if got := metrics.Sum("pod_reloader_watch_healthy", "resource", "secrets"); got != want*replicas {
+		return fmt.Errorf("the watch's metric is %v in total, and not %v on each of %v replicas", got, want, replicas)
 	}
 	return nil
 }
