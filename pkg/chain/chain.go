@@ -3,8 +3,6 @@ package chain
 import (
 	"context"
 	"reflect"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,82 +45,7 @@ type Options struct {
 	Log logr.Logger
 }
 
-const (
-	defaultDebounce = 100 * time.Millisecond
-	// inFlight is how many custom resources are read live, and how many are written, at a time. One namespace can have three
-	// quarters of the reads, and one write.
-	inFlight = 64
-)
-
-// Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
-type Chain struct {
-	options  Options
-	handlers []func(configstate.Event)
-	// rules say which workloads run with which custom resources; nil until a configuration has been read. They are in force
-	// before the graph is, and rereaders are called once both are.
-	rules     atomic.Pointer[referent.Schema]
-	rejected  atomic.Bool // there is no valid configuration to wait for
-	rereaders []func()
-	// unpublishedHandlers are called for digests that cannot be written.
-	unpublishedHandlers []func(Unpublished)
-	wake                chan struct{} // holds one token: something is pending
-	came                chan struct{} // holds one token: what the goroutine of Start has begun has ended
-	// undebounced takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
-	undebounced chan chan struct{}
-	synced      chan struct{} // closed once
-	// gets and writes bound the requests for custom resources that are in flight.
-	gets, writes *fairlimit.Limit
-
-	// mu protects what has gathered for the goroutine of Start.
-	mu sync.Mutex
-	// pending waits for the debounce. arrived does not: it is the end of what a change began that has waited for it.
-	pending, arrived pending
-
-	// answers protects what questions are answered from; it is written by the goroutine of Start only.
-	answers    sync.RWMutex
-	configured bool
-	began      time.Time
-	schema     *referent.Schema
-	graph      *referent.Graph
-	// evaluations counts evaluated nodes, since the start.
-	evaluations int
-	// held is since when nodes are held.
-	held map[referent.Key]time.Time
-	// refused are what the API server has refused.
-	refused refusals
-	// tracked has the latest changes of custom resources.
-	tracked map[referent.Key]steps
-	// prunedAt is when the program last dropped entries of held, refused and tracked for objects that are in no graph.
-	prunedAt time.Time
-
-	// owned is for the goroutine of Start alone.
-	owned owned
-}
-
-// owned is the state of the goroutine that owns the graph.
-type owned struct {
-	definitions []referent.Definition
-	sources     []*source
-	// turned are those of another state than before the last evaluation.
-	turned   []*source
-	watching context.Context // of the watches, which may be made anew
-	stop     context.CancelFunc
-	running  sync.WaitGroup
-	// reads and publications are by namespace.
-	reads        map[string]*reads
-	publications map[string]*publications
-	// contested is how often the digest of an object was restored in a row.
-	contested map[referent.Key]int
-	// unpublished are the objects whose digest could not be written.
-	unpublished unpublished
-	// pace are the objects whose digest was written of late.
-	pace  pace
-	leads context.Context // nil while this process does not lead
-	sweep bool            // look at all publications
-}
-
-// New makes a Chain that knows no resource. It does no I/O.
-func New(o Options) *Chain {
+func (o Options) withDefaults() Options {
 	if o.Debounce == 0 {
 		o.Debounce = defaultDebounce
 	}
@@ -135,119 +58,187 @@ func New(o Options) *Chain {
 	if o.Publishes == nil {
 		o.Publishes = func(string) bool { return true }
 	}
-	c := &Chain{
-		options: o, wake: make(chan struct{}, 1), came: make(chan struct{}, 1), undebounced: make(chan chan struct{}), synced: make(chan struct{}),
+	return o
+}
+
+const (
+	defaultDebounce = 100 * time.Millisecond
+	// inFlight is how many custom resources are read live, and how many are written, at a time. One namespace can have three
+	// quarters of the reads, and one write.
+	inFlight = 64
+)
+
+// Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
+//
+// The goroutine of Start owns the graph, and all parts but two: what gathers for it, and what questions are answered from.
+type Chain struct {
+	options Options
+	inbox   *inbox
+	answers *answers
+	objects objects
+	// handlers are called for changes of custom resources, rereaders when what the configuration says is in force.
+	handlers  []func(configstate.Event)
+	rereaders []func()
+	synced    chan struct{} // closed once
+
+	definitions []referent.Definition
+	lifetime    *lifetime
+	sources     *sources
+	reads       *reads
+	publisher   *publisher
+}
+
+// New makes a Chain that knows no resource. It does no I/O.
+func New(o Options) *Chain {
+	o = o.withDefaults()
+	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
+	c.answers = &answers{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
+	c.answers.schema, _ = referent.Compile(nil, nil, o.Annotation)
+	c.objects = objects{client: o.Client, limit: fairlimit.New(inFlight, inFlight*3/4)}
+	c.sources = &sources{
+		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
 	}
-	c.gets, c.writes = fairlimit.New(inFlight, inFlight*3/4), fairlimit.New(inFlight, 1)
-	c.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.configured, c.began, c.refused = o.Client == nil, o.Now(), refusals{}
-	c.owned.reads, c.owned.publications, c.owned.contested = map[string]*reads{}, map[string]*publications{}, map[referent.Key]int{}
+	c.reads = &reads{
+		config: o.Config, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
+		in: map[string]*namespaceReads{},
+	}
+	c.publisher = &publisher{
+		client: o.Client, fieldOwner: o.FieldOwner, publishes: o.Publishes, now: o.Now, log: o.Log,
+		inbox: c.inbox, answers: c.answers, sources: c.sources, lifetime: c.lifetime, writes: fairlimit.New(inFlight, 1),
+		in: map[string]*publications{}, contested: map[referent.Key]int{},
+	}
 	return c
 }
 
 // OnEvent registers a handler of changes of custom resources, before Start. It must only enqueue.
 func (c *Chain) OnEvent(handler func(configstate.Event)) { c.handlers = append(c.handlers, handler) }
 
+// OnReread registers, before Start, a function that is called when Workload, Check and State may answer otherwise than before without an
+// event: a configuration was read, or is another one, or there is a digest key at last. It must return soon.
+func (c *Chain) OnReread(handler func()) { c.rereaders = append(c.rereaders, handler) }
+
+// OnUnpublished registers a handler of digests that cannot be written, before Start. It is called for each object, and again by the
+// first failure that comes an hour later or more, until the digest is written. It must return soon.
+func (c *Chain) OnUnpublished(handler func(Unpublished)) {
+	c.publisher.handlers = append(c.publisher.handlers, handler)
+}
+
 // Configure puts other resources in force. They must be valid; equal ones change nothing.
 func (c *Chain) Configure(definitions []referent.Definition) {
 	if schema, faults := referent.Compile(nil, definitions, c.options.Annotation); len(faults) == 0 {
-		c.rules.Store(schema)
+		c.answers.rules.Store(schema)
 	}
-	c.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
+	c.inbox.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
 }
 
 // Reject says that there is no valid configuration. It may come later, but nothing waits for it.
-func (c *Chain) Reject() { c.rejected.Store(true) }
+func (c *Chain) Reject() { c.answers.rejected.Store(true) }
 
 // KeysChanged makes the graph anew under the current digest keys.
-func (c *Chain) KeysChanged() { c.gather(func(p *pending) { p.rekeyed = true }) }
+func (c *Chain) KeysChanged() { c.inbox.gather(func(p *pending) { p.rekeyed = true }) }
 
 // ConfigChanged takes an event of a config object, which may be part of the graph.
 func (c *Chain) ConfigChanged(e configstate.Event) {
-	c.answers.RLock()
-	concerned := c.graph != nil && c.graph.Refers(e.Namespace, e.Ref)
-	c.answers.RUnlock()
-	if concerned {
-		c.gather(func(p *pending) { p.changed(e.Namespace, e.Ref) })
+	if c.answers.concerns(e.Namespace, e.Ref) {
+		c.inbox.gather(func(p *pending) { p.changed(e.Namespace, e.Ref) })
 	}
+}
+
+// Lead publishes until the context ends. It is for the leader.
+func (c *Chain) Lead(ctx context.Context) error {
+	c.inbox.gather(func(p *pending) { p.leads = ctx })
+	<-ctx.Done()
+	c.inbox.gather(func(p *pending) { p.leads = ctx })
+	return nil
+}
+
+// Start owns the graph until the context ends.
+func (c *Chain) Start(ctx context.Context) error {
+	defer c.sources.stop()
+	for {
+		var asked chan struct{}
+		gathered := true
+		select {
+		case <-ctx.Done():
+			return nil
+		case asked = <-c.inbox.undebounced:
+		case <-c.inbox.came:
+			gathered = false
+		case <-c.inbox.wake:
+			if asked = c.pause(ctx); ctx.Err() != nil {
+				return nil
+			}
+		}
+		c.apply(ctx, c.inbox.take(gathered))
+		c.sync()
+		if asked != nil {
+			close(asked)
+		}
+	}
+}
+
+// pause lets changes gather for the debounce, then has the config objects among them read, so that one evaluation takes in all
+// of them. Reads that take longer than another debounce do not hold up the rest. A question ends both.
+func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
+	asked = c.inbox.wait(ctx, nil)
+	if asked == nil && ctx.Err() == nil {
+		c.reads.want(c.inbox.takeConfig(), nil)
+		asked = c.inbox.wait(ctx, c.reads.begin()) //nolint:contextcheck // a read ends with the configuration
+	}
+	return asked
 }
 
 // apply takes in what has gathered, evaluates, and reports what has changed.
 func (c *Chain) apply(ctx context.Context, p pending) {
-	c.lead(p)
+	c.publisher.take(p)
 	reconfigured := p.configured && c.reconfigure(ctx, p.definitions)
-	before := c.graph
+	before := c.answers.graph
 	if graph := c.latest(p); graph != nil {
-		c.evaluate(graph, p) //nolint:contextcheck // a read ends with the configuration, a write with the leadership
+		c.evaluate(graph, p) //nolint:contextcheck // a watch and a read end with the configuration, a write with the leadership
 	} else {
 		for _, change := range p.changes {
-			change.apply(c, nil)
+			change.apply(c.answers, nil)
 		}
-		c.closeBatches(p)
+		c.reads.end(p.batches, p.retries)
 	}
-	if reconfigured || before == nil && c.graph != nil {
+	if reconfigured || before == nil && c.answers.graph != nil {
 		c.reread()
 	}
 }
 
 // evaluate takes what has gathered into a graph, and puts that in force.
 func (c *Chain) evaluate(graph *referent.Graph, p pending) {
-	c.answers.Lock()
-	for _, change := range p.changes {
-		change.apply(c, graph)
-	}
-	done := graph.Evaluate()
-	c.evaluations += done.Evaluated
-	c.enforce(graph)
-	done.Changes = append(done.Changes, c.turned()...)
-	unread := graph.Unread()
-	c.answers.Unlock()
-	c.recordHolds(done.Changes)
-	c.restart(p.changes)
-	c.closeBatches(p)
-	c.want(p, unread)
+	changes, unread := c.answers.evaluate(graph, p.changes, c.sources.takeTurned)
+	c.answers.record(changes)
+	c.sources.restart(p.changes)
+	c.reads.end(p.batches, p.retries)
+	c.reads.want(p.config, unread)
 	c.retry(p.refused)
 	if p.gathered {
-		c.read()
-	} else if c.wanting() {
-		signal(c.wake) // reads wait for the debounce: one that ends must not begin the next one at once
+		c.reads.begin()
+	} else if c.reads.ready() {
+		c.inbox.wakeUp() // reads wait for the debounce: one that ends must not begin the next one at once
 	}
-	c.publish(p, done.Changes)
-	c.report(done.Changes)
-}
-
-// enforce has questions answered from a graph, which was evaluated. Of one that was never evaluated the answers would be wrong.
-func (c *Chain) enforce(graph *referent.Graph) {
-	if graph == c.graph {
-		return
-	}
-	c.graph, c.tracked = graph, map[referent.Key]steps{}
-	if c.held == nil {
-		c.held = map[referent.Key]time.Time{} // under other keys, the same objects are held
-	}
+	c.publisher.publish(p, changes)
+	c.report(changes)
 }
 
 // reconfigure replaces the watches, unless the resources are the same. It reports whether answers may be others than before.
 func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) bool {
-	same := len(definitions) == len(c.owned.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.owned.definitions))
+	same := len(definitions) == len(c.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.definitions))
 	schema, faults := referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
 	if len(faults) > 0 {
 		c.options.Log.Error(faults.ToAggregate(), "The resources of the configuration are not valid; the previous ones remain in force")
 		return false
 	}
-	c.answers.Lock()
-	first := !c.configured
-	c.configured = true
+	first := c.answers.configure(schema, same)
 	if same {
-		c.answers.Unlock()
 		return first
 	}
-	c.schema, c.graph, c.held, c.tracked, c.refused = schema, nil, nil, nil, refusals{}
-	c.answers.Unlock()
-	c.stopSources()
-	c.owned.unpublished.clear()
-	c.owned.definitions = definitions
-	c.startSources(ctx, schema)
+	c.sources.stop()
+	c.publisher.unpublished.clear()
+	c.definitions = definitions
+	c.sources.start(ctx, schema)
 	c.options.Log.Info("Custom resources configured", "resources", len(definitions))
 	return true
 }
@@ -262,15 +253,28 @@ func (c *Chain) reread() {
 // latest returns the graph to be in force: the present one, or another one, of what the watches have delivered. It is nil where the
 // configuration has no resource, and as long as there is no digest key: the change of the keys brings us back.
 func (c *Chain) latest(p pending) *referent.Graph {
-	if len(c.owned.sources) == 0 || c.graph != nil && !p.rekeyed {
-		return c.graph
+	if c.sources.none() || c.answers.graph != nil && !p.rekeyed {
+		return c.answers.graph
 	}
-	graph, err := referent.NewGraph(c.schema, c.options.Ring())
+	graph, err := referent.NewGraph(c.answers.schema, c.options.Ring())
 	if err != nil {
-		return c.graph
+		return c.answers.graph
 	}
-	for _, s := range c.owned.sources {
-		s.fill(graph)
-	}
+	c.sources.fill(graph)
 	return graph
+}
+
+// sync opens WaitForSync when nothing is under way.
+func (c *Chain) sync() {
+	select {
+	case <-c.synced:
+		return
+	default:
+	}
+	if !c.answers.configured || c.answers.graph == nil && !c.sources.none() {
+		return
+	}
+	if c.sources.answered() && !c.reads.underWay() {
+		close(c.synced)
+	}
 }

@@ -9,6 +9,15 @@
 //	                              ├─► States: what the loop and the webhook ask for
 //	                              └─► Events: the loop queues the workloads concerned
 //
+// The parts of a Chain:
+//
+//	inbox      what has gathered for the goroutine that owns the graph
+//	answers    the graph, and all else that questions are answered from
+//	sources    the watches of custom resources
+//	reads      the reads of the config objects that they refer to
+//	publisher  the writes of digests into custom resources, while this process leads
+//	lifetime   what was begun under a configuration, and ends with it
+//
 // Between a change and its report lies one debounce, however deep the graph is: the reads and writes that an evaluation begins
 // are taken in as soon as they end. Reads begin once per debounce at most.
 //

@@ -15,7 +15,7 @@ type Watching struct{ source *source }
 
 // Watching returns that of the present watch of a resource.
 func (c *Chain) Watching(resource schema.GroupVersionResource) Watching {
-	for _, s := range c.owned.sources {
+	for _, s := range c.sources.all {
 		if s.resource.GVR == resource {
 			return Watching{s}
 		}
@@ -31,7 +31,7 @@ func (w Watching) Reduce(object *unstructured.Unstructured) { w.source.reduce(ob
 
 // Synced is called after the first list.
 func (w Watching) Synced() {
-	w.source.chain.gather(func(p *pending) {
+	w.source.with.inbox.gather(func(p *pending) {
 		p.changes = append(p.changes, sourceChange{source: w.source, state: referent.SourceSynced})
 	})
 }

@@ -4,15 +4,15 @@ import "context"
 
 // Remembered is how many objects something is remembered of, for tests.
 func (c *Chain) Remembered() int {
-	c.answers.RLock()
-	defer c.answers.RUnlock()
-	return len(c.held) + len(c.tracked)
+	c.answers.mu.RLock()
+	defer c.answers.mu.RUnlock()
+	return len(c.answers.held) + len(c.answers.tracked)
 }
 
 // Kept is the size in bytes of the JSON of the objects that the watches keep.
 func (c *Chain) Kept() int {
 	size := 0
-	for _, s := range c.owned.sources {
+	for _, s := range c.sources.all {
 		for _, object := range s.bulk.Store().List() {
 			text, _ := object.MarshalJSON()
 			size += len(text)
@@ -22,4 +22,4 @@ func (c *Chain) Kept() int {
 }
 
 // ApplyPending waits until all is applied that is pending.
-func (c *Chain) ApplyPending(ctx context.Context) { c.applyPending(ctx) }
+func (c *Chain) ApplyPending(ctx context.Context) { c.inbox.applyPending(ctx) }

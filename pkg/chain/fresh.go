@@ -15,6 +15,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -24,8 +25,6 @@ const (
 	maxFresh = 50
 	// freshInFlight bounds the reads of one question at a time.
 	freshInFlight = 16
-	// applyPendingLimit is how long a question waits for what is pending.
-	applyPendingLimit = 500 * time.Millisecond
 )
 
 // readLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
@@ -34,10 +33,10 @@ const (
 func (c *Chain) readLive(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
-		c.applyPending(ctx)
+		c.inbox.applyPending(ctx)
 	}
 	for _, ref := range refs {
-		states[ref], _, _ = c.state(namespace, ref)
+		states[ref], _, _ = c.answers.state(namespace, ref)
 	}
 	c.Retry(namespace, refs)
 	f, ok := c.fresh(from, namespace, refs)
@@ -58,34 +57,40 @@ func (c *Chain) readLive(ctx context.Context, from reader, namespace string, ref
 
 // fresh is a graph for one question.
 type fresh struct {
-	chain *Chain
-	from  reader
-	graph *referent.Graph
-	roots map[reference.Ref]referent.Key
+	answers    *answers
+	objects    objects
+	namespaces namespaces
+	now        func() time.Time
+	from       reader
+	graph      *referent.Graph
+	roots      map[reference.Ref]referent.Key
 	// wanted are to be read, seen were.
 	wanted []referent.Key
 	seen   map[referent.Key]struct{}
 }
 
-// fresh begins with what the graph knows to be below the roots.
+// fresh begins with what the graph knows to be below the roots. It is false where there is no graph, or too much below.
 func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fresh, bool) {
-	c.answers.RLock()
-	defer c.answers.RUnlock()
-	if c.graph == nil {
+	c.answers.mu.RLock()
+	defer c.answers.mu.RUnlock()
+	if c.answers.graph == nil {
 		return nil, false
 	}
-	graph, err := c.graph.Anew(c.options.Ring())
+	graph, err := c.answers.graph.Anew(c.options.Ring())
 	if err != nil {
 		return nil, false
 	}
-	f := &fresh{chain: c, from: from, graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{}}
+	f := &fresh{
+		answers: c.answers, objects: c.objects, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
+		graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{},
+	}
 	for _, ref := range refs {
-		if resource, ok := c.schema.Resource(ref.Kind.GroupResource()); ok {
+		if resource, ok := c.answers.schema.Resource(ref.Kind.GroupResource()); ok {
 			f.roots[ref] = resource.Key(namespace, ref.Name)
 			f.wanted = append(f.wanted, f.roots[ref])
 		}
 	}
-	below, few := c.graph.FewBelow(maxFresh, f.wanted...)
+	below, few := c.answers.graph.FewBelow(maxFresh, f.wanted...)
 	f.wanted = append(f.wanted, below...)
 	return f, few && len(f.roots) > 0
 }
@@ -151,7 +156,7 @@ func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[s
 	namespaces := slices.Sorted(maps.Keys(config))
 	states := make([]map[reference.Ref]digest.State, len(namespaces))
 	for i, namespace := range namespaces {
-		if f.chain.isOutside(namespace) {
+		if f.namespaces.outside(namespace) {
 			continue
 		}
 		group.Go(func() (err error) {
@@ -177,11 +182,11 @@ func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[s
 
 // readCustom returns what counts of a custom resource; nil if there is none.
 func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Object, error) {
-	resource, ok := f.chain.schemaResource(key)
+	resource, ok := f.answers.resource(key)
 	if !ok {
 		return nil, nil // the configuration has changed: there is no such resource any more
 	}
-	object, err := f.chain.get(ctx, resource, key)
+	object, err := f.objects.get(ctx, resource, key)
 	switch {
 	case err == nil:
 		return resource.Read(object), nil
@@ -193,7 +198,7 @@ func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Obj
 }
 
 func (f *fresh) setConfig(namespace string, refs []reference.Ref, states map[reference.Ref]digest.State) {
-	if f.chain.isOutside(namespace) {
+	if f.namespaces.outside(namespace) {
 		for _, ref := range refs {
 			f.graph.SetForbidden(namespace, ref, notWatched)
 		}
@@ -210,47 +215,35 @@ func (f *fresh) state(key referent.Key, known digest.State) digest.State {
 		state.Steps = known.Steps
 		return state
 	}
-	since := f.chain.options.Now()
+	since := f.now()
 	if known.Hold != nil {
 		since = known.Hold.Since
 	}
-	f.chain.answers.RLock()
-	defer f.chain.answers.RUnlock()
-	return f.chain.heldBy(hold, key, since)
+	f.answers.mu.RLock()
+	defer f.answers.mu.RUnlock()
+	return f.answers.heldBy(hold, key, since)
 }
 
-func (c *Chain) schemaResource(key referent.Key) (*referent.Resource, bool) {
-	c.answers.RLock()
-	defer c.answers.RUnlock()
-	return c.schema.Resource(key.GroupResource())
+// objects reads custom resources live.
+type objects struct {
+	client dynamic.Interface
+	// limit bounds the reads in flight.
+	limit *fairlimit.Limit
 }
 
-// get reads one custom resource.
-func (c *Chain) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*unstructured.Unstructured, error) {
-	release, err := c.gets.Acquire(ctx, key.Namespace, 1)
+func (o objects) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*unstructured.Unstructured, error) {
+	release, err := o.limit.Acquire(ctx, key.Namespace, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	var at dynamic.ResourceInterface = c.options.Client.Resource(resource.GVR)
-	if key.Namespace != "" {
-		at = c.options.Client.Resource(resource.GVR).Namespace(key.Namespace)
-	}
-	return at.Get(ctx, key.Name, metav1.GetOptions{})
+	return objectsOf(o.client, resource, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
-// applyPending asks the goroutine of Start to apply what is pending without the debounce, and waits for that.
-func (c *Chain) applyPending(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, applyPendingLimit)
-	defer cancel()
-	done := make(chan struct{})
-	select {
-	case c.undebounced <- done:
-	case <-ctx.Done():
-		return
+// objectsOf are those of a resource in a namespace; the empty one is that of objects in none.
+func objectsOf(client dynamic.Interface, resource *referent.Resource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return client.Resource(resource.GVR)
 	}
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
+	return client.Resource(resource.GVR).Namespace(namespace)
 }

@@ -59,7 +59,7 @@ func (p pending) and(gathered pending) pending {
 // change is something new for a graph. There is none while there is no digest key; what was delivered until then, a new graph
 // is given.
 type change interface {
-	apply(c *Chain, graph *referent.Graph)
+	apply(a *answers, graph *referent.Graph)
 }
 
 // objectChange is an object that has come, changed or gone (nil).
@@ -69,7 +69,7 @@ type objectChange struct {
 	object *referent.Object
 }
 
-func (o objectChange) apply(_ *Chain, graph *referent.Graph) {
+func (o objectChange) apply(_ *answers, graph *referent.Graph) {
 	switch {
 	case graph == nil, o.source.stopped():
 	case o.object == nil:
@@ -89,11 +89,11 @@ type contentChange struct {
 	refused   time.Time
 }
 
-func (r contentChange) apply(c *Chain, graph *referent.Graph) {
+func (r contentChange) apply(a *answers, graph *referent.Graph) {
 	if graph == nil {
 		return
 	}
-	c.refused.set(referent.ConfigKey(r.namespace, r.ref), r.refused)
+	a.refused.set(referent.ConfigKey(r.namespace, r.ref), r.refused)
 	if r.forbidden != "" {
 		graph.SetForbidden(r.namespace, r.ref, r.forbidden)
 		return

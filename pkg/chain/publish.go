@@ -7,10 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -28,15 +30,37 @@ const (
 	reportContest = 3
 )
 
-// Lead publishes until the context ends. It is for the leader.
-func (c *Chain) Lead(ctx context.Context) error {
-	c.gather(func(p *pending) { p.leads = ctx })
-	<-ctx.Done()
-	c.gather(func(p *pending) { p.leads = ctx })
-	return nil
+// publisher writes the digests of custom resources into them, while this process leads. The goroutine of Chain.Start alone uses it,
+// but for the number of unpublished digests.
+type publisher struct {
+	client     dynamic.Interface
+	fieldOwner string
+	// publishes reports whether digests are written in a namespace.
+	publishes func(namespace string) bool
+	now       func() time.Time
+	log       logr.Logger
+	inbox     *inbox
+	answers   *answers
+	sources   *sources
+	lifetime  *lifetime
+	// writes bounds those in flight.
+	writes *fairlimit.Limit
+	// handlers are called for digests that cannot be written.
+	handlers []func(Unpublished)
+
+	leads context.Context // nil while this process does not lead
+	sweep bool            // look at all publications
+	// in has the publications by namespace.
+	in map[string]*publications
+	// contested is how often the digest of an object was restored in a row.
+	contested map[referent.Key]int
+	// unpublished are the objects whose digest could not be written.
+	unpublished unpublished
+	// pace are the objects whose digest was written of late.
+	pace pace
 }
 
-// publications are the writes to the objects of one namespace, one at a time. The goroutine of Chain.Start alone uses it.
+// publications are the writes to the objects of one namespace, one at a time.
 type publications struct {
 	due  map[referent.Key]struct{}
 	busy bool
@@ -46,48 +70,46 @@ type publications struct {
 // others, and may be of an earlier state by then.
 const maxWrites = 100
 
-// lead takes in whether this process leads, and which writes have ended.
-func (c *Chain) lead(p pending) {
+// take takes in whether this process leads, and which writes have ended.
+func (u *publisher) take(p pending) {
 	if p.leads != nil {
-		c.owned.leads, c.owned.sweep = p.leads, true
+		u.leads, u.sweep = p.leads, true
 	}
-	if c.owned.leads != nil && c.owned.leads.Err() != nil {
-		c.owned.leads = nil
-		c.owned.unpublished.clear()
+	if u.leads != nil && u.leads.Err() != nil {
+		u.leads = nil
+		u.unpublished.clear()
 	}
-	c.finish(p.written)
+	u.finish(p.written)
 	for _, namespace := range p.published {
-		c.publicationsOf(namespace).busy = false
+		u.of(namespace).busy = false
 	}
 }
 
 // publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
-func (c *Chain) publish(p pending, changes []referent.Change) {
-	if c.owned.leads == nil {
+func (u *publisher) publish(p pending, changes []referent.Change) {
+	if u.leads == nil {
 		return
 	}
 	for _, change := range changes {
-		c.due(change.Key)
+		u.due(change.Key)
 	}
 	for _, key := range p.unpublished {
-		c.owned.unpublished.ready(key)
-		c.owned.pace.ready(key, c.options.Now())
-		c.due(key)
+		u.unpublished.ready(key)
+		u.pace.ready(key, u.now())
+		u.due(key)
 	}
-	c.contest(p.removed)
-	c.restore(p.changes)
-	if c.owned.sweep {
-		c.owned.sweep = false
-		for _, s := range c.owned.sources {
-			for key := range s.known {
-				c.due(key)
-			}
+	u.contest(p.removed)
+	u.restore(p.changes)
+	if u.sweep {
+		u.sweep = false
+		for key := range u.sources.keys {
+			u.due(key)
 		}
 	}
-	for namespace, at := range c.owned.publications {
-		c.next(namespace, at)
+	for namespace, at := range u.in {
+		u.next(namespace, at)
 		if !at.busy && len(at.due) == 0 {
-			delete(c.owned.publications, namespace)
+			delete(u.in, namespace)
 		}
 	}
 }
@@ -95,65 +117,63 @@ func (c *Chain) publish(p pending, changes []referent.Change) {
 // restore looks once more, after a while, at the objects that have come without the right annotation: another writer may have
 // removed it. Where it does so again and again, each write waits twice as long as the one before: a writer that copies the annotation
 // follows each of them.
-func (c *Chain) restore(changes []change) {
+func (u *publisher) restore(changes []change) {
 	wrong := map[int][]referent.Key{}
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
-			if _, due := c.graph.Publication(o.key); due {
-				times := min(c.owned.contested[o.key], maxContest)
+			if _, due := u.answers.graph.Publication(o.key); due {
+				times := min(u.contested[o.key], maxContest)
 				wrong[times] = append(wrong[times], o.key)
 			}
 		}
 	}
 	for times, keys := range wrong {
-		time.AfterFunc(contestAgain<<times, func() {
-			c.gather(func(p *pending) { p.removed = append(p.removed, keys...) })
-		})
+		u.inbox.gatherAfter(contestAgain<<times, func(p *pending) { p.removed = append(p.removed, keys...) })
 	}
 }
 
 // contest marks the objects that are still without the right annotation: another writer has removed it.
-func (c *Chain) contest(removed []referent.Key) {
+func (u *publisher) contest(removed []referent.Key) {
 	slices.SortFunc(removed, referent.Key.Compare)
 	for _, key := range slices.Compact(removed) {
-		if _, due := c.graph.Publication(key); !due {
-			delete(c.owned.contested, key)
+		if _, due := u.answers.graph.Publication(key); !due {
+			delete(u.contested, key)
 			continue
 		}
-		if c.owned.unpublished.has(key) {
+		if u.unpublished.has(key) {
 			continue // it was not replaced: it could not be written
 		}
-		c.due(key)
-		if c.owned.contested[key]++; c.owned.contested[key] == reportContest {
-			c.options.Log.Info("A published digest does not remain: another writer replaces it",
+		u.due(key)
+		if u.contested[key]++; u.contested[key] == reportContest {
+			u.log.Info("A published digest does not remain: another writer replaces it",
 				"namespace", key.Namespace, "referent", key.String(), "remedy", "configure another annotation")
 		}
 	}
 }
 
-func (c *Chain) publicationsOf(namespace string) *publications {
-	at, ok := c.owned.publications[namespace]
+func (u *publisher) of(namespace string) *publications {
+	at, ok := u.in[namespace]
 	if !ok {
 		at = &publications{due: map[referent.Key]struct{}{}}
-		c.owned.publications[namespace] = at
+		u.in[namespace] = at
 	}
 	return at
 }
 
 // due marks a node whose annotation is to be looked at.
-func (c *Chain) due(key referent.Key) {
-	if resource, ok := c.schema.Resource(key.GroupResource()); ok && resource.Publish {
-		c.publicationsOf(key.Namespace).due[key] = struct{}{}
+func (u *publisher) due(key referent.Key) {
+	if resource, ok := u.answers.schema.Resource(key.GroupResource()); ok && resource.Publish {
+		u.of(key.Namespace).due[key] = struct{}{}
 	}
 }
 
 // next begins writes of a namespace, if some are due and none is under way.
-func (c *Chain) next(namespace string, at *publications) {
+func (u *publisher) next(namespace string, at *publications) {
 	if at.busy {
 		return
 	}
-	if len(at.due) > 0 && !c.options.Publishes(namespace) {
-		c.postpone(namespace, at)
+	if len(at.due) > 0 && !u.publishes(namespace) {
+		u.postpone(namespace, at)
 		return
 	}
 	var writes []publication
@@ -162,7 +182,7 @@ func (c *Chain) next(namespace string, at *publications) {
 			break
 		}
 		delete(at.due, key)
-		if write, ok := c.publication(key); ok {
+		if write, ok := u.publication(key); ok {
 			writes = append(writes, write)
 		}
 	}
@@ -170,36 +190,36 @@ func (c *Chain) next(namespace string, at *publications) {
 		return
 	}
 	at.busy = true
-	// It ends with the leadership, and with the configuration, which waits for it.
-	ctx, cancel := context.WithCancel(c.owned.leads)
-	detach := context.AfterFunc(c.owned.watching, cancel)
-	c.owned.running.Go(func() {
-		defer cancel()
-		defer detach()
-		var done []written
-		defer func() {
-			c.arrive(func(p *pending) { p.published, p.written = append(p.published, namespace), append(p.written, done...) })
-		}()
-		for _, write := range writes {
-			err := c.write(ctx, write)
-			switch end := (written{write, err}); {
-			case ctx.Err() != nil:
-				return // this process leads no more, or has another configuration
-			case err != nil:
-				c.arrive(func(p *pending) { p.written = append(p.written, end) }) // the others may take long
-			default:
-				done = append(done, end)
-			}
+	leads := u.leads
+	u.lifetime.run(func(ctx context.Context) { u.writeAll(ctx, leads, namespace, writes) })
+}
+
+// writeAll writes until one of the contexts ends: that of the configuration, which waits for it, and that of the leadership.
+func (u *publisher) writeAll(ctx, leads context.Context, namespace string, writes []publication) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(leads, cancel)()
+	var done []written
+	defer func() {
+		u.inbox.arrive(func(p *pending) { p.published, p.written = append(p.published, namespace), append(p.written, done...) })
+	}()
+	for _, write := range writes {
+		err := u.write(ctx, write)
+		switch end := (written{write, err}); {
+		case ctx.Err() != nil:
+			return // this process leads no more, or has another configuration
+		case err != nil:
+			u.inbox.arrive(func(p *pending) { p.written = append(p.written, end) }) // the others may take long
+		default:
+			done = append(done, end)
 		}
-	})
+	}
 }
 
 // postpone looks at a namespace again later: it may be in scope then.
-func (c *Chain) postpone(namespace string, at *publications) {
+func (u *publisher) postpone(namespace string, at *publications) {
 	at.busy = true
-	time.AfterFunc(scopeAgain, func() {
-		c.gather(func(p *pending) { p.published = append(p.published, namespace) })
-	})
+	u.inbox.gatherAfter(scopeAgain, func(p *pending) { p.published = append(p.published, namespace) })
 }
 
 // publication is one write.
@@ -212,14 +232,14 @@ type publication struct {
 
 // publication returns the write for a node, if its annotation differs. The uid keeps server-side apply from creating an
 // object that has been deleted meanwhile.
-func (c *Chain) publication(key referent.Key) (publication, bool) {
-	value, due := c.graph.Publication(key)
-	resource, ok := c.schema.Resource(key.GroupResource())
-	stored := c.stored(key)
+func (u *publisher) publication(key referent.Key) (publication, bool) {
+	value, due := u.answers.graph.Publication(key)
+	resource, ok := u.answers.schema.Resource(key.GroupResource())
+	stored := u.sources.stored(key)
 	if stored == nil || value != "" && !due {
-		c.owned.unpublished.forget(key) // it is gone, or has the right annotation
+		u.unpublished.forget(key) // it is gone, or has the right annotation
 	}
-	if !due || !ok || stored == nil || c.owned.unpublished.waits(key, value) || c.paces(key) {
+	if !due || !ok || stored == nil || u.unpublished.waits(key, value) || u.paces(key) {
 		return publication{}, false
 	}
 	object := &unstructured.Unstructured{}
@@ -234,42 +254,24 @@ func (c *Chain) publication(key referent.Key) (publication, bool) {
 }
 
 // paces reports whether a write has to wait because there were many before it. Then it is repeated.
-func (c *Chain) paces(key referent.Key) bool {
-	wait, back := c.owned.pace.wait(key, c.options.Now())
+func (u *publisher) paces(key referent.Key) bool {
+	wait, back := u.pace.wait(key, u.now())
 	if back {
-		time.AfterFunc(wait, func() {
-			c.gather(func(p *pending) { p.unpublished = append(p.unpublished, key) })
-		})
+		u.inbox.gatherAfter(wait, func(p *pending) { p.unpublished = append(p.unpublished, key) })
 	}
 	return wait > 0
 }
 
-// stored returns an object as a watch has delivered it.
-func (c *Chain) stored(key referent.Key) *unstructured.Unstructured {
-	for _, s := range c.owned.sources {
-		if s.resource.GVR.GroupResource() != key.GroupResource() || s.bulk == nil {
-			continue
-		}
-		if object := s.bulk.Store().Object(key.Namespace, key.Name); object != nil {
-			return object
-		}
-	}
-	return nil
-}
-
-func (c *Chain) write(ctx context.Context, p publication) error {
-	release, err := c.writes.Acquire(ctx, p.key.Namespace, 1)
+func (u *publisher) write(ctx context.Context, p publication) error {
+	release, err := u.writes.Acquire(ctx, p.key.Namespace, 1)
 	if err != nil {
 		return err
 	}
 	defer release()
 	writing, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
-	var at dynamic.ResourceInterface = c.options.Client.Resource(p.resource.GVR)
-	if p.key.Namespace != "" {
-		at = c.options.Client.Resource(p.resource.GVR).Namespace(p.key.Namespace)
-	}
-	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: c.options.FieldOwner, Force: true})
+	at := objectsOf(u.client, p.resource, p.key.Namespace)
+	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: u.fieldOwner, Force: true})
 	if err != nil {
 		return fmt.Errorf("write the annotation %s: %w", p.resource.Annotation, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -21,16 +22,27 @@ const (
 	readAgain = 10 * time.Second
 )
 
-// reads are the reads of config objects of one namespace: one batch at a time, so that a namespace whose reads hang holds up
-// no other. The goroutine of Chain.Start alone uses it.
+// reads are the reads of config objects, by namespace. The goroutine of Chain.Start alone uses them.
 type reads struct {
+	config     Config
+	namespaces namespaces
+	inbox      *inbox
+	lifetime   *lifetime
+	now        func() time.Time
+	log        logr.Logger
+
+	in map[string]*namespaceReads
+}
+
+// namespaceReads are those of one namespace: one batch at a time, so that a namespace whose reads hang holds up no other.
+type namespaceReads struct {
 	wanted map[reference.Ref]struct{}
 	// inFlight are those of the batch that is under way; failed are repeated later.
 	inFlight, failed map[reference.Ref]struct{}
 }
 
 // want asks for what is not under way and has not just failed.
-func (r *reads) want(ref reference.Ref) {
+func (r *namespaceReads) want(ref reference.Ref) {
 	_, reading := r.inFlight[ref]
 	_, failed := r.failed[ref]
 	if !reading && !failed {
@@ -39,56 +51,63 @@ func (r *reads) want(ref reference.Ref) {
 }
 
 // wantAnew asks for a read that begins now.
-func (r *reads) wantAnew(ref reference.Ref) { r.wanted[ref] = struct{}{} }
+func (r *namespaceReads) wantAnew(ref reference.Ref) { r.wanted[ref] = struct{}{} }
 
-// ready reports whether a batch can begin, idle whether nothing is left to do.
-func (r *reads) ready() bool { return len(r.wanted) > 0 && r.inFlight == nil }
-func (r *reads) idle() bool  { return len(r.wanted)+len(r.failed) == 0 && r.inFlight == nil }
-
-func (c *Chain) readsOf(namespace string) *reads {
-	r, ok := c.owned.reads[namespace]
-	if !ok {
-		r = &reads{wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]struct{}{}}
-		c.owned.reads[namespace] = r
+// again asks for what has failed and is not under way.
+func (r *namespaceReads) again(ref reference.Ref) {
+	if _, failed := r.failed[ref]; failed {
+		delete(r.failed, ref)
+		r.wanted[ref] = struct{}{}
 	}
-	return r
 }
 
-// readChanged begins to read what has changed, and returns what is closed once it has been read.
-func (c *Chain) readChanged() (done <-chan struct{}) {
-	c.mu.Lock()
-	changed := c.pending.config
-	c.pending.config = nil
-	c.mu.Unlock()
-	c.want(pending{config: changed}, nil)
-	return c.read()
+// ready reports whether a batch can begin, idle whether nothing is left to do.
+func (r *namespaceReads) ready() bool { return len(r.wanted) > 0 && r.inFlight == nil }
+
+func (r *namespaceReads) idle() bool { return len(r.wanted)+len(r.failed) == 0 && r.inFlight == nil }
+
+func (r *reads) of(namespace string) *namespaceReads {
+	in, ok := r.in[namespace]
+	if !ok {
+		in = &namespaceReads{wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]struct{}{}}
+		r.in[namespace] = in
+	}
+	return in
 }
 
 // want asks for what has changed, and for what has not been read.
-func (c *Chain) want(p pending, unread []referent.Key) {
+func (r *reads) want(changed map[configKey]struct{}, unread []referent.Key) {
 	for _, key := range unread {
 		if ref, ok := key.Ref(); ok {
-			c.readsOf(key.Namespace).want(ref)
+			r.of(key.Namespace).want(ref)
 		}
 	}
-	for at := range p.config {
-		c.readsOf(at.namespace).wantAnew(at.ref)
+	for at := range changed {
+		r.of(at.namespace).wantAnew(at.ref)
 	}
 }
 
-// wanting reports whether a batch can begin.
-func (c *Chain) wanting() bool {
-	for _, r := range c.owned.reads {
-		if r.ready() {
+// ready reports whether a batch can begin, underWay whether one can, or has not ended.
+func (r *reads) ready() bool {
+	for _, in := range r.in {
+		if in.ready() {
 			return true
 		}
 	}
 	return false
 }
 
-// read begins the batches that can begin. They end with the configuration, which waits for them; then the channel is closed.
-func (c *Chain) read() (done <-chan struct{}) {
-	ctx := c.owned.watching
+func (r *reads) underWay() bool {
+	for _, in := range r.in {
+		if len(in.wanted) > 0 || in.inFlight != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// begin begins the batches that can begin. They end with the configuration, which waits for them; then the channel is closed.
+func (r *reads) begin() (done <-chan struct{}) {
 	ended := make(chan struct{})
 	var left atomic.Int64
 	end := func() {
@@ -98,43 +117,36 @@ func (c *Chain) read() (done <-chan struct{}) {
 	}
 	left.Add(1)
 	defer end()
-	for namespace, r := range c.owned.reads {
-		if r.idle() {
-			delete(c.owned.reads, namespace)
+	for namespace, in := range r.in {
+		if in.idle() {
+			delete(r.in, namespace)
 		}
-		if !r.ready() {
+		if !in.ready() {
 			continue
 		}
-		refs := slices.SortedFunc(maps.Keys(r.wanted), reference.Ref.Compare)
-		r.inFlight, r.wanted = r.wanted, map[reference.Ref]struct{}{}
+		refs := slices.SortedFunc(maps.Keys(in.wanted), reference.Ref.Compare)
+		in.inFlight, in.wanted = in.wanted, map[reference.Ref]struct{}{}
 		left.Add(1)
-		c.owned.running.Go(func() {
+		r.lifetime.run(func(ctx context.Context) {
 			defer end()
-			c.readBatch(ctx, namespace, refs)
+			r.read(ctx, namespace, refs)
 		})
 	}
 	return ended
 }
 
-const notWatched = "the namespace is not watched"
-
-// isOutside reports whether a namespace is not watched: changes in it would not be seen.
-func (c *Chain) isOutside(namespace string) bool {
-	return len(c.options.Namespaces) > 0 && !slices.Contains(c.options.Namespaces, namespace)
-}
-
-// readBatch reads and hands over what it has found.
-func (c *Chain) readBatch(ctx context.Context, namespace string, refs []reference.Ref) {
-	if c.isOutside(namespace) {
-		c.handOver(batch{namespace: namespace, outside: refs})
+// read reads a batch and hands over what it has found.
+func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref) {
+	if r.namespaces.outside(namespace) {
+		r.handOver(batch{namespace: namespace, outside: refs})
 		return
 	}
 	reading, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	states, err := c.options.Config.Current(reading, namespace, refs)
+	states, err := r.config.Current(reading, namespace, refs)
 	done := batch{namespace: namespace}
 	if ctx.Err() != nil {
-		c.handOver(done) // what the next configuration refers to is read again
+		r.handOver(done) // what the next configuration refers to is read again
 		return
 	}
 	failed := map[reference.Ref]bool{}
@@ -143,11 +155,11 @@ func (c *Chain) readBatch(ctx context.Context, namespace string, refs []referenc
 		done.failed = append(done.failed, one.Ref)
 		if apierrors.IsForbidden(one.Err) {
 			done.changes = append(done.changes, contentChange{
-				configKey: configKey{namespace, one.Ref}, forbidden: "it may not be read", refused: c.options.Now(),
+				configKey: configKey{namespace, one.Ref}, forbidden: "it may not be read", refused: r.now(),
 			})
 			continue
 		}
-		c.options.Log.V(1).Info("Cannot read a config object of the graph", "namespace", namespace, "ref", one.Ref.String(), "error", one.Err.Error())
+		r.log.V(1).Info("Cannot read a config object of the graph", "namespace", namespace, "ref", one.Ref.String(), "error", one.Err.Error())
 	}
 	for _, ref := range refs {
 		state, ok := states[ref]
@@ -159,7 +171,7 @@ func (c *Chain) readBatch(ctx context.Context, namespace string, refs []referenc
 			done.failed = append(done.failed, ref)
 		}
 	}
-	c.handOver(done)
+	r.handOver(done)
 }
 
 // batch is the end of a batch of reads.
@@ -171,8 +183,8 @@ type batch struct {
 	outside []reference.Ref
 }
 
-func (c *Chain) handOver(b batch) {
-	c.arrive(func(p *pending) {
+func (r *reads) handOver(b batch) {
+	r.inbox.arrive(func(p *pending) {
 		for _, change := range b.changes {
 			p.changes = append(p.changes, change)
 		}
@@ -182,26 +194,24 @@ func (c *Chain) handOver(b batch) {
 		p.batches = append(p.batches, b)
 	})
 	if len(b.failed) > 0 {
-		time.AfterFunc(readAgain, func() {
-			c.gather(func(p *pending) { p.retries = append(p.retries, b) })
-		})
+		r.inbox.gatherAfter(readAgain, func(p *pending) { p.retries = append(p.retries, b) })
 	}
 }
 
-// closeBatches takes in which batches have ended, and which failed reads can be repeated.
-func (c *Chain) closeBatches(p pending) {
-	for _, b := range p.batches {
-		r := c.readsOf(b.namespace)
-		r.inFlight = nil
+// end takes in which batches have ended, and which failed reads can be repeated.
+func (r *reads) end(batches, retries []batch) {
+	for _, b := range batches {
+		in := r.of(b.namespace)
+		in.inFlight = nil
 		for _, ref := range b.failed {
-			r.failed[ref] = struct{}{}
+			in.failed[ref] = struct{}{}
 		}
 	}
-	for _, b := range p.retries {
-		r := c.readsOf(b.namespace)
+	for _, b := range retries {
+		in := r.of(b.namespace)
 		for _, ref := range b.failed {
-			delete(r.failed, ref)
-			r.wantAnew(ref)
+			delete(in.failed, ref)
+			in.wantAnew(ref)
 		}
 	}
 }

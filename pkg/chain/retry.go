@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -57,63 +56,55 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 // itself a list is repeated after up to 15 seconds, a read of a config object after 10. It returns at once; the state of each resource
 // says when the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
-	if refused := c.refusedBelow(namespace, refs); len(refused) > 0 {
-		c.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
+	if refused := c.answers.refusedBelow(namespace, refs); len(refused) > 0 {
+		c.inbox.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
 	}
 }
 
 // refusedBelow returns what was refused and holds custom resources.
-func (c *Chain) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
-	c.answers.RLock()
-	defer c.answers.RUnlock()
-	if c.graph == nil || len(c.refused) == 0 {
+func (a *answers) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.graph == nil || len(a.refused) == 0 {
 		return nil
 	}
 	for _, ref := range refs {
-		resource, ok := c.schema.Resource(ref.Kind.GroupResource())
+		resource, ok := a.schema.Resource(ref.Kind.GroupResource())
 		if !ok {
 			continue
 		}
-		if _, hold := c.graph.State(resource.Key(namespace, ref.Name)); hold != nil {
-			refused = append(refused, c.refused.of(hold)...)
+		if _, hold := a.graph.State(resource.Key(namespace, ref.Name)); hold != nil {
+			refused = append(refused, a.refused.of(hold)...)
 		}
 	}
 	return refused
 }
 
+// refusal is one of refusals.
+type refusal struct {
+	key referent.Key
+	at  time.Time
+}
+
+// refusedBefore returns which of the keys are refused still, and were refused at a time or before.
+func (a *answers) refusedBefore(keys []referent.Key, before time.Time) (due []refusal) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, key := range keys {
+		if at, still := a.refused[key]; still && !at.After(before) {
+			due = append(due, refusal{key, at})
+		}
+	}
+	return due
+}
+
 // retry repeats what was refused some time ago, unless it is under way. The goroutine of Start calls it.
-func (c *Chain) retry(refused []referent.Key) {
-	before := c.options.Now().Add(-retryInterval)
-	for _, key := range refused {
-		c.answers.RLock()
-		at, still := c.refused[key]
-		c.answers.RUnlock()
-		if !still || at.After(before) {
-			continue
-		}
-		if ref, config := key.Ref(); config {
-			c.readsOf(key.Namespace).again(ref)
+func (c *Chain) retry(keys []referent.Key) {
+	for _, refused := range c.answers.refusedBefore(keys, c.options.Now().Add(-retryInterval)) {
+		if ref, config := refused.key.Ref(); config {
+			c.reads.of(refused.key.Namespace).again(ref)
 		} else {
-			c.relist(key, at)
+			c.sources.relist(refused)
 		}
-	}
-}
-
-// relist replaces the source whose list was refused at a time.
-func (c *Chain) relist(key referent.Key, refused time.Time) {
-	at := slices.IndexFunc(c.owned.sources, func(s *source) bool { return s.listed() == key })
-	if at >= 0 && !c.owned.sources[at].began.After(refused) { // else its list has not been answered yet
-		c.replace(c.owned.sources[at])
-	}
-}
-
-// listed names the list of a source.
-func (s *source) listed() referent.Key { return s.resource.Key(s.namespace, "") }
-
-// again asks for what has failed and is not under way.
-func (r *reads) again(ref reference.Ref) {
-	if _, failed := r.failed[ref]; failed {
-		delete(r.failed, ref)
-		r.wanted[ref] = struct{}{}
 	}
 }

@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // source is one resource in one namespace, or in all of them. Another one takes its place when it may not be read any more, or is
 // not served any more: only a first list says for certain what there is when it is back.
 type source struct {
-	chain     *Chain
+	with      *sources
 	resource  *referent.Resource
 	namespace string
 	bulk      *watch.Bulk
@@ -38,64 +37,36 @@ type source struct {
 
 func (s *source) stopped() bool { return s.ended.Load() }
 
-// startSources watches each resource.
-func (c *Chain) startSources(ctx context.Context, schema *referent.Schema) {
-	watching, stop := context.WithCancel(ctx)
-	c.owned.watching, c.owned.stop = watching, stop
-	namespaces := c.options.Namespaces
-	for _, resource := range schema.Resources() {
-		in := namespaces
-		if len(in) == 0 || resource.ClusterScoped {
-			in = []string{""}
-		}
-		for _, namespace := range in {
-			s := &source{chain: c, resource: resource, namespace: namespace, known: map[referent.Key]struct{}{}}
-			c.owned.sources = append(c.owned.sources, s)
-			s.start(watching)
-		}
-	}
-}
-
-func (c *Chain) stopSources() {
-	if c.owned.stop != nil {
-		c.owned.stop()
-	}
-	for _, s := range c.owned.sources {
-		s.ended.Store(true)
-	}
-	c.owned.running.Wait()
-	c.owned.sources, c.owned.stop = nil, nil
-}
-
 // start begins a watch. What it delivers is applied in its order.
-func (s *source) start(ctx context.Context) {
-	ctx, s.cancel = context.WithCancel(ctx)
-	s.began = s.chain.options.Now()
+func (s *source) start() {
+	ctx, cancel := context.WithCancel(s.with.lifetime.ctx)
+	s.cancel = cancel
+	s.began = s.with.now()
 	bulk, err := watch.NewBulk(watch.Config{
 		GVR: s.resource.GVR, Namespace: s.namespace, IndexBy: []string{"metadata.name"},
 		Transform: s.reduce,
 		OnObject:  s.deliver,
 		OnSyncComplete: func(context.Context, watch.Reader, int) error {
-			s.chain.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{source: s, state: referent.SourceSynced}) })
+			s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{source: s, state: referent.SourceSynced}) })
 			return nil
 		},
 		OnWatchError:     s.failed,
 		DebounceInterval: time.Second, // there is no OnChange
-		Logger:           s.chain.options.Log.V(1),
-	}, s.chain.options.Client)
+		Logger:           s.with.log.V(1),
+	}, s.with.client)
 	if err != nil {
-		s.chain.options.Log.Error(err, "Cannot watch a custom resource", "resource", s.resource.String())
+		s.with.log.Error(err, "Cannot watch a custom resource", "resource", s.resource.String())
 		return
 	}
 	s.bulk = bulk
-	s.chain.owned.running.Go(func() { _ = bulk.Start(ctx) }) // it retries by itself
+	s.with.lifetime.run(func(context.Context) { _ = bulk.Start(ctx) }) // it retries by itself
 }
 
 // reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.
 func (s *source) reduce(object *unstructured.Unstructured) {
 	s.latest.set(object.GetUID(), s.resource.Read(object))
 	if misplaced := (object.GetNamespace() == "") != s.resource.ClusterScoped; s.misplaced.CompareAndSwap(!misplaced, misplaced) {
-		s.chain.gather(func(p *pending) { p.changes = append(p.changes, scopeChange{s}) })
+		s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, scopeChange{s}) })
 	}
 	bare := &unstructured.Unstructured{Object: map[string]any{}}
 	bare.SetAPIVersion(object.GetAPIVersion())
@@ -121,7 +92,7 @@ func (s *source) deliver(before, now *unstructured.Unstructured) {
 			return // it has been deleted since
 		}
 	}
-	s.chain.gather(func(p *pending) { p.changes = append(p.changes, o) })
+	s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, o) })
 }
 
 // failed is called for each failure of list or watch. Other failures than these leave the last known state: what a watch
@@ -135,8 +106,8 @@ func (s *source) failed(_ context.Context, err error) {
 	default:
 		return
 	}
-	change := sourceChange{s, state, s.chain.options.Now()}
-	s.chain.gather(func(p *pending) { p.changes = append(p.changes, change) })
+	change := sourceChange{s, state, s.with.now()}
+	s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, change) })
 }
 
 // sourceChange is what is known of a source now, and when the API server refused it; zero if it did not.
@@ -146,7 +117,7 @@ type sourceChange struct {
 	refused time.Time
 }
 
-func (c sourceChange) apply(chain *Chain, graph *referent.Graph) {
+func (c sourceChange) apply(a *answers, graph *referent.Graph) {
 	s := c.source
 	if s.stopped() {
 		return
@@ -157,12 +128,12 @@ func (c sourceChange) apply(chain *Chain, graph *referent.Graph) {
 		s.state = referent.SourceOtherScope
 	}
 	if s.state != before {
-		s.chain.owned.turned = append(s.chain.owned.turned, s)
+		s.with.turned = append(s.with.turned, s)
 	}
 	if graph == nil {
 		return
 	}
-	chain.refused.set(s.listed(), c.refused)
+	a.refused.set(s.listed(), c.refused)
 	if c.state == referent.SourceSynced {
 		s.forgetGone(graph)
 	}
@@ -172,9 +143,9 @@ func (c sourceChange) apply(chain *Chain, graph *referent.Graph) {
 // scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made anew.
 type scopeChange struct{ source *source }
 
-func (c scopeChange) apply(chain *Chain, graph *referent.Graph) {
+func (c scopeChange) apply(a *answers, graph *referent.Graph) {
 	if state := c.source.state; state == referent.SourceSynced || state == referent.SourceOtherScope {
-		sourceChange{source: c.source, state: referent.SourceSynced}.apply(chain, graph)
+		sourceChange{source: c.source, state: referent.SourceSynced}.apply(a, graph)
 	}
 }
 
@@ -204,47 +175,10 @@ func (s *source) fill(graph *referent.Graph) {
 	}
 }
 
-// turned returns what is held that no graph has, of the sources whose state is another one than before: with that, the reason
-// is another one.
-func (c *Chain) turned() []referent.Change {
-	var changes []referent.Change
-	for _, s := range c.owned.turned {
-		for key := range c.held {
-			if s.has(key) && !c.graph.Has(key) {
-				changes = append(changes, referent.Change{Key: key, Held: true})
-			}
-		}
-	}
-	c.owned.turned = nil
-	slices.SortFunc(changes, func(a, b referent.Change) int { return a.Key.Compare(b.Key) })
-	return changes
-}
-
 // has reports whether an object would come from the source.
 func (s *source) has(key referent.Key) bool {
 	return key.GroupResource() == s.resource.GVR.GroupResource() && (s.namespace == "" || s.namespace == key.Namespace)
 }
 
-// restart makes the watches anew that had synced and fail now.
-func (c *Chain) restart(changes []change) {
-	for _, change := range changes {
-		failed, ok := change.(sourceChange)
-		if !ok || failed.state == referent.SourceSynced {
-			continue
-		}
-		// A watch that has not synced yet tries by itself.
-		if s := failed.source; !s.stopped() && s.bulk != nil && s.bulk.IsSynced() {
-			c.replace(s)
-		}
-	}
-}
-
-// replace puts a source that watches anew in the place of another one. That ends some time later: what its goroutines still deliver is
-// of before, and the next watch does not deliver it again.
-func (c *Chain) replace(s *source) {
-	s.ended.Store(true)
-	s.cancel()
-	next := &source{chain: c, resource: s.resource, namespace: s.namespace, state: s.state, known: s.known}
-	c.owned.sources[slices.Index(c.owned.sources, s)] = next
-	next.start(c.owned.watching)
-}
+// listed names the list of a source.
+func (s *source) listed() referent.Key { return s.resource.Key(s.namespace, "") }

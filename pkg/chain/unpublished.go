@@ -41,12 +41,6 @@ type Unpublished struct {
 	More bool
 }
 
-// OnUnpublished registers a handler of digests that cannot be written, before Start. It is called for each object, and again by the
-// first failure that comes an hour later or more, until the digest is written. It must return soon.
-func (c *Chain) OnUnpublished(handler func(Unpublished)) {
-	c.unpublishedHandlers = append(c.unpublishedHandlers, handler)
-}
-
 // unpublished are the digests that could not be written. Only count may be used by several goroutines.
 type unpublished struct {
 	failures map[referent.Key]*failure
@@ -170,37 +164,39 @@ type written struct {
 }
 
 // finish takes in which writes have ended.
-func (c *Chain) finish(all []written) {
+func (u *publisher) finish(all []written) {
 	for _, w := range all {
-		if now, ok := c.schema.Resource(w.key.GroupResource()); c.owned.leads == nil || !ok || now != w.resource {
+		if now, ok := u.answers.schema.Resource(w.key.GroupResource()); u.leads == nil || !ok || now != w.resource {
 			continue // it is of an earlier leadership, or of an earlier configuration
 		}
 		if w.err == nil {
-			if c.owned.unpublished.forget(w.key) {
-				c.options.Log.Info("Published a digest that was refused before", "namespace", w.key.Namespace, "referent", w.key.String())
-			}
-			if c.owned.pace.wrote(w.key, c.options.Now()) {
-				c.options.Log.Info("A digest changes again and again; it is published with pauses",
-					"namespace", w.key.Namespace, "referent", w.key.String(),
-					"remedy", "find what changes; of two installations that publish, neither may refer to an annotation of the other")
-			}
+			u.succeeded(w.key)
 			continue
 		}
-		wait, report := c.owned.unpublished.failed(w.key, w.value, isRefused(w.err), c.options.Now())
+		wait, report := u.unpublished.failed(w.key, w.value, isRefused(w.err), u.now())
 		if report {
-			c.reportUnpublished(w)
+			u.report(w)
 		}
-		time.AfterFunc(wait, func() {
-			c.gather(func(p *pending) { p.unpublished = append(p.unpublished, w.key) })
-		})
+		u.inbox.gatherAfter(wait, func(p *pending) { p.unpublished = append(p.unpublished, w.key) })
 	}
 }
 
-func (c *Chain) reportUnpublished(w written) {
-	c.options.Log.Error(w.err, "Cannot publish a digest; it is retried with growing pauses", "namespace", w.key.Namespace, "referent", w.key.String())
+func (u *publisher) succeeded(key referent.Key) {
+	if u.unpublished.forget(key) {
+		u.log.Info("Published a digest that was refused before", "namespace", key.Namespace, "referent", key.String())
+	}
+	if u.pace.wrote(key, u.now()) {
+		u.log.Info("A digest changes again and again; it is published with pauses",
+			"namespace", key.Namespace, "referent", key.String(),
+			"remedy", "find what changes; of two installations that publish, neither may refer to an annotation of the other")
+	}
+}
+
+func (u *publisher) report(w written) {
+	u.log.Error(w.err, "Cannot publish a digest; it is retried with growing pauses", "namespace", w.key.Namespace, "referent", w.key.String())
 	bare := w.object.DeepCopy()
 	bare.SetAnnotations(nil)
-	for _, handler := range c.unpublishedHandlers {
-		handler(Unpublished{Object: bare, Annotation: w.resource.Annotation, Err: w.err, More: c.owned.unpublished.full(w.key.Namespace)})
+	for _, handler := range u.handlers {
+		handler(Unpublished{Object: bare, Annotation: w.resource.Annotation, Err: w.err, More: u.unpublished.full(w.key.Namespace)})
 	}
 }

@@ -16,38 +16,31 @@ type steps struct {
 	list  []digest.Step
 }
 
-// steps returns those of a node.
-func (c *Chain) steps(key referent.Key) []digest.Step {
-	c.answers.RLock()
-	defer c.answers.RUnlock()
-	return c.tracked[key].list
-}
-
 // step adds a change of a custom resource. Which ones workloads track is not known: a replica that is asked for the first time
 // must know what has led to the present state.
-func (c *Chain) step(change referent.Change) {
-	state, hold := c.graph.State(change.Key)
+func (a *answers) step(change referent.Change) {
+	state, hold := a.graph.State(change.Key)
 	if _, config := change.Key.Ref(); config || hold != nil {
 		return
 	}
-	before, known := c.tracked[change.Key]
-	now := c.entryOf(state)
+	before, known := a.tracked[change.Key]
+	now := a.entryOf(state)
 	switch {
 	case !known:
-		c.tracked[change.Key] = steps{entry: now}
+		a.tracked[change.Key] = steps{entry: now}
 	case now != before.entry:
 		one := digest.Step{From: before.entry}
 		for _, cause := range change.Causes {
 			one.Causes = append(one.Causes, cause.String())
 		}
 		list := before.list[max(0, len(before.list)+1-maxSteps):]
-		c.tracked[change.Key] = steps{entry: now, list: append(slices.Clone(list), one)}
+		a.tracked[change.Key] = steps{entry: now, list: append(slices.Clone(list), one)}
 	}
 }
 
 // entryOf returns the Entry under the newest key, as a Record keeps it.
-func (c *Chain) entryOf(state digest.State) string {
-	newest, _ := c.options.Ring().Newest()
+func (a *answers) entryOf(state digest.State) string {
+	newest, _ := a.ring().Newest()
 	entry, _ := state.Entry(newest.ID)
 	return entry.Short()
 }
