@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -60,32 +59,21 @@ func (j Jobs) Leaves(s workload.Summary, pending bool) bool {
 
 // Actions write what the Verdict about a workload calls for, and return how its reconciliation ends. They are safe for concurrent use.
 type Actions struct {
-	writer
+	*base
 
-	annotations annotation.Keys
-	gather      gather.Gatherer
-	gates       state.Gates
-	state       *state.State
 	queue       *queue.Queue
-	events      *report.Reporter
-	metrics     *metrics
 	webhook     bool
-	inScope     func(ctx context.Context, key workload.Key, labels map[string]string) bool
-	pausedAt    string
-	jobs        Jobs
-	log         logr.Logger
-	now         func() time.Time
+	pauses      pauses
+	runs        runs
+	recreations recreations
 }
 
 // New returns Actions that have no write in flight, and registers their metrics.
 func New(o Options) *Actions {
-	if o.InScope == nil {
-		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
-	}
+	b := newBase(o)
 	return &Actions{
-		writer: newWriter(o), annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State, queue: o.Queue,
-		events: o.Events, metrics: newMetrics(o.Metrics), webhook: o.Webhook, inScope: o.InScope, pausedAt: o.PausedAt, jobs: o.Jobs,
-		log: o.Log, now: o.Gather.Now,
+		base: b, queue: o.Queue, webhook: o.Webhook,
+		pauses: pauses{b, o.PausedAt}, runs: runs{b}, recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
 	}
 }
 
@@ -95,7 +83,7 @@ func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input,
 	case a.gather.NotifyOnly:
 		return a.notify(ctx, s, in, verdict)
 	case s.Object.Kind.CreateOnly:
-		return a.recreate(ctx, s)
+		return a.recreations.recreate(ctx, s)
 	case s.View.Intent.Restart:
 		return a.restart(ctx, s, in)
 	case a.webhook:
@@ -104,6 +92,22 @@ func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input,
 		return a.stamp(ctx, s, verdict)
 	}
 }
+
+// EndPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
+// end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,
+// or that asks for nothing any more, ends as well.
+func (a *Actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
+	return a.pauses.end(ctx, s)
+}
+
+// CompleteRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
+func (a *Actions) CompleteRecreation(ctx context.Context, key workload.Key) Outcome {
+	return a.recreations.complete(ctx, key)
+}
+
+// ResumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them. This
+// process must lead: a standby queues nothing.
+func (a *Actions) ResumeRecreations(ctx context.Context) { a.recreations.resume(ctx) }
 
 // The reasons of the Events about the Record and the stamp.
 const (

@@ -105,7 +105,7 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 
 // UpToDate does what is left where nothing is due.
 func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
-	if ended := a.runOwed(ctx, s); ended != nil {
+	if ended := a.runs.runOwed(ctx, s); ended != nil {
 		return ended
 	}
 	return a.Purge(ctx, s)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +18,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -47,11 +45,11 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	}
 	if result.Stamped {
 		states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
-		if ended := a.runWith(ctx, &s, verdict, ring, states); ended != nil {
+		if ended := a.runs.runWith(ctx, &s, verdict, ring, states); ended != nil {
 			return ended
 		}
 	}
-	if pausing := a.pausingDirectly(s, o, result); pausing.period > 0 {
+	if pausing := a.pauses.beginDirectly(s, o, result); pausing.period > 0 {
 		ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
 	}
 	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))
@@ -94,11 +92,6 @@ type outOfScope struct {
 	InOrder
 	// stored are its annotations.
 	stored map[string]string
-}
-
-// released reports whether a workload is not to be looked after any more, as a live read shows it: the loop has looked at the cache.
-func (a *Actions) released(ctx context.Context, key workload.Key, o workload.Object, view stamp.View) bool {
-	return view.Excluded || !view.Intent.Asked || !a.inScope(ctx, key, o.Labels())
 }
 
 // directStamp is a write of the loop that the API server has stored.
@@ -147,19 +140,4 @@ func pokeRequest(stored stamp.View) stamp.Request {
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
 	return stamp.Request{Old: before, New: after}
-}
-
-// postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
-// looked at another one: the cache is behind, so that no event ends the wait.
-func (a *Actions) postponeLive(s gather.Subject, live stamp.View) time.Duration {
-	now := a.now()
-	last, ok := live.Managed.LastReload(now)
-	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
-		return 0
-	}
-	wait := a.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
-	if wait > 0 {
-		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
-	}
-	return wait
 }

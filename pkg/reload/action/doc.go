@@ -10,7 +10,7 @@
 //	UpToDate ──► what is left where nothing is due
 //	EndPause ──► the end of a pause that a reload began
 //
-// Beside the stamp, a reload runs a CronJob (running.go) or pauses a Deployment (pausing.go) where an annotation asks for that.
+// Beside the stamp, a reload runs a CronJob (runs) or pauses a Deployment (pauses) where an annotation asks for that.
 //
 // Each returns an Outcome, which Close records and reports. The package does not decide when a reload is due, nor which workload is next:
 // that is package reload. It reads through package gather and keeps what it must remember in package state.

@@ -25,80 +25,86 @@ type pausable interface {
 	Paused() bool
 }
 
-// pauseState returns what is known of the pause of a workload.
-func (a *Actions) pauseState(s gather.Subject, version pausable) pause.State {
-	if !s.Object.Kind.Pausable() || a.pausedAt == "" {
+// pauses begins and ends the pauses of Deployments that reloads ask for.
+type pauses struct {
+	*base
+
+	// at is the annotation with the begin of a pause of ours; empty if there are none.
+	at string
+}
+
+// of returns what is known of the pause of a workload.
+func (p pauses) of(s gather.Subject, version pausable) pause.State {
+	if !s.Object.Kind.Pausable() || p.at == "" {
 		return pause.State{}
 	}
-	since, ours := version.Annotations()[a.pausedAt]
+	since, ours := version.Annotations()[p.at]
 	return pause.State{Period: s.View.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
 }
 
-// EndPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
-// end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,
-// or that asks for nothing any more, ends as well.
-func (a *Actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
-	state := a.pauseState(s, s.Object)
-	action, wait := state.Decide(a.now())
+// end is Actions.EndPause.
+func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
+	state := p.of(s, s.Object)
+	action, wait := state.Decide(p.now())
 	if action == pause.Leave {
 		return wait, nil
 	}
-	if a.state.Writes.Behind(s.Key, s.Object.Generation(), a.now()) {
+	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
 		return 0, Waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
 	}
-	if !a.MayWrite(s, inflight.Urgent) {
+	if !p.MayWrite(s, inflight.Urgent) {
 		return 0, Waiting{} // queued again when it has a slot
 	}
-	if err := a.resume(ctx, s, action); err != nil {
+	if err := p.resume(ctx, s, action); err != nil {
 		return 0, failed{s, failedWrite(reasonResumeFailed, err)}
 	}
-	a.backoff.Forget(s.Key)
-	a.events.Warn(s.Reported(), reasonResumeFailed, "")
+	p.backoff.Forget(s.Key)
+	p.events.Warn(s.Reported(), reasonResumeFailed, "")
 	return 0, Waiting{}
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
-func (a *Actions) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
+func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
 	change := map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{a.pausedAt: nil},
+		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.at: nil},
 	}}
 	if action == pause.Resume {
 		change["spec"] = map[string]any{"paused": nil}
 	}
-	answer, err := a.merge(ctx, s, change)
+	answer, err := p.merge(ctx, s, change)
 	if err != nil {
 		return err
 	}
-	a.state.Writes.Wrote(s.Key, answer.Generation, a.now())
+	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
 	if action == pause.Resume {
-		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[a.pausedAt])
-		a.events.EmitResumed(s.Reported(), s.Object.Annotations()[a.pausedAt])
+		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])
+		p.events.EmitResumed(s.Reported(), s.Object.Annotations()[p.at])
 	}
 	return nil
 }
 
-// pausing returns the change that a reload makes to pause the workload as well, or nil if it does not.
-func (a *Actions) pausing(s gather.Subject) map[string]any {
-	if !a.pauseState(s, s.Object).Begins() {
+// begin returns the change that a reload makes to pause the workload as well, or nil if it does not.
+func (p pauses) begin(s gather.Subject) map[string]any {
+	if !p.of(s, s.Object).Begins() {
 		return nil
 	}
 	return map[string]any{
 		"metadata": map[string]any{
-			"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{a.pausedAt: a.pauseBegin()},
+			"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.at: p.since()},
 		},
 		"spec": map[string]any{"paused": true},
 	}
 }
 
-// unpause ends the pause that a request began, where no reload came of it: the webhook reads what is stored, and the configuration may
+// takeBack ends the pause that a request began, where no reload came of it: the webhook reads what is stored, and the configuration may
 // have changed back. The Deployment would otherwise be paused for the whole period. A pause that another writer has changed stays.
-func (a *Actions) unpause(ctx context.Context, s gather.Subject, request poke.Request) {
-	begin, paused, err := unstructured.NestedString(request.Further, "metadata", "annotations", a.pausedAt)
+func (p pauses) takeBack(ctx context.Context, s gather.Subject, request poke.Request) {
+	begin, paused, err := unstructured.NestedString(request.Further, "metadata", "annotations", p.at)
 	if err != nil || !paused {
 		return
 	}
-	since := annotationPointer(a.pausedAt)
-	err = a.operate(ctx, s,
+	since := annotationPointer(p.at)
+	err = p.operate(ctx, s,
 		jsonpatch.NewOperation("test", since, begin), jsonpatch.NewOperation("remove", since, nil),
 		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
 	)
@@ -116,17 +122,17 @@ type pausing struct {
 	period     time.Duration
 }
 
-// pausingDirectly returns the pause that a direct stamp of the stored version begins, if it does.
-func (a *Actions) pausingDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
-	state := a.pauseState(s, version)
+// beginDirectly returns the pause that a direct stamp of the stored version begins, if it does.
+func (p pauses) beginDirectly(s gather.Subject, version pausable, result stamp.Result) pausing {
+	state := p.of(s, version)
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	pointer := annotationPointer(a.pausedAt)
+	pointer := annotationPointer(p.at)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
-		jsonpatch.NewOperation("add", pointer, a.pauseBegin()),
+		jsonpatch.NewOperation("add", pointer, p.since()),
 		jsonpatch.NewOperation("add", pausedField, true),
 	}}
 }
 
-func (a *Actions) pauseBegin() string { return a.now().UTC().Format(time.RFC3339) }
+func (p pauses) since() string { return p.now().UTC().Format(time.RFC3339) }

@@ -118,9 +118,9 @@ func TestReloadPauses(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{pausedAt: "2026-01-02T03:04:05Z"}},
 		"spec":     map[string]any{"paused": true},
-	}, actions.pausing(s))
-	operations := actions.pausingDirectly(s, s.Object, stamp.Result{Stamped: true}).operations
-	assert.Empty(t, actions.pausingDirectly(s, s.Object, stamp.Result{}), "nothing is reloaded")
+	}, actions.pauses.begin(s))
+	operations := actions.pauses.beginDirectly(s, s.Object, stamp.Result{Stamped: true}).operations
+	assert.Empty(t, actions.pauses.beginDirectly(s, s.Object, stamp.Result{}), "nothing is reloaded")
 	require.Len(t, operations, 2)
 	assert.Equal(t, "/metadata/annotations/deployment.reloader.stakater.com~1paused-at", operations[0].Path)
 	assert.Equal(t, "2026-01-02T03:04:05Z", operations[0].Value)
@@ -131,8 +131,8 @@ func TestReloadPauses(t *testing.T) {
 		"a period has begun":      pausedDeployment(t, time.Minute, true, "2026-01-02T03:04:00Z"),
 		"no period was asked for": pausedDeployment(t, 0, false, ""),
 	} {
-		assert.Nil(t, actions.pausing(other), name)
-		assert.Empty(t, actions.pausingDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
+		assert.Nil(t, actions.pauses.begin(other), name)
+		assert.Empty(t, actions.pauses.beginDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,10 +28,19 @@ const (
 	reasonRecreationDropped = "RecreationDropped"
 )
 
+// recreations deletes Jobs whose reload is due, and creates them again.
+type recreations struct {
+	*base
+
+	jobs  Jobs
+	queue *queue.Queue
+	log   logr.Logger
+}
+
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
-func (a *Actions) recreate(ctx context.Context, s gather.Subject) Outcome {
-	o, err := a.gather.Stored(ctx, s)
+func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
+	o, err := c.gather.Stored(ctx, s)
 	switch {
 	case absence.Certain(err):
 		return InOrder{s}
@@ -38,18 +48,18 @@ func (a *Actions) recreate(ctx context.Context, s gather.Subject) Outcome {
 		return failed{s, failedRecreation(err)}
 	}
 	cached, job := s, jobrun.Job{Object: o}
-	s = a.live(s, o)
-	if a.released(ctx, s.Key, o, s.View) {
+	s = c.live(s, o)
+	if c.released(ctx, s.Key, o, s.View) {
 		return InOrder{s}
 	}
-	if wait := a.postponeLive(cached, s.View); wait > 0 {
+	if wait := c.postponeLive(cached, s.View); wait > 0 {
 		return Waiting(queue.After(wait, queue.Config))
 	}
-	action := job.Decide(a.jobs.RerunFinished || a.state.Changes.Pending(s.Key))
+	action := job.Decide(c.jobs.RerunFinished || c.state.Changes.Pending(s.Key))
 	if action == jobrun.Skip {
 		return InOrder{s}
 	}
-	next, err := a.replacement(ctx, s, job)
+	next, err := c.replacement(ctx, s, job)
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
@@ -58,21 +68,16 @@ func (a *Actions) recreate(ctx context.Context, s gather.Subject) Outcome {
 	case verdict.Action != policy.Reload:
 		return failed{s, passing(reasonRecreationFailed, "the configuration has changed again")}
 	case action == jobrun.Adopt:
-		return a.adoptSuspended(ctx, s, next.input)
+		return c.adoptSuspended(ctx, s, next.input)
 	}
-	next.explain(s, verdict, a.now())
-	if err := a.replace(ctx, s, next.manifest); err != nil {
+	next.explain(s, verdict, c.now())
+	if err := c.replace(ctx, s, next.manifest); err != nil {
 		return failed{s, failedRecreation(err)}
 	}
-	if ended := a.CompleteRecreation(ctx, s.Key); ended != nil {
+	if ended := c.complete(ctx, s.Key); ended != nil {
 		return ended
 	}
 	return Waiting{}
-}
-
-// live returns the subject as a live read shows it.
-func (a *Actions) live(s gather.Subject, o workload.Object) gather.Subject {
-	return a.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 
 // replacement is a Job that is to be created, and what it starts with.
@@ -84,22 +89,22 @@ type replacement struct {
 }
 
 // replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
-func (a *Actions) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
-	job := old.Replacement(a.annotations)
-	req, _ := a.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
+func (c recreations) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
+	job := old.Replacement(c.annotations)
+	req, _ := c.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
 		return nil, req.New.Unresolved
 	}
 	plan := stamp.Choose(req)
-	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, plan.Reads)
+	states, err := c.gather.Store.Live(ctx, s.Key.Namespace, plan.Reads)
 	if err != nil {
 		return nil, err
 	}
-	managed := plan.Apply(req, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states)).Managed
-	if err := jobrun.Stamp(job, a.annotations, managed); err != nil {
+	managed := plan.Apply(req, c.gather.WebhookInput(s, c.gather.Keys.Ring(), states)).Managed
+	if err := jobrun.Stamp(job, c.annotations, managed); err != nil {
 		return nil, err
 	}
-	in := a.gather.Input(s)
+	in := c.gather.Input(s)
 	in.Current = states
 	return &replacement{jobrun.Manifest{Job: job, UID: old.UID()}, managed, in}, nil
 }
@@ -113,31 +118,31 @@ func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time
 
 // replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
 // then is completed, or dropped, by the next attempt.
-func (a *Actions) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
-	err := a.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
+func (c recreations) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
+	err := c.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
 	// The name is looked for last: there is nothing else against the new Job.
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("dry run of the new job: %w", err)
 	}
-	secret, err := a.jobs.Store.Encode(m)
+	secret, err := c.jobs.Store.Encode(m)
 	if err != nil {
 		return err
 	}
-	err = a.create(ctx, s, secret)
+	err = c.create(ctx, s, secret)
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
-		a.state.Recreations.Add(s.Key, secret.GetName())
+		c.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
 	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
-	err = a.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err = c.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if err == nil || absence.Certain(err) {
 		// Not found: another leader may have deleted it for the same reason, and stopped.
 		return nil
 	}
-	if answered(err) && a.dropManifest(ctx, s, secret) == nil {
-		a.state.Recreations.Done(s.Key, secret.GetName())
+	if answered(err) && c.dropManifest(ctx, s, secret) == nil {
+		c.state.Recreations.Done(s.Key, secret.GetName())
 	}
 	return fmt.Errorf("delete the job: %w", err)
 }
@@ -149,20 +154,20 @@ func answered(err error) bool {
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (a *Actions) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
+func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	rec, err := policy.Fresh(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
-	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
+	c.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
 	if !fits {
 		return InOrder{s}
 	}
-	if _, err := a.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigRecord: text}); err != nil {
+	if _, err := c.patchAnnotations(ctx, s, map[string]any{c.annotations.ConfigRecord: text}); err != nil {
 		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
 	}
-	a.metrics.adopted(s.Object.Kind)
+	c.metrics.adopted(s.Object.Kind)
 	return InOrder{s}
 }
 

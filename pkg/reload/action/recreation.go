@@ -31,43 +31,43 @@ func jobKind() workload.Kind {
 	return all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
 }
 
-// CompleteRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
-func (a *Actions) CompleteRecreation(ctx context.Context, key workload.Key) Outcome {
+// complete is Actions.CompleteRecreation.
+func (c recreations) complete(ctx context.Context, key workload.Key) Outcome {
 	for {
-		name := a.state.Recreations.First(key)
+		name := c.state.Recreations.First(key)
 		if name == "" {
 			return nil
 		}
-		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: a.state.Changes.Attempt(key)}
-		if !a.MayWrite(s, inflight.Urgent) {
+		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: c.state.Changes.Attempt(key)}
+		if !c.MayWrite(s, inflight.Urgent) {
 			return Waiting{} // queued again when it has a slot
 		}
-		if ended := a.completeOne(ctx, s, name); ended != nil {
+		if ended := c.completeOne(ctx, s, name); ended != nil {
 			return ended
 		}
 	}
 }
 
-// completeOne is CompleteRecreation for one Secret.
-func (a *Actions) completeOne(ctx context.Context, s gather.Subject, name string) Outcome {
+// completeOne is complete for one Secret.
+func (c recreations) completeOne(ctx context.Context, s gather.Subject, name string) Outcome {
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
-	err := a.gather.Live.Get(ctx, types.NamespacedName{Namespace: a.jobs.Store.Namespace, Name: name}, secret)
+	err := c.gather.Live.Get(ctx, types.NamespacedName{Namespace: c.jobs.Store.Namespace, Name: name}, secret)
 	switch {
 	case absence.Certain(err):
-		a.state.Recreations.Done(s.Key, name)
+		c.state.Recreations.Done(s.Key, name)
 		return nil
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	}
-	m, err := a.jobs.Store.Decode(secret)
+	m, err := c.jobs.Store.Decode(secret)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.Key, "secret", name)
-		a.state.Recreations.Done(s.Key, name)
+		c.state.Recreations.Done(s.Key, name)
 		return nil
 	}
-	return a.completeManifest(ctx, s, recreation{secret, m})
+	return c.completeManifest(ctx, s, recreation{secret, m})
 }
 
 // recreation is a manifest with its Secret.
@@ -77,44 +77,44 @@ type recreation struct {
 }
 
 // completeManifest creates the Job, unless there is one of its name.
-func (a *Actions) completeManifest(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
-	s = a.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
-	o, err := a.gather.Stored(ctx, s)
+	s = c.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
+	o, err := c.gather.Stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
 	case absence.Certain(err):
-		return a.createJob(ctx, s, r)
+		return c.createJob(ctx, s, r)
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
-		return failed{a.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
+		return failed{c.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
 	case o.UID() == r.manifest.UID: // it was not deleted
-		return a.endRecreation(ctx, s, r)
-	case job.ReplacementOf(a.annotations) == r.manifest.UID:
-		return a.recreated(ctx, a.live(s, o), r)
+		return c.endRecreation(ctx, s, r)
+	case job.ReplacementOf(c.annotations) == r.manifest.UID:
+		return c.recreated(ctx, c.live(s, o), r)
 	}
-	s = a.live(s, o)
-	if ended := a.endRecreation(ctx, s, r); ended != nil {
+	s = c.live(s, o)
+	if ended := c.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
-	a.events.Warn(s.Reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
+	c.events.Warn(s.Reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
 		"configuration: the old one is not created again")
 	return nil
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
-func (a *Actions) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	job := r.manifest.Job.DeepCopy()
-	err := a.create(ctx, s, job)
+	err := c.create(ctx, s, job)
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
-		return a.recreated(ctx, a.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
+		return c.recreated(ctx, c.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), absence.Certain(err):
-		return a.endRecreation(ctx, s, r)
+		return c.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
 	default:
@@ -125,20 +125,20 @@ func (a *Actions) createJob(ctx context.Context, s gather.Subject, r recreation)
 
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
-func (a *Actions) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
 		last.Hash = s.View.Managed[stamp.Hash]
-		last.Time = a.now().UTC().Truncate(time.Millisecond)
+		last.Time = c.now().UTC().Truncate(time.Millisecond)
 		if created := s.Object.Created(); last.Time.Before(created) {
 			last.Time = created // by another clock; a reload from before the creation is no reload of this Job
 		}
-		if err := a.explainRecreation(ctx, s, last); err != nil {
+		if err := c.explainRecreation(ctx, s, last); err != nil {
 			return failed{s, failedRecreation(err)}
 		}
 	}
-	if ended := a.endRecreation(ctx, s, r); ended != nil {
+	if ended := c.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
 	return reloaded{s, verdictOf(last), last, s.Object.Generation()}
@@ -158,9 +158,9 @@ func verdictOf(last record.LastReload) policy.Verdict {
 }
 
 // explainRecreation writes last-reload on the new Job.
-func (a *Actions) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
-	_, err := a.merge(ctx, s, map[string]any{"metadata": map[string]any{
-		"uid": s.Object.UID(), "annotations": map[string]any{a.annotations.LastReload: last.String()},
+func (c recreations) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
+	_, err := c.merge(ctx, s, map[string]any{"metadata": map[string]any{
+		"uid": s.Object.UID(), "annotations": map[string]any{c.annotations.LastReload: last.String()},
 	}})
 	if absence.Certain(err) {
 		return nil // it was deleted at once
@@ -169,18 +169,18 @@ func (a *Actions) explainRecreation(ctx context.Context, s gather.Subject, last 
 }
 
 // endRecreation deletes a Secret with its manifest.
-func (a *Actions) endRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
-	if err := a.dropManifest(ctx, s, r.secret); err != nil {
+func (c recreations) endRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
+	if err := c.dropManifest(ctx, s, r.secret); err != nil {
 		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
-	a.state.Recreations.Done(s.Key, r.secret.GetName())
+	c.state.Recreations.Done(s.Key, r.secret.GetName())
 	return nil
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.
-func (a *Actions) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
+func (c recreations) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
-	err := a.delete(ctx, s, secret, client.Preconditions{UID: &uid})
+	err := c.delete(ctx, s, secret, client.Preconditions{UID: &uid})
 	if absence.Certain(err) || apierrors.IsConflict(err) {
 		return nil
 	}

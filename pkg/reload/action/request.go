@@ -34,7 +34,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	if ended := a.runWith(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
+	if ended := a.runs.runWith(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
 		return ended
 	}
 	request := a.requestFor(s, in, proof)
@@ -52,7 +52,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 		s.Stored = true
 		return a.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
-		a.unpause(ctx, s, request)
+		a.pauses.takeBack(ctx, s, request)
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	case poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
@@ -74,7 +74,7 @@ func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) po
 		Generation:       s.Object.Generation(),
 		UID:              types.UID(s.Object.UID()),
 		Keys:             a.annotations,
-		Further:          a.pausing(s),
+		Further:          a.pauses.begin(s),
 	}
 }
 
@@ -84,10 +84,10 @@ func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict pol
 	ended := a.stamp(ctx, s, verdict)
 	switch left := ended.(type) {
 	case InOrder:
-		a.unpause(ctx, s, request)
+		a.pauses.takeBack(ctx, s, request)
 	case outOfScope:
 		a.withdraw(ctx, left, request)
-		a.unpause(ctx, s, request)
+		a.pauses.takeBack(ctx, s, request)
 	}
 	return ended
 }

@@ -96,8 +96,11 @@ func recordedRun(view stamp.View) state.Run {
 	return due
 }
 
+// runs makes Jobs of CronJobs whose reload runs them at once.
+type runs struct{ *base }
+
 // runWith is runAtOnce with the states that the stamp is made from.
-func (a *Actions) runWith(
+func (r runs) runWith(
 	ctx context.Context, s *gather.Subject, verdict policy.Verdict, ring digest.Ring, states map[reference.Ref]digest.State,
 ) Outcome {
 	if !runsAtOnce(*s, verdict) {
@@ -107,15 +110,15 @@ func (a *Actions) runWith(
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
-	return a.runAtOnce(ctx, s, verdict, due)
+	return r.runAtOnce(ctx, s, verdict, due)
 }
 
 // runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
-func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due state.Run) Outcome {
+func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due state.Run) Outcome {
 	if !runsAtOnce(*s, verdict) {
 		return nil
 	}
-	o, err := a.gather.Stored(ctx, *s)
+	o, err := r.gather.Stored(ctx, *s)
 	switch {
 	case absence.Certain(err):
 		return InOrder{*s}
@@ -123,44 +126,44 @@ func (a *Actions) runAtOnce(ctx context.Context, s *gather.Subject, verdict poli
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	case o.UID() != s.Object.UID():
 		return Waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
-	case !a.stillRuns(ctx, *s, o, verdict):
+	case !r.stillRuns(ctx, *s, o, verdict):
 		return nil // what else becomes of the reload, the webhook or the direct stamp decides
 	}
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
 	due.Job = cron.JobName(due.After, due.Content)
-	made, again := a.state.Runs.Made(s.Key, due.After)
+	made, again := r.state.Runs.Made(s.Key, due.After)
 	if again && made.Job == due.Job {
 		s.Ran = due // by an earlier attempt, perhaps under other digest keys
-		a.state.Runs.Again(s.Key, due)
+		r.state.Runs.Again(s.Key, due)
 		return nil
 	}
-	if wait := a.state.Runs.Wait(s.Key, due.Job, a.now(), a.gates.Refractory); wait > 0 {
+	if wait := r.state.Runs.Wait(s.Key, due.Job, r.now(), r.gates.Refractory); wait > 0 {
 		if !again {
 			return Waiting(queue.After(wait, queue.Retry))
 		}
 		s.Ran, s.OwesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
-	return a.afterRun(s, a.makeJob(ctx, s, cron, due))
+	return r.afterRun(s, r.makeJob(ctx, s, cron, due))
 }
 
 // stillRuns reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
 // is behind.
-func (a *Actions) stillRuns(ctx context.Context, s gather.Subject, o workload.Object, verdict policy.Verdict) bool {
-	live := a.live(s, o)
-	return !a.released(ctx, s.Key, o, live.View) && runsAtOnce(live, verdict)
+func (r runs) stillRuns(ctx context.Context, s gather.Subject, o workload.Object, verdict policy.Verdict) bool {
+	live := r.live(s, o)
+	return !r.released(ctx, s.Key, o, live.View) && runsAtOnce(live, verdict)
 }
 
 // afterRun says how a reload goes on after the attempt to make its Job.
-func (a *Actions) afterRun(s *gather.Subject, err error) Outcome {
+func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	switch {
 	case err == nil:
-		a.events.Warn(s.Reported(), reasonRunRefused, "")
+		r.events.Warn(s.Reported(), reasonRunRefused, "")
 		return nil
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		a.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
 		return nil
 	case errors.Is(err, errActive):
 		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true}}
@@ -177,22 +180,22 @@ func outdated(ran state.Run, last record.LastReload) bool {
 
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. Where only
 // that has changed which does not run the CronJob, none is due.
-func (a *Actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
-	if !a.state.Runs.Owed(s.Key) {
+func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {
+	if !r.state.Runs.Owed(s.Key) {
 		return nil
 	}
 	due := recordedRun(s.View)
-	if a.state.Runs.HasRun(s.Key, due.Content) {
-		a.state.Runs.Waive(s.Key)
+	if r.state.Runs.HasRun(s.Key, due.Content) {
+		r.state.Runs.Waive(s.Key)
 		return nil
 	}
-	if !a.MayWrite(s, inflight.Background) {
+	if !r.MayWrite(s, inflight.Background) {
 		return Waiting{} // queued again when it has a slot
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
-	ended := a.runAtOnce(ctx, &s, unnamed, due)
+	ended := r.runAtOnce(ctx, &s, unnamed, due)
 	if ended == nil {
-		a.state.Runs.Waive(s.Key)
+		r.state.Runs.Waive(s.Key)
 	}
 	return ended
 }
@@ -201,8 +204,8 @@ func (a *Actions) runOwed(ctx context.Context, s gather.Subject) Outcome {
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (a *Actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
-	active, err := a.activeJobs(ctx, s, cron)
+func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
+	active, err := r.activeJobs(ctx, s, cron)
 	if err != nil {
 		return err
 	}
@@ -215,28 +218,28 @@ func (a *Actions) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.C
 	case cronrun.Wait:
 		return fmt.Errorf("%w: %s", errActive, strings.Join(active[:min(len(active), mostActive)], ", "))
 	case cronrun.Replace:
-		if err := a.deleteJobs(ctx, s, active); err != nil {
+		if err := r.deleteJobs(ctx, s, active); err != nil {
 			return err
 		}
 	case cronrun.Run:
 	}
-	job := cron.Job(due.Job, a.annotations.ConfigHash, due.Hash)
-	err = a.create(ctx, *s, job)
+	job := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash)
+	err = r.create(ctx, *s, job)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
 	s.Ran = due
-	a.state.Runs.Ran(s.Key, due, a.now())
+	r.state.Runs.Ran(s.Key, due, r.now())
 	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", err != nil)
 	return nil
 }
 
 // activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
-func (a *Actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
+func (r runs) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
 	if !cron.Exclusive() {
 		return nil, nil
 	}
-	jobs, err := a.gather.List(ctx, jobKind().GroupVersionKind, client.InNamespace(s.Key.Namespace))
+	jobs, err := r.gather.List(ctx, jobKind().GroupVersionKind, client.InNamespace(s.Key.Namespace))
 	if err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
@@ -244,9 +247,9 @@ func (a *Actions) activeJobs(ctx context.Context, s *gather.Subject, cron cronru
 }
 
 // deleteJobs deletes some Jobs with their pods.
-func (a *Actions) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
+func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
 	for _, name := range names {
-		if err := a.deleteJob(ctx, *s, name); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.deleteJob(ctx, *s, name); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete job %s: %w", name, err)
 		}
 	}

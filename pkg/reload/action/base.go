@@ -1,0 +1,62 @@
+package action
+
+import (
+	"context"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// base is what every action works with: how it reads, writes, reports, and what it remembers.
+type base struct {
+	writer
+
+	annotations annotation.Keys
+	gather      gather.Gatherer
+	gates       state.Gates
+	state       *state.State
+	events      *report.Reporter
+	metrics     *metrics
+	inScope     func(ctx context.Context, key workload.Key, labels map[string]string) bool
+	now         func() time.Time
+}
+
+func newBase(o Options) *base {
+	if o.InScope == nil {
+		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
+	}
+	return &base{
+		writer: newWriter(o), annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
+		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, now: o.Gather.Now,
+	}
+}
+
+// live returns the subject as a live read shows it.
+func (b *base) live(s gather.Subject, o workload.Object) gather.Subject {
+	return b.gather.Subject(s.Key, o.Summary(), s.Events)
+}
+
+// released reports whether a workload is not to be looked after any more, as a live read shows it: the loop has looked at the cache.
+func (b *base) released(ctx context.Context, key workload.Key, o workload.Object, view stamp.View) bool {
+	return view.Excluded || !view.Intent.Asked || !b.inScope(ctx, key, o.Labels())
+}
+
+// postponeLive returns how much is left of the refractory time after the last reload that a live read shows, if the gates have
+// looked at another one: the cache is behind, so that no event ends the wait.
+func (b *base) postponeLive(s gather.Subject, live stamp.View) time.Duration {
+	now := b.now()
+	last, ok := live.Managed.LastReload(now)
+	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
+		return 0
+	}
+	wait := b.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
+	if wait > 0 {
+		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
+	}
+	return wait
+}
