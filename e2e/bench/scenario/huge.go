@@ -32,7 +32,7 @@ func huge(ctx context.Context, w *world) ([]figure.Figure, error) {
 		{
 			Name: what + "one change to new template", Unit: figure.Milliseconds,
 			Value: milliseconds(sample.Median(large.latencies)), Floor: milliseconds(sample.Median(small.latencies)),
-			Budget: figure.Times(3), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), w.Huge/100),
+			Budget: figure.Times(2), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), w.Huge/100),
 		},
 		{Name: "missed or doubled", Value: float64(small.off + large.off), Budget: figure.Exactly(0)},
 	}, nil

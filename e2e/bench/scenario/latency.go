@@ -59,7 +59,7 @@ func (s sides) figures() []figure.Figure {
 		return figure.Figure{Name: name, Unit: figure.Milliseconds, Value: at(value, p), Floor: at(floor, p), Budget: budget}
 	}
 	return []figure.Figure{
-		row("change to new template, p50", s.ours, s.live, 50, figure.Times(1.2)),
+		row("change to new template, p50", s.ours, s.live, 50, figure.Times(1.1)),
 		row("p50, over the bare loop", s.ours, s.bare, 50, figure.Budget{}),
 		row("p50 of the floor, over the bare loop", s.live, s.bare, 50, figure.Budget{}),
 		row("p50 through a webhook that does nothing", s.noop, s.bare, 50, figure.Budget{}),
