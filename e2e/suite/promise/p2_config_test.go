@@ -2,13 +2,16 @@ package promise_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -49,6 +52,7 @@ func TestP2EditsBesideTheContentRestartNothing(t *testing.T) {
 			t.Parallel()
 			s := fixture.New(t, shared)
 			workloads := dependents(s)
+			ran := awaitPods(s, workloads)
 			for n := range repetitions {
 				test.edit(s, n)
 			}
@@ -56,6 +60,7 @@ func TestP2EditsBesideTheContentRestartNothing(t *testing.T) {
 			for _, w := range workloads {
 				s.AssertChanges(w, 0, test.reason)
 			}
+			assert.ElementsMatch(t, ran, podUIDs(s), "the same pods: %s", test.reason)
 			requireStillAwake(s, workloads)
 		})
 	}
@@ -68,9 +73,48 @@ func dependents(s *fixture.Fixture) []observe.Workload {
 	s.Secret("db", fixture.Data{"password": "1"})
 	var workloads []observe.Workload
 	for _, kind := range kinds {
-		workloads = append(workloads, s.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}}))
+		workloads = append(workloads, s.Workload(kind, "web", usesBoth(kind)))
 	}
 	return workloads
+}
+
+// awaitPods waits until the pods of some workloads run, and no others, and returns all pods of the namespace.
+func awaitPods(s *fixture.Fixture, workloads []observe.Workload) []types.UID {
+	s.Helper()
+	for _, w := range workloads {
+		if w.Kind != "CronJob" {
+			s.AwaitWorkload(w, "its pods, all of them of the present template and ready", rolledOut)
+		}
+	}
+	return podUIDs(s)
+}
+
+// rolledOut reports whether all pods of a workload are of its present template, and ready.
+func rolledOut(o *unstructured.Unstructured) bool {
+	number := func(section, field string) int64 {
+		n, _, _ := unstructured.NestedInt64(o.Object, section, field)
+		return n
+	}
+	wanted, counts := number("spec", "replicas"), []string{"replicas", "updatedReplicas", "readyReplicas"}
+	if o.GetKind() == "DaemonSet" {
+		wanted, counts = number("status", "desiredNumberScheduled"), []string{"currentNumberScheduled", "updatedNumberScheduled", "numberReady"}
+	}
+	return wanted > 0 && number("status", "observedGeneration") == o.GetGeneration() &&
+		!slices.ContainsFunc(counts, func(field string) bool { return number("status", field) != wanted })
+}
+
+// podUIDs are those of the pods of a namespace that are not being deleted.
+func podUIDs(s *fixture.Fixture) []types.UID {
+	s.Helper()
+	list := &corev1.PodList{}
+	require.NoError(s, s.List(s.Context(), list, client.InNamespace(s.Namespace)))
+	var uids []types.UID
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			uids = append(uids, pod.UID)
+		}
+	}
+	return uids
 }
 
 // An edit there and back within the settle window is no change.

@@ -87,6 +87,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 				workloads = append(workloads, s.Workload(kind, "web", usesBoth(kind)))
 			}
 			reloadOnce(s, workloads)
+			ran := awaitPods(s, workloads)
 			for _, w := range workloads {
 				for n := range repetitions {
 					test.update(s, w, n)
@@ -96,6 +97,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 			for _, w := range workloads {
 				s.AssertChanges(w, 1, "only the reload before: "+test.reason)
 			}
+			assert.Subset(t, podUIDs(s), ran, "the pods of then, and those that scaling has added: %s", test.reason)
 		})
 	}
 }
