@@ -134,7 +134,7 @@ func TestStopLetsRequestsEnd(t *testing.T) {
 						return ctx.Err()
 					}
 				}})
-				o.lull = 0
+				o.quietPeriod = 0
 				for n := range 5 {
 					o.Put(r.of(message("shop", fmt.Sprint(n))))
 				}

@@ -60,8 +60,8 @@ func (o *Outbox) next() (*item, time.Duration) {
 	for len(o.later) > 0 && !o.later[0].due.After(now) {
 		o.schedule(heap.Pop(&o.later).(*item), now)
 	}
-	for len(o.calm) > 0 && !o.calm[0].look.After(now) {
-		l := heap.Pop(&o.calm).(*lane)
+	for len(o.delayed) > 0 && !o.delayed[0].look.After(now) {
+		l := heap.Pop(&o.delayed).(*lane)
 		l.waiting = false
 		o.queue(l, now)
 	}
@@ -89,8 +89,8 @@ func (o *Outbox) pause(now time.Time) time.Duration {
 	if len(o.later) > 0 {
 		wait = min(wait, o.later[0].due.Sub(now))
 	}
-	if len(o.calm) > 0 {
-		wait = min(wait, o.calm[0].look.Sub(now))
+	if len(o.delayed) > 0 {
+		wait = min(wait, o.delayed[0].look.Sub(now))
 	}
 	return wait
 }

@@ -10,8 +10,8 @@ type lane struct {
 	// queued says that the lane waits for its turn.
 	queued bool
 	taken  int
-	// quiet is when the lull comes if no further message does. patient is until when the first attempts wait for it.
-	quiet, patient time.Time
+	// quietAt is when the quiet period is over if no further message comes. latest is until when the first attempts wait for it.
+	quietAt, latest time.Time
 	// waiting says that the lane is looked at again at the time look.
 	waiting bool
 	look    time.Time
@@ -20,36 +20,36 @@ type lane struct {
 // retryEvery is how often a retry goes before a first attempt, so that neither starves the other.
 const retryEvery = 4
 
-func (l *lane) put(i *item, now time.Time, lull time.Duration) {
+func (l *lane) put(i *item, now time.Time, quietPeriod time.Duration) {
 	if i.attempts > 0 {
 		l.again = append(l.again, i)
 		return
 	}
 	if len(l.first) == 0 {
-		l.patient = now.Add(patience)
+		l.latest = now.Add(longestDelay)
 	}
 	l.first = append(l.first, i)
-	l.quiet = now.Add(lull)
+	l.quietAt = now.Add(quietPeriod)
 }
 
-// calm is when the first attempts may be made, as far as is known.
-func (l *lane) calm() time.Time {
-	if l.patient.Before(l.quiet) {
-		return l.patient
+// due is when the first attempts may be made, as far as is known.
+func (l *lane) due() time.Time {
+	if l.latest.Before(l.quietAt) {
+		return l.latest
 	}
-	return l.quiet
+	return l.quietAt
 }
 
 // ready reports whether an item may be taken.
 func (l *lane) ready(now time.Time) bool {
-	return len(l.again) > 0 || len(l.first) > 0 && !now.Before(l.calm())
+	return len(l.again) > 0 || len(l.first) > 0 && !now.Before(l.due())
 }
 
 // take returns the next item; false if there is none yet.
 func (l *lane) take(now time.Time) (*item, bool) {
 	l.taken++
 	from := &l.first
-	if len(l.first) == 0 || now.Before(l.calm()) || len(l.again) > 0 && l.taken%retryEvery == 0 {
+	if len(l.first) == 0 || now.Before(l.due()) || len(l.again) > 0 && l.taken%retryEvery == 0 {
 		from = &l.again
 	}
 	if len(*from) == 0 {
@@ -63,18 +63,18 @@ func (l *lane) take(now time.Time) (*item, bool) {
 
 func (l *lane) empty() bool { return len(l.first)+len(l.again) == 0 }
 
-// calm is a heap of the lanes whose first attempts wait for a lull.
-type calm []*lane
+// delayed is a heap of the lanes whose first attempts wait for a quiet period.
+type delayed []*lane
 
-func (h calm) Len() int           { return len(h) }
-func (h calm) Less(i, j int) bool { return h[i].look.Before(h[j].look) }
-func (h calm) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h delayed) Len() int           { return len(h) }
+func (h delayed) Less(i, j int) bool { return h[i].look.Before(h[j].look) }
+func (h delayed) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push is for package heap.
-func (h *calm) Push(x any) { *h = append(*h, x.(*lane)) }
+func (h *delayed) Push(x any) { *h = append(*h, x.(*lane)) }
 
 // Pop is for package heap.
-func (h *calm) Pop() any {
+func (h *delayed) Pop() any {
 	last := len(*h) - 1
 	l := (*h)[last]
 	(*h)[last] = nil

@@ -32,23 +32,23 @@ const (
 	// together: a workload that reloads again and again while Events are refused needs more than others. The last-reload
 	// annotation, which a new leader has, names six reloads.
 	perSubject, beyond = 8, 1000
-	// lull is how long no message must have come for a namespace before its first attempts are made: a change that reloads
-	// thousands of workloads has its Events written after its reloads, not between them. patience bounds the wait.
-	lull, patience = 100 * time.Millisecond, 30 * time.Second
+	// quietPeriod is how long no message must have come for a namespace before its first attempts are made: a change that reloads
+	// thousands of workloads has its Events written after its reloads, not between them. longestDelay bounds the wait.
+	quietPeriod, longestDelay = 100 * time.Millisecond, 30 * time.Second
 	// stopGrace is how long requests that are under way may take when the outbox stops.
 	stopGrace = time.Second
 )
 
 // Outbox writes messages at its own pace. It is safe for concurrent use.
 type Outbox struct {
-	writer Writer
-	wake   chan struct{}
-	lull   time.Duration
+	writer      Writer
+	wake        chan struct{}
+	quietPeriod time.Duration
 
 	mu       sync.Mutex
 	lanes    map[string]*lane
 	turns    []*lane
-	calm     calm
+	delayed  delayed
 	later    later
 	subjects map[string][]*item
 	flying   int
@@ -61,7 +61,7 @@ type Outbox struct {
 // New returns an Outbox. It accepts messages at once and writes them once it is started.
 func New(writer Writer) *Outbox {
 	return &Outbox{
-		writer: writer, wake: make(chan struct{}, 1), lull: lull,
+		writer: writer, wake: make(chan struct{}, 1), quietPeriod: quietPeriod,
 		lanes: map[string]*lane{}, subjects: map[string][]*item{},
 	}
 }
@@ -105,10 +105,10 @@ func (o *Outbox) put(m Message) (dropped *item) {
 	return dropped
 }
 
-// release ends the wait for a lull in a namespace: a subject of which several messages wait has no place for many more.
+// release ends the wait for a quiet period in a namespace: a subject of which several messages wait has no place for many more.
 func (o *Outbox) release(namespace string, now time.Time) {
 	if l := o.lanes[namespace]; l != nil {
-		l.patient = now
+		l.latest = now
 		o.queue(l, now)
 	}
 }
@@ -162,11 +162,11 @@ func (o *Outbox) schedule(i *item, now time.Time) {
 		l = &lane{}
 		o.lanes[namespace] = l
 	}
-	l.put(i, now, o.lull)
+	l.put(i, now, o.quietPeriod)
 	o.queue(l, now)
 }
 
-// queue gives a lane its turn, if it can use one, or looks at it again when its lull may have come.
+// queue gives a lane its turn, if it can use one, or looks at it again when its quiet period may be over.
 func (o *Outbox) queue(l *lane, now time.Time) {
 	switch {
 	case l.queued || l.empty() || l.flying >= underWayInOne:
@@ -174,8 +174,8 @@ func (o *Outbox) queue(l *lane, now time.Time) {
 		l.queued = true
 		o.turns = append(o.turns, l)
 	case !l.waiting:
-		l.waiting, l.look = true, l.calm()
-		heap.Push(&o.calm, l)
+		l.waiting, l.look = true, l.due()
+		heap.Push(&o.delayed, l)
 	}
 }
 

@@ -147,17 +147,17 @@ func message(namespace, name string) Message {
 	}
 }
 
-// run starts an outbox that waits for no lull in a bubble of fake time.
+// run starts an outbox that waits for no quiet period in a bubble of fake time.
 func run(t *testing.T, a *api, f func(t *testing.T, o *Outbox)) {
 	t.Helper()
 	runWith(t, a, 0, f)
 }
 
-func runWith(t *testing.T, a *api, lull time.Duration, f func(t *testing.T, o *Outbox)) {
+func runWith(t *testing.T, a *api, quietPeriod time.Duration, f func(t *testing.T, o *Outbox)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := New(a)
-		o.lull = lull
+		o.quietPeriod = quietPeriod
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {

@@ -13,41 +13,41 @@ import (
 )
 
 // Events of a burst of reloads are written after it, and those of other namespaces do not wait for it.
-func TestEventsWaitForALullInTheirNamespace(t *testing.T) {
+func TestEventsWaitForAQuietPeriodOfTheirNamespace(t *testing.T) {
 	t.Parallel()
 	a := &api{}
-	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
 		t.Helper()
-		o.Put(message("calm", "c"))
+		o.Put(message("quiet", "c"))
 		for n := range 20 {
 			o.Put(message("shop", fmt.Sprint(n)))
-			pass(lull - 1)
+			pass(quietPeriod - 1)
 		}
 		assert.Equal(t, []string{"c"}, a.created(), "the burst goes on")
 		pass(1)
-		assert.Len(t, a.created(), 21, "the lull has come")
-		assert.Empty(t, o.calm)
+		assert.Len(t, a.created(), 21, "the quiet period is over")
+		assert.Empty(t, o.delayed)
 		assert.Empty(t, o.lanes)
 	})
 }
 
 // Where reloads never end, their Events wait for a bounded time.
-func TestEventsDoNotWaitForALullWithoutEnd(t *testing.T) {
+func TestEventsDoNotWaitForAQuietPeriodWithoutEnd(t *testing.T) {
 	t.Parallel()
 	a := &api{}
-	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
 		t.Helper()
 		started, n := time.Now(), 0
 		put := func(until time.Duration) {
 			for ; time.Since(started) < until; n++ {
 				o.Put(message("shop", fmt.Sprint(n)))
-				pass(lull / 2)
+				pass(quietPeriod / 2)
 			}
 		}
-		put(patience)
+		put(longestDelay)
 		assert.Len(t, a.created(), n, "those of half a minute are written at once")
-		put(patience + lull)
-		assert.Less(t, len(a.created()), n, "the next ones wait for a lull again")
+		put(longestDelay + quietPeriod)
+		assert.Less(t, len(a.created()), n, "the next ones wait for a quiet period again")
 	})
 }
 
@@ -55,15 +55,15 @@ func TestEventsDoNotWaitForALullWithoutEnd(t *testing.T) {
 func TestSecondMessageOfASubjectEndsTheWait(t *testing.T) {
 	t.Parallel()
 	r, a := &results{}, &api{}
-	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
 		t.Helper()
 		for n := range 10 * perSubject {
 			m := r.of(message("shop", fmt.Sprint(n)))
 			m.Subject = "cart"
 			o.Put(m)
-			pass(lull / 5)
+			pass(quietPeriod / 5)
 		}
-		pass(lull)
+		pass(quietPeriod)
 		assert.Len(t, a.created(), 10*perSubject)
 		for n := range 10 * perSubject {
 			assert.Equal(t, Created, r.get(fmt.Sprint(n)))
@@ -71,8 +71,8 @@ func TestSecondMessageOfASubjectEndsTheWait(t *testing.T) {
 	})
 }
 
-// Retries, which have waited before, wait for no lull.
-func TestRetriesDoNotWaitForALull(t *testing.T) {
+// Retries, which have waited before, wait for no quiet period.
+func TestRetriesDoNotWaitForAQuietPeriod(t *testing.T) {
 	t.Parallel()
 	a := &api{answer: func(_ context.Context, event *eventsv1.Event, attempt int) error {
 		if event.Name == "again" && attempt == 1 {
@@ -80,13 +80,13 @@ func TestRetriesDoNotWaitForALull(t *testing.T) {
 		}
 		return nil
 	}}
-	runWith(t, a, lull, func(t *testing.T, o *Outbox) {
+	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
 		t.Helper()
 		o.Put(message("shop", "again"))
-		pass(lull)
-		for n := range 2 * int(firstWait/lull) {
+		pass(quietPeriod)
+		for n := range 2 * int(firstWait/quietPeriod) {
 			o.Put(message("shop", fmt.Sprint(n)))
-			pass(lull - 1)
+			pass(quietPeriod - 1)
 		}
 		assert.Equal(t, []string{"again", "again"}, a.created())
 	})
