@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -59,16 +60,8 @@ func (b *blindness) NeedLeaderElection() bool { return false }
 
 // Start looks until the context ends.
 func (b *blindness) Start(ctx context.Context) error {
-	ticker := time.NewTicker(blindLook)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			b.look(ctx, time.Now())
-		}
-	}
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { b.look(ctx, time.Now()) }, blindLook)
+	return nil
 }
 
 // look reports what has changed.

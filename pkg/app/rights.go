@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -65,16 +66,8 @@ func (p *preflight) Configure(definitions []referent.Definition) {
 
 // Start looks until the context ends.
 func (p *preflight) Start(ctx context.Context) error {
-	ticker := time.NewTicker(rightsLook)
-	defer ticker.Stop()
-	for {
-		p.look(ctx, time.Now())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { p.look(ctx, time.Now()) }, rightsLook)
+	return nil
 }
 
 // look asks if that is due, and reports what has changed.
