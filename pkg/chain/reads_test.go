@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -150,6 +151,13 @@ func TestAdmissionReadsLive(t *testing.T) {
 		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
+		assert.Contains(t, states[proxy].Unverified, "no answer", "which may be older than the question")
+		w.mu.Lock()
+		w.failing = apierrors.NewForbidden(corev1.Resource("secrets"), tls.Name, errors.New("no right"))
+		w.mu.Unlock()
+		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		assert.Empty(t, states[proxy].Unverified, "what may not be read does not become readable by asking again")
 	})
 }
 

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -36,9 +37,17 @@ func (s Store) Current(ctx context.Context, namespace string, refs []reference.R
 	return s.Chain.add(states, namespace, custom), err
 }
 
-// Live reads ConfigMaps and Secrets live, and custom resources with all that they refer to.
+// Live reads ConfigMaps and Secrets live, and custom resources with all that they refer to. What the loop does about them goes by
+// that: a state that is not verified is a ReadError.
 func (s Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return Live(ctx, s.Store, s.Chain, namespace, refs)
+	states, err := Live(ctx, s.Store, s.Chain, namespace, refs)
+	for _, ref := range refs {
+		if reason := states[ref].Unverified; reason != "" {
+			err = errors.Join(err, &configstate.ReadError{Namespace: namespace, Ref: ref, Err: errors.New(reason)})
+			delete(states, ref)
+		}
+	}
+	return states, err
 }
 
 // Recheck reads a ConfigMap or a Secret while its watch fails. The watch of a custom resource has no replacement.
@@ -56,7 +65,7 @@ type Admission struct {
 	Chain *Chain
 }
 
-// Live is that of Store.
+// Live reads config objects of a namespace live, whatever their kind. States that are not verified say so.
 func (a Admission) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	return Live(ctx, a.Admission, a.Chain, namespace, refs)
 }

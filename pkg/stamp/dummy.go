@@ -48,12 +48,13 @@ func (r Request) undone(given dummy) bool {
 // that changes the template, too, rule 5 answers it.
 func verify(d *draft) bool {
 	given, _ := d.dummy()
+	unverified := d.unverified()
 	switch {
-	case d.unread == nil && (given.bound && given.digest == digest.Live || d.proves(given.digest)):
+	case unverified == nil && (given.bound && given.digest == digest.Live || d.proves(given.digest)):
 	case d.undone(given):
 		return false // it is stale (rule 3)
-	case d.unread != nil:
-		d.reject(CodeUnverified, "the digest cannot be verified: %v; retry", d.unread)
+	case unverified != nil:
+		d.reject(CodeUnverified, "the digest cannot be verified: %v; retry", unverified)
 		return true
 	default:
 		d.reject(CodeConflict, "the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
@@ -74,6 +75,19 @@ func verify(d *draft) bool {
 	}
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true
+}
+
+// unverified says why no digest can be verified here: the live state is not known, or not live.
+func (d *draft) unverified() error {
+	if d.unread != nil {
+		return d.unread
+	}
+	for _, ref := range d.refs {
+		if reason := d.live.States[ref].Unverified; reason != "" {
+			return fmt.Errorf("%s may be older than this request: %s", ref, reason)
+		}
+	}
+	return nil
 }
 
 // awaited reports whether a client of SAP's protocol asks with a digest and waits for pods that bear it, which the present

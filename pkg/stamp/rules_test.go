@@ -270,6 +270,36 @@ func TestMissingObjectsWarn(t *testing.T) {
 	}
 }
 
+// A state that could not be read live may be older than the request. It stamps what a user writes, but verifies nothing.
+func TestUnverifiedStateProvesNothing(t *testing.T) {
+	t.Parallel()
+	for name, given := range map[string]func(w *world) string{
+		"a digest": func(w *world) string { return w.hash() },
+		"the live state at a generation": func(w *world) string {
+			return digest.Live + "@" + strconv.FormatInt(w.object().Generation(), 10)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			req := w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, given(w)) })
+			plan := Choose(req)
+			live := w.live(plan.Reads)
+			for ref, state := range live.States {
+				state.Unverified = "read secret/tls: no answer"
+				live.States[ref] = state
+			}
+			result := plan.Apply(req, live)
+			require.NotNil(t, result.Reject)
+			assert.EqualValues(t, 503, result.Reject.Code)
+			assert.Contains(t, result.Reject.Message, "may be older than this request: read secret/tls: no answer")
+
+			req = w.request(setImage("image:2"))
+			assert.Nil(t, Choose(req).Apply(req, live).Reject, "the write of a user passes")
+		})
+	}
+}
+
 func TestNoKeyNoProof(t *testing.T) {
 	t.Parallel()
 	w := started(t)
