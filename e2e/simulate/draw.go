@@ -54,7 +54,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	})
 	switch {
 	case o.Scene != "":
-		stage(&h, drawScene(r, o.Scene))
+		stage(&h, drawScene(r, o.Scene, h.Setup.Graph))
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
 	}
@@ -87,8 +87,11 @@ const graphOf = 6
 
 // hasGraph draws whether the history of a seed has custom resources. It shifts no other choice of the seed.
 func (o DrawOptions) hasGraph(seed uint64) bool {
-	if o.BuiltinKinds || o.Scene != "" {
+	if o.BuiltinKinds {
 		return false
+	}
+	if o.Scene != "" {
+		return slices.ContainsFunc(sceneKinds(), func(k sceneKind) bool { return k.name == o.Scene && k.graph })
 	}
 	return o.Graph || rand.New(rand.NewPCG(seed, 4)).IntN(graphOf) == 0
 }

@@ -21,7 +21,7 @@ const unstagedOf = 6
 // histories the fault meets whatever the steps before have left; in the others a scene is set for it (scene.go).
 func finale(r *rand.Rand, c history.Catalogue, h *history.History) {
 	if r.IntN(unstagedOf) > 0 {
-		stage(h, drawScene(r, ""))
+		stage(h, drawScene(r, "", h.Setup.Graph))
 		return
 	}
 	steps := h.Steps

@@ -30,26 +30,30 @@ type sceneKind struct {
 	// weight is how often it is drawn, relative to others.
 	weight int
 	draw   func(r *rand.Rand) scene
+	// graph means that it is about custom resources: only histories with any have it.
+	graph bool
 }
 
 // sceneKinds are all scenes.
 func sceneKinds() []sceneKind {
 	return []sceneKind{
-		{"deletion-unseen", 6, deletionUnseen},
-		{"request-revived", 3, requestRevived},
-		{"writes-refused", 2, writesRefused},
-		{"writes-hang", 2, writesHang},
-		{"constant-change", 2, constantChange},
-		{"constant-conflict", 2, constantConflict},
-		{"constant-passes", 4, constantPasses},
-		{"key-rotated", 2, keyRotated},
-		{"key-lost", 2, keyLost},
-		{"field-moved", 2, fieldMoved},
-		{"reloader", 8, reloaderAsked},
-		{"strategy", 4, strategyKept},
-		{"paused", 4, pausedReload},
-		{"job", 4, jobCreatedAgain},
-		{"run", 10, cronJobRun},
+		{name: "deletion-unseen", weight: 6, draw: deletionUnseen},
+		{name: "request-revived", weight: 3, draw: requestRevived},
+		{name: "writes-refused", weight: 2, draw: writesRefused},
+		{name: "writes-hang", weight: 2, draw: writesHang},
+		{name: "leader-killed", weight: 3, draw: leaderKilled},
+		{name: "constant-change", weight: 2, draw: constantChange},
+		{name: "constant-conflict", weight: 2, draw: constantConflict},
+		{name: "constant-passes", weight: 4, draw: constantPasses},
+		{name: "key-rotated", weight: 2, draw: keyRotated},
+		{name: "key-lost", weight: 3, draw: keyLost},
+		{name: "field-moved", weight: 2, draw: fieldMoved},
+		{name: "reloader", weight: 8, draw: reloaderAsked},
+		{name: "strategy", weight: 4, draw: strategyKept},
+		{name: "paused", weight: 4, draw: pausedReload},
+		{name: "job", weight: 4, draw: jobCreatedAgain},
+		{name: "run", weight: 10, draw: cronJobRun},
+		{name: "published", weight: 6, draw: published, graph: true},
 	}
 }
 
@@ -62,14 +66,16 @@ func SceneNames() []string {
 	return names
 }
 
-// drawScene draws a scene of a name, or any.
-func drawScene(r *rand.Rand, name string) scene {
+// drawScene draws a scene of a name, or any that fits a history, which has custom resources or not.
+func drawScene(r *rand.Rand, name string, graph bool) scene {
 	var kinds []sceneKind
 	for _, k := range sceneKinds() {
 		if k.name == name {
 			return k.draw(r)
 		}
-		kinds = append(kinds, slices.Repeat([]sceneKind{k}, k.weight)...)
+		if graph || !k.graph {
+			kinds = append(kinds, slices.Repeat([]sceneKind{k}, k.weight)...)
+		}
 	}
 	return kinds[r.IntN(len(kinds))].draw(r)
 }

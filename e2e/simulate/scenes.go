@@ -101,6 +101,38 @@ func writesHang(r *rand.Rand) scene {
 	}}
 }
 
+// leaderKilled is a change right after one of two replicas was killed, mostly the one that leads. It does not come back: the other one
+// has to wait until the lease has run out, and no longer.
+func leaderKilled(r *rand.Rand) scene {
+	p := anyTracked(r)
+	return scene{
+		workload: p.workload, rest: untilPrompt,
+		setup: func(setup *history.Setup) { setup.Replicas = 2 },
+		steps: []history.Step{
+			{Do: "kill", On: pick(r, "replica-0", "replica-0", "replica-1"), Wait: history.Duration(betweenScenes), With: map[string]string{"for": "2m"}},
+			p.edit("led-anew", time.Second),
+		},
+	}
+}
+
+// published is a custom resource whose own fields change, and change back: the digest that is published in it is one of what it refers
+// to. It is judged in histories without faults.
+func published(*rand.Rand) scene {
+	const edge = "proxies/shop/edge"
+	var steps []history.Step
+	for _, referent := range []string{"filters/shop/auth", "filters/shop/limit", edge} {
+		mode := map[string]string{"mode": "open"}
+		steps = append(steps, history.Step{Do: "create-referent", On: referent, With: mode}, history.Step{Do: "edit-referent", On: referent, With: mode})
+	}
+	steps = append(steps, history.Step{Do: "edit-references", On: edge, With: map[string]string{"filters": "auth,limit"}})
+	for _, mode := range []string{"fast", "slow", "fast"} {
+		steps = append(steps, history.Step{
+			Do: "edit-referent", On: edge, Wait: history.Duration(betweenScenes), With: map[string]string{"mode": mode},
+		})
+	}
+	return scene{workload: "deployments/shop/cart", undisturbed: true, steps: steps}
+}
+
 // constantChange is an object that is never quiet for the settle time, for much longer than settle-max.
 func constantChange(r *rand.Rand) scene {
 	return hammered(anyTracked(r), "150", "400ms")

@@ -47,6 +47,8 @@ func (o *Oracle) commitContent(c world.Commit) {
 func (o *Oracle) commitKey(c world.Commit) {
 	before, after := section(c.Old, "data"), section(c.New, "data")
 	o.jobs.keyChanged = c.Version
+	o.graph.keyChanged = c.At
+	clear(o.graph.published)
 	lost := c.Old != nil && c.New == nil
 	for name, value := range before {
 		lost = lost || !equal(after[name], value)

@@ -32,8 +32,9 @@ type graph struct {
 	// objects are those that exist, nodes all that ever did.
 	objects map[id]world.Object
 	nodes   map[id]*referent
-	// published has the digest that was written for each content below a proxy.
-	published map[string]int
+	// published has the digest that was written for each content below a proxy, since the digest key changed last.
+	published  map[string]int
+	keyChanged time.Time
 }
 
 func newGraph() graph {

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -19,7 +20,7 @@ func (o *Oracle) judgePublication(c world.Commit) {
 		o.violate(c.At, broken{"unharmed", subject, "referent"}, "the program's %s at %s changed more than its annotation", c.Call.Verb, o.when(c.At))
 	}
 	n := o.graph.nodes[idOf(c.Key)]
-	if !o.calmWithoutWorkload(c.At) || c.Call.Arrived.Sub(n.movedBelow) < readBefore {
+	if !o.graphSeen(c.At) || c.Call.Arrived.Sub(n.movedBelow) < readBefore {
 		return
 	}
 	if n.held != "" && n.movedWithin(o.versionAt(c.Call.Arrived.Add(-readBefore)), c.Version) {
@@ -37,6 +38,18 @@ func changesMoreThan(mark string, before, after world.Object) bool {
 	other := func(name string) bool { return name == mark }
 	return !sameWithout(annotationsOf(before), annotationsOf(after), other) || !equal(labelsOf(before), labelsOf(after)) ||
 		!equal(before["spec"], after["spec"]) || !equal(before["status"], after["status"])
+}
+
+// graphSeen reports whether the program sees custom resources as they are, and publishes their digests under the present key: all
+// faults are over for some time, and so is the last change of the digest key.
+func (o *Oracle) graphSeen(now time.Time) bool {
+	t := &o.faults
+	if t.begun.IsZero() || now.Sub(t.begun) <= warmUp || !t.working() || t.restored().After(now) || now.Sub(o.graph.keyChanged) < recovery {
+		return false
+	}
+	return !slices.ContainsFunc(t.spans, func(s *span) bool {
+		return !s.outage() && (s.open || s.to.Add(s.recovery()).After(now))
+	})
 }
 
 // calmWithoutWorkload reports whether there was no fault so far, and no digest key was changed.
