@@ -75,15 +75,37 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	assert.Empty(t, x.byKey)
 }
 
+// withoutMatches makes each match of an expression that is in use panic.
+func withoutMatches[K comparable](t *testing.T, x *Index[K]) {
+	t.Helper()
+	for _, r := range x.tables[place{"shop", reference.ConfigMap}].rows {
+		r.pattern.whole = nil
+		require.Panics(t, func() { r.pattern.Match("app-1") }, "the expression is not one that a prefix decides")
+	}
+}
+
 // A change of a known object must not cost a match for each pattern.
 func TestIndexMatchesEachNameOnce(t *testing.T) {
 	t.Parallel()
+	const text = "(app|web)-.*"
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-1", "app-2"}}.names)
-	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
-	x.tables[place{"shop", reference.ConfigMap}].rows[0].pattern.whole = nil // a match would panic
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, text))
+	withoutMatches(t, x)
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-1")))
-	x.Set("pay", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	x.Set("pay", "shop", uses(t, reference.ConfigMap, text))
 	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1")), "workloads share the matches of a pattern")
+}
+
+// Of 500 patterns and 5,000 objects, an event of a known object costs no match, nor does its deletion.
+func TestEventsOfManyKnownObjectsCostNoMatch(t *testing.T) {
+	t.Parallel()
+	x := large(t)
+	withoutMatches(t, x)
+	for i, name := range largeNames("shop", reference.ConfigMap) {
+		require.Equal(t, []int{i % 500}, x.Put("shop", configMap(name)), name)
+	}
+	assert.Equal(t, []int{7}, x.Remove("shop", configMap("app-7-config-7")))
+	assert.Panics(t, func() { x.Put("shop", configMap("app-7-config-new")) }, "a new name is matched")
 }
 
 // The index agrees with matching all patterns against all names, whatever happens in whichever order.
@@ -154,11 +176,11 @@ func bruteForce(p *Pattern, names []string) []string {
 }
 
 // large returns an index with 500 patterns of as many workloads, and 5,000 objects.
-func large(b *testing.B) *Index[int] {
-	b.Helper()
+func large(t testing.TB) *Index[int] {
+	t.Helper()
 	x := NewIndex[int](largeNames)
 	for i := range 500 {
-		x.Set(i, "shop", uses(b, reference.ConfigMap, fmt.Sprintf("(app|team)-%d-.*", i)))
+		x.Set(i, "shop", uses(t, reference.ConfigMap, fmt.Sprintf("(app|team)-%d-.*", i)))
 	}
 	return x
 }

@@ -32,7 +32,7 @@ func TestStrategies(t *testing.T) {
 			t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
 			t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
 			t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
-			t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in)) })
+			t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in), strategy) })
 			t.Run("Clean", func(t *testing.T) { t.Parallel(); cleanUp(fixture.New(t, in)) })
 			t.Run("AutoToSearch", func(t *testing.T) { t.Parallel(); moveFromAutoToSearch(fixture.New(t, in)) })
 		})
@@ -253,9 +253,13 @@ func comeFromReloader(s *fixture.Fixture, strategy string) {
 	assert.Equal(s, []string{"STAKATER_APP_CONFIGMAP", "X"}, names, "in its position")
 }
 
-// runBesideReloader plays Reloader, which reloads each change, too: sooner or later than this program.
-func runBesideReloader(s *fixture.Fixture) {
+// runBesideReloader plays Reloader with the same strategy, which reloads each change, too: sooner or later than this program.
+func runBesideReloader(s *fixture.Fixture, strategy string) {
 	s.Helper()
+	templates := map[string]string{
+		"env-vars":    `{"spec":{"containers":[{"name":"main","env":[{"name":"STAKATER_APP_CONFIGMAP","value":"%064d"}]}]}}`,
+		"annotations": `{"metadata":{"annotations":{"reloader.stakater.com/last-reloaded-from":"{\"type\":\"CONFIGMAP\",\"name\":\"app\",\"hash\":\"%064d\"}"}}}`,
+	}
 	w := start(s, "Deployment")[0]
 	for n := range 10 {
 		s.SetConfigMap("app", "key", fmt.Sprint("another ", n))
@@ -264,7 +268,7 @@ func runBesideReloader(s *fixture.Fixture) {
 		}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(fixture.GroupVersionKind("Deployment"))
-		s.Strategic(object, "web", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"STAKATER_APP_CONFIGMAP","value":"%064d"}]}]}}}}`, n))
+		s.Strategic(object, "web", `{"spec":{"template":`+fmt.Sprintf(templates[strategy], n)+`}}`)
 		s.AwaitChanges(w, n+1, "Reloader is first")
 	}
 	s.Settled()

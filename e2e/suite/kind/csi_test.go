@@ -52,10 +52,19 @@ func newDriver(t *testing.T) *driver {
 // mounting creates a Deployment that mounts a class.
 func (d *driver) mounting(name, class string, annotations map[string]string) observe.Workload {
 	d.Helper()
+	return d.mountingAll(name, annotations, class)
+}
+
+// mountingAll creates a Deployment with a volume for each class.
+func (d *driver) mountingAll(name string, annotations map[string]string, classes ...string) observe.Workload {
+	d.Helper()
 	manifest := d.Manifest("Deployment", name, fixture.Uses{Annotations: annotations})
-	volumes := []any{map[string]any{"name": "secrets", "csi": map[string]any{
-		"driver": "secrets-store.csi.k8s.io", "readOnly": true, "volumeAttributes": map[string]any{"secretProviderClass": class},
-	}}}
+	var volumes []any
+	for _, class := range classes {
+		volumes = append(volumes, map[string]any{"name": class, "csi": map[string]any{
+			"driver": "secrets-store.csi.k8s.io", "readOnly": true, "volumeAttributes": map[string]any{"secretProviderClass": class},
+		}})
+	}
 	require.NoError(d, unstructured.SetNestedSlice(manifest.Object, volumes, "spec", "template", "spec", "volumes"))
 	d.CreatePromptly(manifest)
 	return observe.Workload{Kind: "Deployment", Namespace: d.Namespace, Name: name}
@@ -181,6 +190,40 @@ func TestSecretProviderClassesThatTriggerNothing(t *testing.T) {
 	d.RequireChanges(named, 1, "one rotation")
 	for _, w := range []observe.Workload{excluded, ignored, unasked} {
 		d.RequireChanges(w, 0, "it does not track the class")
+	}
+}
+
+// Of two volumes of one pod, the rotation of the excluded class restarts nothing, and that of the other one restarts the workload once.
+func TestExcludedClassBesideAnotherVolume(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t)
+	exclude := func(class string) map[string]string {
+		return map[string]string{auto: "true", "secretproviderclasses.exclude.reloader.stakater.com/reload": class}
+	}
+	classes := []string{"vault", "db"}
+	workloads := map[string]observe.Workload{"vault": d.mountingAll("first", exclude("vault"), classes...), "db": d.mountingAll("second", exclude("db"), classes...)}
+	for _, class := range classes {
+		d.class(class, nil)
+		for _, w := range workloads {
+			d.mount(w.Name+"-0", class, 1)
+		}
+	}
+	d.AwaitAdopted(workloads["vault"], "secretproviderclass/db")
+	d.AwaitAdopted(workloads["db"], "secretproviderclass/vault")
+
+	d.rotate("first-0", "vault", 2)
+	d.rotate("second-0", "vault", 2)
+	d.AwaitChanges(workloads["db"], 1, "its class is rotated")
+	d.seen()
+	d.RequireChanges(workloads["db"], 1, "one rotation")
+	d.RequireChanges(workloads["vault"], 0, "the class is excluded")
+	d.rotate("first-0", "db", 2)
+	d.AwaitChanges(workloads["vault"], 1, "the other class is not excluded")
+	d.seen()
+	d.RequireChanges(workloads["vault"], 1, "one rotation")
+	d.RequireChanges(workloads["db"], 1, "the class is excluded")
+	for class, w := range workloads {
+		assert.NotContains(t, d.Get(w).GetAnnotations()[fixture.ConfigRecord], "secretproviderclass/"+class, "an excluded class is not recorded")
 	}
 }
 

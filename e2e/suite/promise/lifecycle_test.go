@@ -3,7 +3,6 @@ package promise_test
 import (
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +22,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// fleet is a namespace full of workloads, each with a ConfigMap and a Secret of its own, that lives through all that can
-// happen to pod-reloader itself.
+// fleet is a namespace full of workloads of both dialects, each with a ConfigMap and a Secret of its own, that lives through all
+// that can happen to pod-reloader itself.
 type fleet struct {
 	*fixture.Fixture
 	workloads []observe.Workload
@@ -71,7 +70,8 @@ func newFleetWithInstallation(t *testing.T, options installation.Options) (*flee
 	options.Args = []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=500ms"}
 	f.Installation = installation.New(t, cp, options)
 	for _, w := range f.workloads {
-		f.AwaitKnown(w)
+		f.AwaitAdopted(w, "configmap/"+w.Name)
+		f.AwaitAdopted(w, "secret/"+w.Name)
 	}
 	f.addPodGroup(t, cp)
 	return f, f.Installation
@@ -93,13 +93,23 @@ func newFleet(t *testing.T, cp *controlplane.ControlPlane) *fleet {
 		TB: t, Client: cp.Client(), Namespace: namespace, Watcher: observe.New(t, cp.Admin(), namespace),
 	}}
 	for n := range fleetSize {
-		name := "app" + strconv.Itoa(n)
-		f.ConfigMap(name, fixture.Data{"key": "0"})
-		f.Secret(name, fixture.Data{"key": "0"})
-		f.workloads = append(f.workloads, f.Workload(kinds[n%len(kinds)], name,
-			fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}}))
+		name := fmt.Sprintf("app%02d", n)
+		marked(f.Fixture, name)
+		kind := kinds[n%len(kinds)]
+		f.workloads = append(f.workloads, f.Workload(kind, name, fixture.Uses{
+			ConfigMaps: []string{name}, Secrets: []string{name}, Annotations: fleetAnnotations(kind, name, n/len(kinds)),
+		}))
 	}
 	return f
+}
+
+// fleetAnnotations returns how a workload asks for what it reads, in turn: by the lists, which are the default, or by the annotations of
+// Reloader. CronJobs have the lists: by the other annotations they also run at once.
+func fleetAnnotations(kind, name string, turn int) map[string]string {
+	if kind == "CronJob" {
+		return nil
+	}
+	return selections(name)[[]string{"lists", "auto", "expressions", "search"}[turn%4]]
 }
 
 // nothing asserts that an event has restarted nothing.
@@ -238,7 +248,7 @@ func (f *fleet) downtime(in *installation.Installation) {
 		f.SetConfigMap(w.Name, "key", "something else")
 		f.SetConfigMap(w.Name, "key", before.Data["key"])
 		if n%2 == 0 {
-			recreate(f.Fixture, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.Name}, Data: before.Data})
+			recreate(f.Fixture, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Annotations: before.Annotations}, Data: before.Data})
 		}
 	}
 	require.NoError(f, in.StartAll(f.Patiently()))
