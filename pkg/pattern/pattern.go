@@ -2,7 +2,7 @@
 // each once, an Index knows which patterns of a namespace match which of its objects.
 //
 // It is one of the pure packages, beside reference. The expressions come from annotations, so from every user who may write a
-// workload: their length and the size that they compile to are bounded, and RE2 bounds the time of a match.
+// workload: their length, the size that they compile to, and the steps that a match can take are bounded.
 package pattern
 
 import (
@@ -20,6 +20,10 @@ const maxText = 1024
 
 // maxCost is the most that one expression may cost: enough for a class that is repeated over a whole name.
 const maxCost = 2000
+
+// maxSteps is how many steps the match of one name can take: some 40 for each character of the longest one. What fixes the length
+// of each part takes few; where each of many parts can be there or not, any of them can be the next at each character.
+const maxSteps = 10_000
 
 // baseCost is what the smallest expression takes in memory, in the unit of Cost.
 const baseCost = 20
@@ -61,6 +65,9 @@ func Compile(text string) (*Pattern, error) {
 	p := &Pattern{text: strings.Clone(text), cost: size}
 	if p.prefix, p.rest = outline(tree); p.rest != otherRest {
 		return p, nil
+	}
+	if exceeds(tree, maxSteps) {
+		return nil, fmt.Errorf("the expression %s repeats too much: write it shorter", reference.Quote(text))
 	}
 	if p.whole, err = regexp.Compile("^(?:" + text + ")$"); err != nil {
 		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))

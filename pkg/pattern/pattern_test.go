@@ -79,6 +79,8 @@ func TestCompileErrs(t *testing.T) {
 		"too large":    {reason: "A short text can compile to something large.", text: "[a-z]{500}[a-z]{1,800}[a-z]{800,}", err: "repeats too much"},
 		"too often":    {reason: "A text compiles again for each time.", text: "(abcdefghijklmnopqrstuvwxyz){80}", err: "repeats too much"},
 		"too wide":     {reason: "Each range of a class compiles.", text: "[acegikmoqsuwy02468]{700}", err: "repeats too much"},
+		"too optional": {reason: "Any of many parts can be the next.", text: "(.?){480}z", err: "repeats too much"},
+		"too many":     {reason: "So it is with alternatives of repetitions.", text: "(a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*)*(a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*)*z", err: "repeats too much"},
 		"too nested":   {reason: "RE2's own limit.", text: "((a{100}){100}){100}", err: "invalid repeat count"},
 		"capital":      {reason: "Names have none.", text: "App-.*", err: `the expression "App-.*" matches no name that an object can have; a comma separates items`},
 		"underscore":   {reason: "Names have none.", text: "app_.*", err: "matches no name"},
@@ -108,6 +110,18 @@ func TestCostGrowsWithRepetition(t *testing.T) {
 	require.NoError(t, err)
 	assert.Less(t, one.Cost(), 30)
 	assert.Greater(t, many.Cost(), 500)
+}
+
+// What can be meant seriously is far from the bound on the steps of a match.
+func TestUsualExpressionsAreCompiled(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"[a-z0-9.-]{1,253}", "app-(config|secret)-v[0-9]+", ".*-(dev|test|stage|prod)-.*", "(?i)app-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}",
+		".*a.*b.*c.*d.*", "(" + strings.Repeat("x", 250) + "|" + strings.Repeat("y", 250) + "|" + strings.Repeat("z", 250) + ")", "[a-z]([-a-z0-9]*[a-z0-9])?",
+	} {
+		_, err := pattern.Compile(text)
+		require.NoError(t, err, text)
+	}
 }
 
 func TestIsName(t *testing.T) {
