@@ -120,12 +120,15 @@ func (s *simulation) chance(call *world.Call) *rand.Rand {
 	return s.random
 }
 
-// fate says what becomes of a request that is about to be served.
+// fate says what becomes of a request that is about to be served: what the first rule says that has something to say about it.
 func (f *faults) fate(s *simulation, call *world.Call) apiserver.Fate {
 	for _, r := range f.rules {
-		if r.fate != nil && r.matches(call) && s.chance(call).IntN(100) < r.percent {
+		if r.fate == nil || !r.matches(call) || s.chance(call).IntN(100) >= r.percent {
+			continue
+		}
+		if fate := r.fate(s, call); fate != (apiserver.Fate{}) {
 			s.hits++
-			return r.fate(s, call)
+			return fate
 		}
 	}
 	return apiserver.Fate{}

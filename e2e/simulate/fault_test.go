@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 func TestFaultsAreDrawnForReplicasThatThereAre(t *testing.T) {
@@ -64,4 +67,16 @@ func TestFaultThatDoesNotTakePlaceIsNotCounted(t *testing.T) {
 			assert.Equal(t, tt.faults, o.Judged["faults"]-1)
 		})
 	}
+}
+
+// A version that is gone says nothing about a request that names none: rights that are withdrawn meanwhile count for it.
+func TestFaultThatHasNothingToSayLeavesARequestToTheNext(t *testing.T) {
+	t.Parallel()
+	s := &simulation{random: rand.New(rand.NewPCG(1, 0)), apart: rand.New(rand.NewPCG(2, 0))}
+	says := func(fate apiserver.Fate) *rule {
+		return &rule{percent: 100, fate: func(*simulation, *world.Call) apiserver.Fate { return fate }}
+	}
+	s.faults.rules = []*rule{says(apiserver.Fate{}), says(apiserver.Fate{Drop: true}), says(apiserver.Fate{Hang: true})}
+	assert.Equal(t, apiserver.Fate{Drop: true}, s.faults.fate(s, &world.Call{Client: "replica-0.1", Verb: "list"}))
+	assert.Equal(t, 1, s.hits)
 }
