@@ -46,7 +46,7 @@ func (o *Oracle) commitContent(c world.Commit) {
 // commitKey takes note of a lost digest key: what was recorded under it means nothing any more.
 func (o *Oracle) commitKey(c world.Commit) {
 	before, after := section(c.Old, "data"), section(c.New, "data")
-	o.jobs.keyChanged = c.Version
+	o.jobs.keyChanged, o.reads.keyed = c.Version, c.At
 	lost := c.Old != nil && c.New == nil
 	for name, value := range before {
 		lost = lost || !equal(after[name], value)
