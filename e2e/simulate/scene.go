@@ -35,10 +35,11 @@ type sceneKind struct {
 // sceneKinds are all scenes.
 func sceneKinds() []sceneKind {
 	return []sceneKind{
-		{"deletion-unseen", 6, deletionUnseen},
+		{"deletion-unseen", 9, deletionUnseen},
 		{"request-revived", 3, requestRevived},
 		{"writes-refused", 2, writesRefused},
 		{"writes-hang", 2, writesHang},
+		{"writes-denied", 3, writesWithoutRight},
 		{"constant-change", 2, constantChange},
 		{"constant-conflict", 2, constantConflict},
 		{"constant-passes", 4, constantPasses},

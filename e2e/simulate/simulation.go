@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/cluster"
@@ -113,6 +114,12 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 				return s.faults.atOnce(call.Client)
 			}
 			return s.gate.Wait(ctx, call)
+		},
+		Authorize: func(call *world.Call) *metav1.Status {
+			if call.Number > 0 {
+				return nil // requests fail at the gate, as all others do; only access reviews ask for the rights
+			}
+			return s.faults.withdrawn(call)
 		},
 		Webhooks: webhooks, NoStreamingLists: h.Setup.NoStreamingLists, Graph: h.Setup.Graph, TrackFields: h.Setup.TrackFields,
 		OnCommit: func(c world.Commit) {

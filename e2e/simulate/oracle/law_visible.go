@@ -131,6 +131,9 @@ func (o *Oracle) judgeBlind(client string, watch blindWatch, families map[string
 		o.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
 			watch.resource, o.when(watch.since), o.when(at), syncedMetric, watchHealthy)
 	}
+	if allowed, written := o.eventsAllowedSince(); !written || allowed.Add(report).After(at) {
+		return
+	}
 	for _, event := range o.events.warnings {
 		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || o.disturbedBesides(at)) {
 			return
@@ -177,6 +180,8 @@ func (o *Oracle) disturbedBesides(at time.Time) bool {
 		switch {
 		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", "writes-hang"}, s.kind):
 			return false // it is in the way of no Event
+		case s.deniesWorkloads():
+			return false
 		case s.outage() && (s.open || s.coveredAtEnd):
 			return s.from.Add(recovery + report).After(at)
 		}

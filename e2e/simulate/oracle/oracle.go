@@ -245,6 +245,7 @@ func (o *Oracle) tick(now time.Time) {
 	for _, w := range o.all {
 		if !w.gone {
 			o.judgePrompt(w, now)
+			o.judgeDenied(w, now)
 			o.closePeriods(w, now)
 			o.judgeDue(w, now)
 			o.judgePause(w, now)
