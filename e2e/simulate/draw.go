@@ -58,7 +58,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
 	}
-	h.Steps = onReplicas(h.Steps, h.Setup.Replicas)
+	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
 }
 

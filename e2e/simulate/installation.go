@@ -19,6 +19,8 @@ import (
 const (
 	// customKind makes the program look after Rollouts.
 	customKind = "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template"
+	// namespaceFlag selects namespaces by their labels, which the program then watches.
+	namespaceFlag = "--namespace-selector="
 	// autoFlag tracks what workloads reference that do not say what they track.
 	autoFlag = "--auto-reload-all"
 	// directFlag takes the webhook away.

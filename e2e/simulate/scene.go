@@ -40,6 +40,7 @@ func sceneKinds() []sceneKind {
 		{"writes-refused", 2, writesRefused},
 		{"writes-hang", 2, writesHang},
 		{"writes-denied", 3, writesWithoutRight},
+		{"namespaces-unseen", 2, namespacesUnseen},
 		{"constant-change", 2, constantChange},
 		{"constant-conflict", 2, constantConflict},
 		{"constant-passes", 4, constantPasses},

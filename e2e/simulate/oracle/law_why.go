@@ -48,7 +48,12 @@ func (o *Oracle) AskWhy(now time.Time) (Question, bool) {
 
 // dependsOn reports whether a watch of a resource shows changes that matter to a workload.
 func (w *workload) dependsOn(resource string) bool {
-	return w.id.plural == resource || slices.ContainsFunc(w.refs, func(r ref) bool { return r.plural == resource })
+	if w.id.plural == resource || resource == "namespaces" {
+		return true
+	}
+	return slices.ContainsFunc(w.refs, func(r ref) bool {
+		return r.plural == resource || resource == filters && r.plural == proxies // a proxy refers to filters
+	})
 }
 
 func keyOf(w *workload) world.Key {
