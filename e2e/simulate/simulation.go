@@ -132,7 +132,7 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the API server: %w", err)
 	}
-	s.user = user{s.plainClient(userHost)}
+	s.user = newUser(s.plainClient(userHost), prefixOf(s.flags))
 	s.user.client.Transport = s.shortcut(s.userOnline, s.user.client.Transport, userHost)
 	s.cluster = cluster.New(store{s.api}, cluster.Options{StartBlocked: o.StartBlocked, Refused: s.oracle.Refused})
 	return s, nil
