@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -71,6 +72,21 @@ func (l commandLine) is(name string, otherwise bool) (bool, error) {
 	return is, nil
 }
 
+// switchedOn reads a flag that is a text in Stakater's Reloader: a value that means nothing is off, and so is an empty one.
+func (l commandLine) switchedOn(name string) bool {
+	on, err := strconv.ParseBool(strings.ToLower(l.last(name, "false")))
+	return on && err == nil
+}
+
+// ignoredKinds returns the resources that are not looked after.
+func (l commandLine) ignoredKinds() []string {
+	kinds := l.list(ignoredFlag)
+	for i := range kinds {
+		kinds[i] = strings.ToLower(kinds[i])
+	}
+	return kinds
+}
+
 func (l commandLine) selector(name string) (labels.Selector, error) {
 	s, err := labels.Parse(strings.Join(l[name], ","))
 	if err != nil {
@@ -102,6 +118,7 @@ func scopeOf(flags []string) (oracle.Scope, error) {
 	}
 	of, namespaceErr := line.selector("--namespace-selector")
 	object, objectErr := line.selector("--object-selector")
+	rollouts := slices.Contains(line.list("--workload-kinds"), "argoproj.io/v1alpha1/Rollout=spec.template")
 	only, ignored := line.list("--namespaces"), line.list("--namespaces-to-ignore")
 	named := func(namespace string) bool {
 		if slices.Contains(ignored, namespace) {
@@ -113,7 +130,8 @@ func scopeOf(flags []string) (oracle.Scope, error) {
 		InScope: func(namespace string, namespaceLabels, objectLabels map[string]string) bool {
 			return named(namespace) && of.Matches(labels.Set(namespaceLabels)) && object.Matches(labels.Set(objectLabels))
 		},
-		CustomKind: slices.Contains(line.list("--workload-kinds"), "argoproj.io/v1alpha1/Rollout=spec.template"),
+		CustomKind: rollouts || line.switchedOn(argoFlag),
+		Ignored:    line.ignoredKinds(),
 		Clear:      true,
 	}, cmp.Or(namespaceErr, objectErr)
 }
@@ -133,10 +151,21 @@ func rulesOf(flags []string) (oracle.Options, error) {
 	retry, retryErr := line.duration("--leader-election-retry-period", time.Second)
 	return oracle.Options{
 		Settle: g.settle, SettleMax: g.settleMax, Refractory: g.refractory, Lease: lease, Retry: retry,
-		InScope: scope.InScope, CustomKind: scope.CustomKind, Configuration: configurationOf(line),
+		Prefix:  prefixOf(flags),
+		InScope: scope.InScope, CustomKind: scope.CustomKind, Ignored: scope.Ignored, Configuration: configurationOf(line),
 		Webhook: webhook, RerunFinished: rerun, AutoReloadAll: auto, Strategy: strategyOf(line),
 		ReloadMissingRequired: line.last("--missing-required", "hold") == "reload", Revision: line.last("--hash", "content") == "revision",
 	}, cmp.Or(gatesErr, scopeErr, webhookErr, rerunErr, autoErr, leaseErr, retryErr)
+}
+
+// prefixOf returns the prefix of annotations and labels, with its slash, which may be left out.
+func prefixOf(flags []string) string {
+	for _, flag := range slices.Backward(flags) {
+		if prefix, is := strings.CutPrefix(flag, prefixFlag); is {
+			return strings.TrimSuffix(prefix, "/") + "/"
+		}
+	}
+	return act.Prefix
 }
 
 // strategyOf returns what a restart writes besides the hash; empty for nothing.

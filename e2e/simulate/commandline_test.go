@@ -49,6 +49,53 @@ func TestScopeIsReadFromTheFlags(t *testing.T) {
 	}
 }
 
+func TestKindsAreReadFromTheFlags(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		flags   []string
+		custom  bool
+		ignored []string
+	}{
+		"none":                  {},
+		"Argo Rollouts":         {flags: []string{argoFlag}, custom: true},
+		"as in Reloader 2":      {flags: []string{argoFlag + "=True"}, custom: true},
+		"a number":              {flags: []string{argoFlag + "=1"}, custom: true},
+		"no such value":         {flags: []string{argoFlag + "=yes"}},
+		"empty":                 {flags: []string{argoFlag + "="}},
+		"on, then off":          {flags: []string{argoFlag, argoFlag + "=false"}},
+		"off, but named":        {flags: []string{argoFlag + "=false", customKind}, custom: true},
+		"without Jobs":          {flags: []string{ignoredFlag + "=jobs"}, ignored: []string{"jobs"}},
+		"in the case of a kind": {flags: []string{ignoredFlag + "=Jobs,CronJobs"}, ignored: []string{"jobs", "cronjobs"}},
+		"repeated":              {flags: []string{ignoredFlag + "=cronjobs", ignoredFlag + "=jobs"}, ignored: []string{"cronjobs", "jobs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scope, err := scopeOf(tt.flags)
+			require.NoError(t, err)
+			rules, err := rulesOf(tt.flags)
+			require.NoError(t, err)
+			assert.Equal(t, tt.custom, scope.CustomKind)
+			assert.Equal(t, tt.custom, rules.CustomKind)
+			assert.Equal(t, tt.ignored, scope.Ignored)
+			assert.Equal(t, tt.ignored, rules.Ignored)
+		})
+	}
+}
+
+func TestPrefixIsReadFromTheFlags(t *testing.T) {
+	t.Parallel()
+	for flags, want := range map[string]string{
+		"":                        "pod-reloader.cs.sap.com/",
+		prefixFlag + "a.example/": "a.example/",
+		prefixFlag + "a.example":  "a.example/",
+		prefixFlag + "a.example " + prefixFlag + "b": "b/",
+	} {
+		rules, err := rulesOf(splitFlags(flags))
+		require.NoError(t, err)
+		assert.Equal(t, want, rules.Prefix, flags)
+	}
+}
+
 func TestRulesAreReadFromTheFlags(t *testing.T) {
 	t.Parallel()
 	plain, err := rulesOf(nil)

@@ -30,7 +30,7 @@ type DrawOptions struct {
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
-	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed))
+	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed))
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
@@ -58,7 +58,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
 	}
-	h.Steps = onReplicas(h.Steps, h.Setup.Replicas)
+	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
 }
 
@@ -80,6 +80,33 @@ func electionFlags(seed uint64) []string {
 		return nil
 	}
 	return []string{"--leader-election-retry-period=4s"}
+}
+
+// kindFlags draws which kinds of workloads the flags name besides the configuration, or take away; mostly none. It shifts no other choice
+// of the seed.
+func kindFlags(seed uint64) []string {
+	sets := [][]string{
+		{argoFlag},
+		{argoFlag + "=True"},
+		{argoFlag + "=1"},
+		{argoFlag + "=yes"},
+		{argoFlag, argoFlag + "=false"},
+		{ignoredFlag + "=jobs"},
+		{ignoredFlag + "=cronjobs"},
+		{ignoredFlag + "=Jobs,CronJobs"},
+		{ignoredFlag + "=jobs", ignoredFlag + "=cronjobs", argoFlag},
+	}
+	r := rand.New(rand.NewPCG(seed, 8))
+	if r.IntN(5) > 0 {
+		return nil
+	}
+	return sets[r.IntN(len(sets))]
+}
+
+// prefixFlags draws another prefix of annotations and labels for some histories. It is as long as the default one, since some acts count
+// the bytes of annotations. It shifts no other choice of the seed.
+func prefixFlags(seed uint64) []string {
+	return [][]string{{prefixFlag + "restarts.team-a.example/"}, {prefixFlag + "restarts.team-a.example"}, 15: nil}[rand.New(rand.NewPCG(seed, 9)).IntN(16)]
 }
 
 // graphOf is how many histories there are for each that has custom resources.
@@ -114,7 +141,10 @@ func pointless(s history.Setup, o DrawOptions) []string {
 	if o.BuiltinKinds { // tours have them in the comparison with a real control plane
 		acts = append(acts, act.JobActs()...)
 	}
-	if o.BuiltinKinds || !slices.Contains(s.Flags, customKind) && !slices.Contains(s.Flags, configMapFlag) {
+	named := func(flag string) bool {
+		return flag == customKind || flag == configMapFlag || strings.HasPrefix(flag, argoFlag)
+	}
+	if o.BuiltinKinds || !slices.ContainsFunc(s.Flags, named) {
 		acts = append(acts, act.CreateRollout)
 	}
 	if s.Graph || !slices.Contains(s.Flags, configMapFlag) { // these would replace the configuration of the graph

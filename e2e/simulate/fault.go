@@ -34,6 +34,8 @@ type rule struct {
 	cut bool
 	// delay is the most that a request is under way.
 	delay time.Duration
+	// right means that the requests are refused because a right was withdrawn: access reviews say so, too.
+	right bool
 	// fate says what becomes of a request; nil means that it is served.
 	fate func(s *simulation, call *world.Call) apiserver.Fate
 }
@@ -203,12 +205,7 @@ func (s *simulation) begin(step history.Step) {
 		s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope})
 		return
 	}
-	switch {
-	case denies(step):
-		kind.kind = "denied"
-	case step.With["verbs"] == "list,watch":
-		kind.kind = "watch-refused" // single objects can be read
-	}
+	kind.kind = kind.of(step)
 	s.oracle.Fault(oracle.Fault{At: time.Now(), Kind: kind.kind, Scope: scope, Begin: true})
 	once := false
 	finish := func() {
@@ -224,9 +221,22 @@ func (s *simulation) begin(step history.Step) {
 	if until := time.Now().Add(duration(step)); until.After(s.faulty) {
 		s.faulty = until
 	}
-	if kind.kind == "rights" || kind.kind == "watch-refused" {
+	if kind.kind == "rights" || kind.kind == "watch-refused" || kind.kind == writesDenied {
 		s.after(blindFor, s.showBlindness)
 	}
+}
+
+// of returns the oracle's word for a fault, which may depend on the parameters.
+func (k faultKind) of(step history.Step) string {
+	switch {
+	case denies(step):
+		return "denied"
+	case step.With["verbs"] == "list,watch":
+		return "watch-refused" // single objects can be read
+	case deniesWrites(step):
+		return writesDenied
+	}
+	return k.kind
 }
 
 // lacks reports whether a fault is about a replica that this installation does not have.
@@ -238,7 +248,8 @@ func denies(step history.Step) bool {
 	return step.With["verbs"] == "get" || slices.Contains([]string{"401", "403", "410"}, step.With["code"])
 }
 
-// blindFor is how long after the begin of a fault that blinds the program its metrics are read: longer than it may take to show.
+// blindFor is how long after the begin of a fault that blinds the program, or denies its writes, its metrics are read: longer than it may
+// take to show.
 const blindFor = 6 * time.Minute
 
 // scrape hands the metrics of all replicas to the oracle.

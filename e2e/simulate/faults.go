@@ -49,7 +49,7 @@ func findFault(name string) (faultKind, bool) {
 
 // faultKinds are all faults that a history can have.
 func faultKinds() []faultKind {
-	return slices.Concat(processFaults(), requestFaults(), lossFaults(), watchFaults(), admissionFaults(), installationFaults())
+	return slices.Concat(processFaults(), requestFaults(), lossFaults(), rightsFaults(), watchFaults(), admissionFaults(), installationFaults())
 }
 
 const defaultFor = 5 * time.Second
@@ -219,7 +219,7 @@ func requestFaults() []faultKind {
 	}
 }
 
-// lossFaults are those by which requests and answers do not arrive, or in part; and rights and replicas that are behind.
+// lossFaults are those by which requests and answers do not arrive, or in part; and replicas that are behind.
 func lossFaults() []faultKind {
 	return []faultKind{
 		{
@@ -268,23 +268,6 @@ func lossFaults() []faultKind {
 			}),
 		},
 		{
-			name: "withdraw-rights", kind: "rights", weight: 3, words: "the rights to read %[1]s are withdrawn for %[2]s",
-			draw: func(r *rand.Rand) history.Step {
-				return history.Step{On: pick(r, "configmaps", "secrets", "deployments"), With: map[string]string{
-					"for": pick(r, "10s", "1m", "8m"), "verbs": pick(r, "list,watch", "get,list,watch", "get"),
-				}}
-			},
-			scoped: true, begin: withdraw,
-		},
-		{
-			name: "withdraw-graph-rights", kind: "rights", weightGraph: 4,
-			words: "the rights to read ConfigMaps, Secrets and custom resources are withdrawn for %[2]s",
-			draw: func(r *rand.Rand) history.Step {
-				return history.Step{With: map[string]string{"for": pick(r, "10s", "1m", "1m", "8m")}}
-			},
-			begin: withdrawAll,
-		},
-		{
 			name: "lag", kind: "watch-held", weight: 3, words: "%[1]s starts again and reads from an API server that is behind",
 			draw: func(r *rand.Rand) history.Step {
 				return lasting(r, anyReplica(r), "by", strconv.Itoa(1+r.IntN(30)))
@@ -316,32 +299,6 @@ func away(s *simulation, step history.Step) func() {
 		}
 	}
 	return func() { s.faults.remove(r) }
-}
-
-// withdraw takes rights away; the API server ends the watches that it does not allow any more.
-func withdraw(s *simulation, step history.Step) func() {
-	r := &rule{
-		percent: 100, resource: step.On, verbs: splitVerbs(step.With["verbs"]),
-		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(403)} },
-	}
-	s.faults.rules = append(s.faults.rules, r)
-	if slices.Contains(r.verbs, "watch") {
-		s.eachWatch(step.On, func(w *apiserver.Watch) { w.Break() })
-	}
-	return func() { s.faults.remove(r) }
-}
-
-// withdrawAll takes the rights away to all that the configuration of a workload can be. They come back in one moment.
-func withdrawAll(s *simulation, _ history.Step) func() {
-	var ends []func()
-	for _, resource := range []world.Resource{world.ConfigMaps, world.Secrets, world.Filters, world.Proxies} {
-		ends = append(ends, withdraw(s, history.Step{On: resource.Plural, With: map[string]string{"verbs": "get,list,watch"}}))
-	}
-	return func() {
-		for _, end := range ends {
-			end()
-		}
-	}
 }
 
 // lag restarts a replica that then sees an older state, and nothing newer until the fault ends: a fault pattern of Sieve, a view

@@ -37,11 +37,11 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 	var all []apiserver.Webhook
 	where := s.history.Setup.OtherWebhooks
 	if where == "before" || where == "around" {
-		all = append(all, s.injector("a-injector.example.com", "first"))
+		all = append(all, Injector("a-injector.example.com", "first"))
 	}
 	all = append(all, ours)
 	if where == "after" || where == "around" {
-		all = append(all, s.injector("z-injector.example.com", "second"))
+		all = append(all, Injector("z-injector.example.com", "second"))
 	}
 	if where == "checksum" {
 		all = append(all, s.checksummer())
@@ -115,8 +115,8 @@ func checksum(o world.Object) ([]byte, error) {
 	return fmt.Appendf(nil, `[{"op":"add","path":"/metadata/annotations/%schecksum","value":%q}]`, strings.ReplaceAll(injected, "/", "~1"), sum), nil
 }
 
-// injector is a mutating webhook of others that adds an annotation to pod templates, as injectors of sidecars do.
-func (s *simulation) injector(name, key string) apiserver.Webhook {
+// Injector is a mutating webhook of others that adds an annotation to pod templates, as injectors of sidecars do.
+func Injector(name, key string) apiserver.Webhook {
 	return apiserver.Webhook{
 		Config: foreignConfig(name, admissionregistrationv1.IfNeededReinvocationPolicy),
 		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {

@@ -19,6 +19,12 @@ import (
 const (
 	// customKind makes the program look after Rollouts.
 	customKind = "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template"
+	// argoFlag names the custom kind, too; ignoredFlag takes Jobs or CronJobs away.
+	argoFlag, ignoredFlag = "--is-Argo-Rollouts", "--ignored-workload-types"
+	// prefixFlag changes the names of annotations and labels.
+	prefixFlag = "--annotation-prefix="
+	// namespaceFlag selects namespaces by their labels, which the program then watches.
+	namespaceFlag = "--namespace-selector="
 	// autoFlag tracks what workloads reference that do not say what they track.
 	autoFlag = "--auto-reload-all"
 	// directFlag takes the webhook away.
@@ -34,7 +40,7 @@ const (
 // isScope reports whether a flag says which workloads are looked after.
 func isScope(flag string) bool {
 	name, _, _ := strings.Cut(flag, "=")
-	return slices.Contains([]string{"--namespaces", "--namespace-selector", "--object-selector", "--workload-kinds"}, name)
+	return slices.Contains([]string{"--namespaces", "--namespace-selector", "--object-selector", "--workload-kinds", argoFlag, ignoredFlag}, name)
 }
 
 // selection returns the flags that all replicas must have in common.
@@ -45,7 +51,7 @@ func selection(flags []string) []string {
 // isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
 func isRule(flag string) bool {
 	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) ||
-		flag == rerunFlag || flag == autoFlag
+		strings.HasPrefix(flag, prefixFlag) || flag == rerunFlag || flag == autoFlag
 }
 
 // render puts the flags into the configuration of the webhook, as the chart does. The rule for the custom kind is there if
@@ -65,11 +71,15 @@ func render(config *admissionregistrationv1.MutatingWebhook, flags []string) err
 			}
 			config.NamespaceSelector.MatchExpressions = append(config.NamespaceSelector.MatchExpressions, parsed.MatchExpressions...)
 			config.NamespaceSelector.MatchLabels = parsed.MatchLabels
-		case "--workload-kinds", "--config":
+		case "--workload-kinds", "--config", argoFlag:
 			custom = true
 		case autoFlag:
 			config.MatchConditions = nil // as the component does that sets the flag
 		}
+	}
+	for i := range config.MatchConditions {
+		condition := &config.MatchConditions[i]
+		condition.Expression = strings.ReplaceAll(condition.Expression, act.Prefix, prefixOf(flags))
 	}
 	if custom {
 		rule := *config.Rules[0].DeepCopy()
@@ -97,6 +107,7 @@ func scopeSets() []string {
 	return []string{
 		"", "", customKind, "--namespaces=shop", "--namespaces=shop,bank", "--namespace-selector=team=shop",
 		"--namespace-selector=team", "--object-selector=note!=b", "--object-selector=version!=3",
+		argoFlag, argoFlag + "=no", ignoredFlag + "=cronjobs",
 	}
 }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -101,7 +102,7 @@ func TestDrawnActsFitTheInstallation(t *testing.T) {
 		h := Draw(seed, DrawOptions{Steps: 30})
 		wanted := false
 		for _, flag := range h.Setup.Flags {
-			wanted = wanted || flag == customKind || flag == configMapFlag
+			wanted = wanted || flag == customKind || flag == configMapFlag || strings.HasPrefix(flag, argoFlag)
 		}
 		for _, s := range h.Steps {
 			if s.Do == act.CreateRollout || s.Do == act.WriteConfiguration {

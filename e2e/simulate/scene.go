@@ -37,10 +37,12 @@ type sceneKind struct {
 // sceneKinds are all scenes.
 func sceneKinds() []sceneKind {
 	return []sceneKind{
-		{name: "deletion-unseen", weight: 6, draw: deletionUnseen},
+		{name: "deletion-unseen", weight: 9, draw: deletionUnseen},
 		{name: "request-revived", weight: 3, draw: requestRevived},
 		{name: "writes-refused", weight: 2, draw: writesRefused},
 		{name: "writes-hang", weight: 2, draw: writesHang},
+		{name: "writes-denied", weight: 3, draw: writesWithoutRight},
+		{name: "namespaces-unseen", weight: 2, draw: namespacesUnseen},
 		{name: "leader-killed", weight: 3, draw: leaderKilled},
 		{name: "constant-change", weight: 2, draw: constantChange},
 		{name: "constant-conflict", weight: 2, draw: constantConflict},

@@ -126,11 +126,11 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
 	defer p.end()
-	// With another prefix the program does not see the annotations that the oracle goes by.
+	// The program does not look after Secrets then, which the oracle does not know.
 	h := Draw(3, DrawOptions{Steps: 1})
-	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{"--annotation-prefix=other.example.com"}}
+	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{"--secrets=false"}}
 	h.Steps = []history.Step{{
-		Wait: history.Duration(time.Minute), Do: "edit-config", On: "configmaps/shop/app", With: map[string]string{"key": "greeting", "value": "v2"},
+		Wait: history.Duration(time.Minute), Do: "edit-config", On: "secrets/shop/db", With: map[string]string{"key": "password", "value": "v2"},
 	}}
 	needed := len(h.Steps)
 	h.Steps = append(h.Steps, Draw(3, DrawOptions{Steps: 5}).Steps...)

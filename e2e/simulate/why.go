@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -39,7 +41,7 @@ func (s *simulation) why(q oracle.Question) string {
 	}, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return s.shortcut(s.userOnline, next, userHost) }}
 	var out bytes.Buffer
 	code := cli.Run(ctx, cli.Process{
-		Args:   []string{"why", q.Workload.Resource.Kind + "/" + q.Workload.Name, "--namespace=" + q.Workload.Namespace, "--installation-namespace=" + installation},
+		Args:   append([]string{"why", q.Workload.Resource.Kind + "/" + q.Workload.Name, "--namespace=" + q.Workload.Namespace, "--installation-namespace=" + installation}, s.namesForWhy()...),
 		Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }, Version: "simulated", Cluster: config,
 	})
 	s.note("why %s: %d\n%s", q.Workload, code, out.String())
@@ -47,6 +49,13 @@ func (s *simulation) why(q oracle.Question) string {
 		return fmt.Sprintf("exit code %d\n%s", code, out.String())
 	}
 	return out.String()
+}
+
+// namesForWhy returns the flags of the installation without which `pod-reloader why` looks for other names.
+func (s *simulation) namesForWhy() []string {
+	return slices.DeleteFunc(slices.Clone(s.flags), func(flag string) bool {
+		return !strings.HasPrefix(flag, prefixFlag) && !strings.HasPrefix(flag, argoFlag) && !strings.HasPrefix(flag, ignoredFlag)
+	})
 }
 
 // AskWhy asks the oracle about which workload the program must say that it cannot watch something.

@@ -160,9 +160,17 @@ func Judge(answer metav1.Object, r Request) Result {
 	}
 }
 
-// provenBy reports whether a reload was made with the digest.
+// provenBy reports whether a reload was made with the digest, or is the only one that can have been made of the generation.
 func (r Request) provenBy(last record.LastReload) bool {
-	return r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest
+	return r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
+}
+
+// pinned reports whether the request was stored on the version only that it was made for. A reload of that version's generation is then the
+// one that was asked for, also where the webhook was called twice and has read another digest the second time.
+func (r Request) pinned() bool {
+	metadata, _ := r.Further["metadata"].(map[string]any)
+	version, _ := metadata["resourceVersion"].(string)
+	return version != "" && r.Generation != 0
 }
 
 // recordedBy reports whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that

@@ -80,6 +80,16 @@ func TestAnswerOfAnotherUIDIsStale(t *testing.T) {
 	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: digest, Generation: 4, UID: "new"}).Outcome)
 }
 
+// Another webhook comes in between, and the configuration changes: the second pass stamps what it reads.
+func TestReloadOfThePinnedVersionIsTheOneAskedFor(t *testing.T) {
+	t.Parallel()
+	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	pinned := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
+	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4, Further: pinned}).Outcome)
+	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4}).Outcome, "another write may have made it")
+	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 3, Further: pinned}).Outcome, "it is the reload of another generation")
+}
+
 func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
 	t.Parallel()
 	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}

@@ -163,6 +163,7 @@ func (s *Server) call(q *request, h *hook, r *review) (*admissionv1.AdmissionRes
 	if err := h.checkDryRun(q); err != nil {
 		return nil, err
 	}
+	q.called = append(q.called, h.Config.Name)
 	sent := s.newReview(q, r)
 	ctx, cancel := context.WithTimeout(q.ctx, h.timeout())
 	defer cancel()

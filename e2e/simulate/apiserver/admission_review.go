@@ -15,12 +15,11 @@ import (
 
 // newReview builds what a webhook is sent. Its UID is made of the number of the call, so that it is the same in every run.
 func (s *Server) newReview(q *request, r *review) *admissionv1.AdmissionReview {
-	q.reviews++
 	k, dry := q.kind, q.call.DryRun
 	gvk := metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 	gvr := metav1.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Plural}
 	request := &admissionv1.AdmissionRequest{
-		UID:  types.UID(fmt.Sprintf("00000000-0000-4000-9000-%08x%04x", q.call.Number, q.reviews)),
+		UID:  types.UID(fmt.Sprintf("00000000-0000-4000-9000-%08x%04x", q.call.Number, len(q.called))),
 		Kind: gvk, Resource: gvr, SubResource: q.subresource,
 		RequestKind: &gvk, RequestResource: &gvr, RequestSubResource: q.subresource,
 		Name: r.name(q), Namespace: r.namespace(q), Operation: r.operation,

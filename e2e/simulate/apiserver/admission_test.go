@@ -286,3 +286,19 @@ func TestRequestsEndInTime(t *testing.T) {
 		s.Stop()
 	})
 }
+
+func TestReplyNamesTheWebhooksThatWereCalled(t *testing.T) {
+	t.Parallel()
+	var replies []world.Reply
+	s := server(t, func(o *apiserver.Options) { o.OnReply = func(r world.Reply) { replies = append(replies, r) } }, with(
+		webhook("first", func(context.Context, *admissionv1.AdmissionRequest) (string, error) { return "", nil }, ifNeeded),
+		webhook("second", func(context.Context, *admissionv1.AdmissionRequest) (string, error) { return annotate("a", "b"), nil }),
+	))
+	post(t, s, deployments, cartBody).object()
+	get(t, s, cart)
+	send(t, s, call{method: http.MethodGet, path: cart, accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"})
+	require.Len(t, replies, 3)
+	assert.Equal(t, []string{"first", "second", "first"}, replies[0].Called)
+	assert.Empty(t, replies[1].Called)
+	assert.Equal(t, []bool{false, true}, []bool{replies[1].Call.Partial, replies[2].Call.Partial})
+}

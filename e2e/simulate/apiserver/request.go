@@ -40,8 +40,8 @@ type request struct {
 	// warnings go with the answer; webhook is the one that made the request fail.
 	warnings []string
 	webhook  string
-	// reviews counts the calls of webhooks.
-	reviews int
+	// called names the webhooks that were called.
+	called []string
 }
 
 // answer is a response that is known.
@@ -98,7 +98,7 @@ func (q *request) answer(w http.ResponseWriter, a answer) {
 	whole := cut == len(a.body)
 	if report := q.server.options.OnReply; report != nil && q.call.Verb != "watch" {
 		report(world.Reply{
-			Call: q.call, At: time.Now(), Status: a.status, Failure: a.failure, Webhook: q.webhook, Warnings: q.warnings,
+			Call: q.call, At: time.Now(), Status: a.status, Failure: a.failure, Called: q.called, Webhook: q.webhook, Warnings: q.warnings,
 			Lost: q.fate.Lose || !whole || q.http.Context().Err() != nil,
 		})
 	}

@@ -124,7 +124,7 @@ func (s *Server) request(ctx context.Context, r *http.Request) *request {
 	}
 	q.call.Body, q.err = readBody(r)
 	if m, err := s.negotiated(r.Header.Get("Accept")); err == nil {
-		q.media = m
+		q.media, q.call.Partial = m, m.partial
 	} else if q.err == nil {
 		q.err = err
 	}

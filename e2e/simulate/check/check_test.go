@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,12 +109,17 @@ func (s *subject) run(t *testing.T, h history.History) (history.History, []facts
 	options, err := withModelsNodes(t.TempDir())
 	require.NoError(t, err)
 	cp := controlplane.New(t, options)
+	components := []string{"recreate-jobs", "run-cronjobs"}
+	if slices.Contains(h.Setup.Flags, autoReloadAll) {
+		components = append(components, strings.TrimPrefix(autoReloadAll, "--"))
+	}
 	in := installation.New(t, cp, installation.Options{
-		Args: h.Setup.Flags, Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Program: program, Components: []string{"recreate-jobs", "run-cronjobs"},
+		Args: h.Setup.Flags, Replicas: h.Setup.Replicas, KeepRunning: true, Patient: true, LongLease: true, Program: program, Components: components,
 	})
 	s.stop = func() error { return errors.Join(in.Close(), cp.Stop()) }
 	p, err := newPlane(cp.Admin())
 	require.NoError(t, err)
+	registerOthers(t, cp, h.Setup.OtherWebhooks)
 	setUp(t, cp, p)
 	s.plane.Store(&p)
 	s.replica.Store(in.Replicas()[0])

@@ -12,10 +12,34 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
-// installed is the installation of all histories. What an act writes at once is one change within the settle time: it is the default
+// installed is the installation of most histories. What an act writes at once is one change within the settle time: it is the default
 // one, which a machine must stall for to make them two.
 func installed(trackFields bool) history.Setup {
 	return history.Setup{Replicas: 1, Flags: []string{"--refractory=0s"}, TrackFields: trackFields}
+}
+
+// variants are installations whose histories leave the same on a fast and on a slow machine. Some have two replicas, flags that decide what
+// is written and what restarts a workload, or other mutating webhooks.
+func variants() []history.Setup {
+	return []history.Setup{
+		{Replicas: 1},
+		{Replicas: 2, Flags: []string{"--reload-strategy=env-vars"}},
+		{Replicas: 2, Flags: []string{"--hash=revision"}, OtherWebhooks: "around"},
+		{Replicas: 1, Flags: []string{autoReloadAll, "--missing-required=reload"}},
+		{Replicas: 1, Flags: []string{"--reload-strategy=annotations"}, OtherWebhooks: "after"},
+		{Replicas: 2, Flags: []string{"--missing-required=reload"}, OtherWebhooks: "before"},
+	}
+}
+
+// autoReloadAll is a flag, and with two dashes less the component that has the webhook called for all workloads.
+const autoReloadAll = "--auto-reload-all"
+
+// variant is the installation of the drawn history of a seed.
+func variant(seed uint64, trackFields bool) history.Setup {
+	all, plain := variants(), installed(trackFields)
+	chosen := all[seed%uint64(len(all))]
+	chosen.Flags, chosen.TrackFields = slices.Concat(plain.Flags, chosen.Flags), trackFields
+	return chosen
 }
 
 // atRest is after which time all has come to rest between two writes of an act: longer than the settle time by far.
@@ -24,7 +48,7 @@ const atRest = "3s"
 // drawn makes the history of a seed, without faults.
 func drawn(seed uint64, steps int) history.History {
 	h := simulate.Draw(seed, simulate.DrawOptions{Steps: steps, BuiltinKinds: true})
-	h.Setup = installed(h.Setup.TrackFields)
+	h.Setup = variant(seed, h.Setup.TrackFields)
 	h.Steps = tamed(h.Steps)
 	return h
 }

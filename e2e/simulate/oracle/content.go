@@ -61,6 +61,14 @@ func (h *history) now() int {
 	return h.edits[len(h.edits)-1].content
 }
 
+// lastTouch returns when an object that exists was written last; false if it does not exist.
+func (h *history) lastTouch() (last moment, exists bool) {
+	if h.now() == absent {
+		return moment{}, false
+	}
+	return h.touched[len(h.touched)-1], true
+}
+
 // within returns the edits with from < version ≤ to.
 func (h *history) within(from, to int64) []edit {
 	if h == nil {

@@ -12,7 +12,7 @@ import (
 type Fault struct {
 	At time.Time
 	// Kind says what fails. These are known: "down", "killed", "stopped", "frozen" (a replica does not work), "clock",
-	// "rights", "denied", "watch-refused", "watch-held", "writes-hang", "namespace-webhook"; every other one is something that may disturb all of
+	// "rights", "denied", "watch-refused", "watch-held", "writes-hang", "writes-denied", "namespace-webhook"; every other one is something that may disturb all of
 	// the program within Scope.
 	Kind string
 	// Scope is what is concerned: a client ("replica-0" means its processes "replica-0.1", too), a namespace ("shop" or
@@ -191,6 +191,12 @@ func isProcessOf(process, replica string) bool {
 // touches reports whether a fault may concern a workload.
 func (o *Oracle) touches(s *span, w *workload) bool {
 	scope := s.scope
+	switch {
+	case s.kind == writesDenied && templatePath(scope) != nil:
+		return scope == w.id.plural
+	case s.kind == writesDenied && scope == eventsResource:
+		return false
+	}
 	if scope == "" || o.options.Program(scope) {
 		return true
 	}
@@ -263,7 +269,7 @@ func (o *Oracle) answering(w *workload, from time.Time) bool {
 	if w.keyChanged > 0 || o.faults.led.IsZero() || !o.faults.working() {
 		return false
 	}
-	since, known := o.overSinceBut(w, func(s *span) bool { return s.kind == "watch-held" })
+	since, known := o.overSinceBut(w, func(s *span) bool { return s.kind == "watch-held" || s.deniesWorkloads() })
 	return known && !later(since, o.faults.led.Add(afterElection)).After(from)
 }
 

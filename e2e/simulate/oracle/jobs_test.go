@@ -70,6 +70,13 @@ func (s *scene) createdAgain(edits ...func(o world.Object)) {
 	s.remove(replica, manifestOf("one"))
 }
 
+// beginIgnored deletes a Job that is to be let alone, after a change.
+func beginIgnored(s *scene) {
+	beginJob()(s)
+	s.wait(time.Minute)
+	s.createdAgain()
+}
+
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	deletes := func(edits ...func(o world.Object)) func(s *scene) {
@@ -80,9 +87,10 @@ func TestJobs(t *testing.T) {
 	}
 	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"created again": {options: hooked, because: "its configuration changed", happens: deletes()},
-		"suspended":     {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
-		"finished":      {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"of an ignored kind": {options: Options{Webhook: true, Ignored: []string{"jobs"}}, want: "jobs/deleted/ignored", because: "the flags take Jobs away", happens: beginIgnored},
+		"created again":      {options: hooked, because: "its configuration changed", happens: deletes()},
+		"suspended":          {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
+		"finished":           {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
 		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *scene) {
 			beginJob()(s)
 			s.change(nil, importJob, nil, jobNamed("one", isDone))

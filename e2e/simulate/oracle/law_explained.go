@@ -218,8 +218,10 @@ func (o *Oracle) unreportable(w *workload) int {
 // excusedFromAnnouncing reports whether an Event may rightly be missing.
 func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
 	calm, known := o.calmSince(w)
+	allowed, written := o.eventsAllowedSince()
+	calm = later(calm, allowed)
 	switch {
-	case w.gone || !w.eligible, !known:
+	case w.gone || !w.eligible, !known, !written:
 		return true
 	case w.ineligibleAt > 0 && w.story.restarts > 0 && w.changed.After(w.story.first):
 		return true // it was let alone for a while

@@ -96,8 +96,9 @@ func (o *Oracle) surelySeen(w *workload, from, to time.Time) bool {
 func (o *Oracle) heldSince(w *workload, r ref) (since time.Time, known bool) {
 	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
 	calm, known := o.calmSince(w)
-	since = later(later(calm, lastHeld(holds)), later(w.changed, w.eligibleSince))
-	return later(since, o.leaderSince), known
+	allowed, written := o.eventsAllowedSince()
+	since = later(later(later(calm, allowed), lastHeld(holds)), later(w.changed, w.eligibleSince))
+	return later(since, o.leaderSince), known && written
 }
 
 // referentText is how Events name a custom resource.

@@ -12,24 +12,35 @@ import (
 
 // judgeDeletedJob judges a deletion by the program. A Job that finishes between a change and the reload is created again.
 func (o *Oracle) judgeDeletedJob(j *job, c world.Commit) {
-	w := j.workload
 	o.count("deletions of Jobs judged")
-	how := ""
+	if how := o.wronglyDeleted(j, c); how != "" {
+		o.violate(c.At, broken{"jobs", j.workload.id.String(), "deleted/" + how}, "the program deleted the Job of %s at %s (%s)", o.when(j.created.at), o.when(c.At), how)
+	}
+}
+
+// wronglyDeleted returns why a Job must not be deleted; empty if it may.
+func (o *Oracle) wronglyDeleted(j *job, c world.Commit) string {
+	w := j.workload
 	switch {
 	case o.controllerOf(w) != "":
-		how = o.replacedRun(j, c)
+		return o.replacedRun(j, c)
+	case o.ignoresJobs(c.At):
+		return "ignored"
 	case finishedJob(w.object) && !o.options.RerunFinished && o.editsOf(j, j.since, j.finished) == 0:
-		how = "finished"
+		return "finished"
 	case suspended(w.object) && !finishedJob(w.object):
-		how = "suspended"
+		return "suspended"
 	case len(o.tracks(j)) == 0 && c.At.Sub(j.acted) > notice:
-		how = "not-asked"
+		return "not-asked"
 	case o.jobs.keyChanged <= j.created.version && o.editsOf(j, j.since, c.Version) == 0:
-		how = "no-cause"
+		return "no-cause"
 	}
-	if how != "" {
-		o.violate(c.At, broken{"jobs", w.id.String(), "deleted/" + how}, "the program deleted the Job of %s at %s (%s)", o.when(j.created.at), o.when(c.At), how)
-	}
+	return ""
+}
+
+// ignoresJobs reports whether the flags of all replicas take Jobs away.
+func (o *Oracle) ignoresJobs(now time.Time) bool {
+	return !o.scope.serves(jobsResource) && o.scope.flags.Clear && now.Sub(o.scope.changed) > notice
 }
 
 // editsOf counts the changes of content, within a range of versions, of all that a Job mentions.

@@ -12,8 +12,8 @@ type due struct {
 	// of is the object that changed, how says how.
 	of  ref
 	how string
-	// reported means that its lateness was reported.
-	reported bool
+	// reported means that its lateness was reported, refused that it was judged what the program says of a right that is missing.
+	reported, refused bool
 }
 
 // judgeDue looks whether a reload is due now.
@@ -91,11 +91,7 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.reported {
 		return
 	}
-	gates := o.slowest()
-	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack
-	if w.due.since.Sub(w.waited) < notice {
-		bound += runPause
-	}
+	bound := o.promptBound(w)
 	calm, known := o.calmAfter(w, o.ledSince(), func(*span) bool { return false })
 	if !known {
 		calm, known = o.calmButBlind(w)
@@ -117,6 +113,16 @@ func (o *Oracle) judgePrompt(w *workload, now time.Time) {
 	signature := w.due.how + o.lateUnder(w, from, now)
 	o.violate(now, broken{"prompt", w.id.String(), signature}, "%s %s at %s, but the pod template is the one of %s; the reload was due until %s",
 		w.due.of, w.due.how, o.when(w.due.since), o.when(w.last().at), o.when(from.Add(bound)))
+}
+
+// promptBound is how long a reload may take that nothing disturbs.
+func (o *Oracle) promptBound(w *workload) time.Duration {
+	gates := o.slowest()
+	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack
+	if w.due.since.Sub(w.waited) < notice {
+		bound += runPause
+	}
+	return bound
 }
 
 // excuse returns the moment from which the time counts: writes by users of the same workload, slow requests, and watches that

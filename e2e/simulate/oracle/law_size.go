@@ -72,7 +72,11 @@ const warnEvery = time.Minute
 // saysFull reports whether a reload is due that is not possible as the pod template is full, and a Warning Event says so.
 func (o *Oracle) saysFull(w *workload) bool {
 	due := w.due.since
-	return !due.IsZero() && o.full(w) && o.events.failed[w.uid].After(due.Add(-warnEvery))
+	if due.IsZero() || !o.full(w) {
+		return false
+	}
+	allowed, written := o.eventsAllowedSince()
+	return o.events.failed[w.uid].After(due.Add(-warnEvery)) || !written || allowed.After(due)
 }
 
 // sizeOfLeftovers returns the size of the program's annotations that an object has and its owner lacks, or has with another

@@ -157,7 +157,8 @@ func (o *Oracle) uncalled(r world.Reply) bool {
 // uncallsAt reports whether a fault may still keep the API server from calling the webhook at a moment.
 func (s *span) uncallsAt(from time.Time) bool {
 	switch {
-	case slices.Contains([]string{"clock", "namespace-webhook", "watch-held", "writes-hang"}, s.kind):
+	case s.deniesWorkloads(), s.kind == writesDenied && s.scope == eventsResource,
+		slices.Contains([]string{"clock", "namespace-webhook", "watch-held", "writes-hang"}, s.kind):
 		return false
 	case s.outage() && s.covered && (s.open || s.coveredAtEnd):
 		return s.from.Add(reroute).After(from)

@@ -13,7 +13,7 @@ import (
 // blindTime is how long a list or watch of configuration is refused or hangs before it must show.
 const blindTime = 5 * time.Minute
 
-// blindness is what is known of the lists and watches of configuration and workloads.
+// blindness is what is known of the lists and watches that the program needs.
 type blindness struct {
 	// asked has when a client first asked for a list or a watch of a resource since the last one that was answered.
 	asked map[[2]string]time.Time
@@ -27,8 +27,24 @@ func isBlindable(call *world.Call) bool {
 	return isWatched(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
 }
 
-// isWatched reports whether what the program must watch of a resource shows all changes: configuration, and workloads.
-func isWatched(plural string) bool { return isConfig(plural) || templatePath(plural) != nil }
+// isWatched reports whether what the program may have to watch of a resource shows all changes: configuration, workloads, custom resources
+// below them, and the namespaces whose labels decide about scope. Only what a client asks for is judged.
+func isWatched(plural string) bool { return watchedKind(plural) != "" }
+
+// watchedKind says what a resource is to the program; empty for one whose watch shows none of the changes that matter.
+func watchedKind(plural string) string {
+	switch {
+	case isConfig(plural):
+		return "configuration"
+	case templatePath(plural) != nil:
+		return "workloads"
+	case isReferent(plural):
+		return "custom resources"
+	case plural == "namespaces":
+		return plural
+	}
+	return ""
+}
 
 func (o *Oracle) noteBlindRequest(call *world.Call) {
 	if !isBlindable(call) {
@@ -61,9 +77,10 @@ func (o *Oracle) blindSince(client, plural string, now time.Time) (since time.Ti
 	return since, blind
 }
 
-// blinds reports whether a fault keeps a client from watching a resource while it lasts. One without a scope is about configuration.
+// blinds reports whether a fault keeps a client from watching a resource while it lasts. One without a scope is about configuration, custom
+// resources included.
 func blinds(s *span, client, plural string) bool {
-	concerned := s.scope == plural || isConfig(plural) && (s.scope == "" || isProcessOf(client, s.scope))
+	concerned := s.scope == plural || s.scope == "" && (isConfig(plural) || isReferent(plural)) || isConfig(plural) && isProcessOf(client, s.scope)
 	return concerned && (s.kind == "rights" || s.kind == "watch-refused")
 }
 
@@ -77,7 +94,7 @@ func (o *Oracle) noteBlindReply(r world.Reply) {
 	}
 }
 
-// judgeVisible is the law "visible": a leader that does not see configuration or workloads says so, and says when it does again.
+// judgeVisible is the law "visible": a leader that does not see what it must watch says so, and says when it does again.
 func (o *Oracle) judgeVisible(client string, families map[string]*dto.MetricFamily, at time.Time) {
 	if client != o.leader || !o.faults.up[client] || o.faults.out(client) {
 		return
@@ -121,15 +138,14 @@ func (o *Oracle) blind(client string, now time.Time) []blindWatch {
 }
 
 func (o *Oracle) judgeBlind(client string, watch blindWatch, families map[string]*dto.MetricFamily, at time.Time) {
-	kind := "workloads"
-	if isConfig(watch.resource) {
-		kind = "configuration"
-	}
-	o.count("blindness judged: " + kind)
+	o.count("blindness judged: " + watchedKind(watch.resource))
 	o.blindness.shown = true
 	if !shownAsBlind(families, watch.resource) {
 		o.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
 			watch.resource, o.when(watch.since), o.when(at), syncedMetric, watchHealthy)
+	}
+	if allowed, written := o.eventsAllowedSince(); !written || allowed.Add(report).After(at) {
+		return
 	}
 	for _, event := range o.events.warnings {
 		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || o.disturbedBesides(at)) {
@@ -177,6 +193,8 @@ func (o *Oracle) disturbedBesides(at time.Time) bool {
 		switch {
 		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", "writes-hang"}, s.kind):
 			return false // it is in the way of no Event
+		case s.deniesWorkloads():
+			return false
 		case s.outage() && (s.open || s.coveredAtEnd):
 			return s.from.Add(recovery + report).After(at)
 		}

@@ -40,6 +40,7 @@ func (o *Oracle) Metrics(client string, families map[string]*dto.MetricFamily, a
 	}
 	m.reloads[client], m.scraped[client] = sum, at
 	o.judgeVisible(client, families, at)
+	o.judgeDeniedMetric(client, families, at)
 }
 
 // judgeMetrics is the law "explained" for the metric: it counts each reload once.

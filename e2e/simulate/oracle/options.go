@@ -27,6 +27,8 @@ type Options struct {
 	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool
 	// CustomKind is true if the flags name the custom kind of workloads: rollouts.argoproj.io with its template at spec.template.
 	CustomKind bool
+	// Ignored are the resources of workloads that the flags take away.
+	Ignored []string
 	// Configuration is the ConfigMap with the structured configuration that the flags name; none by default.
 	Configuration world.Key
 	// Program reports whether a client is a replica of the program; default are names that begin with "replica-".

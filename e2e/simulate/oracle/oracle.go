@@ -74,6 +74,7 @@ type Oracle struct {
 	idle    idleLog
 	slow    slowness
 	probes  probes
+	reads   reads
 	// learned has the annotations that the program writes on templates.
 	learned   map[string]bool
 	values    values
@@ -93,7 +94,7 @@ func New(options Options) *Oracle {
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
 		contents: newContents(), graph: newGraph(), traits: map[id]traits{}, revisions: map[id]string{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
-		events: newEvents(), metrics: newMetrics(), probes: newProbes(), secrets: newSecretFilter(), values: newValues(), jobs: newJobs(), blindness: newBlindness(),
+		events: newEvents(), metrics: newMetrics(), probes: newProbes(), reads: newReads(), secrets: newSecretFilter(), values: newValues(), jobs: newJobs(), blindness: newBlindness(),
 		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},
 	}
 	return o
@@ -150,6 +151,7 @@ func (o *Oracle) commitOther(c world.Commit) {
 // Request takes note of a request at its arrival.
 func (o *Oracle) Request(call *world.Call) {
 	o.advance(call.Arrived)
+	o.tallyRequest(call)
 	if !o.options.Program(call.Client) {
 		o.clients[call.Client] = true
 		o.probeRequest(call)
@@ -164,6 +166,7 @@ func (o *Oracle) Request(call *world.Call) {
 		o.idle.note(call)
 	}
 	o.probeRead(call)
+	o.judgeRead(call)
 	o.judgeSecret(call)
 	o.judgeScopeRequest(call)
 	o.noteBlindRequest(call)
@@ -176,7 +179,9 @@ func (o *Oracle) Reply(r world.Reply) {
 	if r.Call == nil {
 		return
 	}
+	o.judgeTally(r)
 	if o.options.Program(r.Call.Client) {
+		o.noteRead(r)
 		o.slow.end(r)
 		o.noteCollision(r)
 		o.noteBlindReply(r)
@@ -240,6 +245,7 @@ func (o *Oracle) tick(now time.Time) {
 	for _, w := range o.all {
 		if !w.gone {
 			o.judgePrompt(w, now)
+			o.judgeDenied(w, now)
 			o.closePeriods(w, now)
 			o.judgeDue(w, now)
 			o.judgePause(w, now)

@@ -310,7 +310,7 @@ func TestPromptUnderFaults(t *testing.T) {
 				call := s.call(replica, "get", configMap("app"), nil)
 				s.oracle.Request(call)
 				s.wait(2 * time.Second)
-				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 504})
 			}
 			s.tick()
 		}},

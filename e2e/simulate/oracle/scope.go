@@ -19,6 +19,8 @@ type Scope struct {
 	InScope func(namespace string, namespaceLabels, objectLabels map[string]string) bool
 	// CustomKind is true if the flags name the custom kind.
 	CustomKind bool
+	// Ignored are the resources of workloads that are not looked after.
+	Ignored []string
 	// Clear is false while the replicas, or the webhook's configuration, do not agree.
 	Clear bool
 }
@@ -26,6 +28,8 @@ type Scope struct {
 // scope is what the program has to look after now.
 type scope struct {
 	flags Scope
+	// changed is when the flags changed.
+	changed time.Time
 	// named is whether the last valid configuration names the custom kind; known means that there was one.
 	named, known bool
 	// invalid means that the configuration of now is not valid, or missing; foreign that it has another template path.
@@ -33,7 +37,7 @@ type scope struct {
 }
 
 func newScope(o Options) scope {
-	return scope{flags: Scope{InScope: o.InScope, CustomKind: o.CustomKind, Clear: true}}
+	return scope{flags: Scope{InScope: o.InScope, CustomKind: o.CustomKind, Ignored: o.Ignored, Clear: true}}
 }
 
 // inScope reports whether the flags select a workload.
@@ -43,7 +47,7 @@ func (s *scope) inScope(namespace string, namespaceLabels, objectLabels map[stri
 
 // serves reports whether workloads of a resource are looked after. What the configuration names comes to what the flags name.
 func (s *scope) serves(plural string) bool {
-	return plural != rollouts || s.flags.CustomKind || s.named
+	return !slices.Contains(s.flags.Ignored, plural) && (plural != rollouts || s.flags.CustomKind || s.named)
 }
 
 // unclear reports whether it is not known if workloads of a resource are looked after. A replica that starts while the
@@ -58,7 +62,7 @@ func (s *scope) unclear(plural string) bool {
 // Rescope takes note of other flags.
 func (o *Oracle) Rescope(at time.Time, s Scope) {
 	o.advance(at)
-	o.scope.flags = s
+	o.scope.flags, o.scope.changed = s, at
 	o.count("scope changes")
 	o.rereadScopes(at, o.version)
 }

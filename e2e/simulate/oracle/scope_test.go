@@ -232,15 +232,7 @@ func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
 	t.Parallel()
 	deployments := world.Key{Resource: world.Deployments}
 	blind := func(kind, scope, of string, value float64, note string) func(s *scene) {
-		return func(s *scene) {
-			s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
-			s.oracle.Request(s.call(replica, "watch", deployments, nil))
-			s.wait(time.Minute)
-			s.warn(cart, note)
-			s.request(replica, "list", deployments, nil)
-			s.wait(5 * time.Minute)
-			s.scrapeWatch(replica, of, value)
-		}
+		return blindTo(deployments, kind, scope, of, value, note)
 	}
 	const named = "deployments.apps (no answer): changes are found late"
 	runLaw(t, "visible", map[string]lawCase{
@@ -250,6 +242,35 @@ func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
 		"another one is named":    {want: "visible/event", because: "the right is not there", happens: blind("rights", "deployments", "deployments.apps", 0, "secrets: changes are found late")},
 		"another kind":            {because: "they are watched", happens: blind("watch-refused", "statefulsets", "secrets", 1, "")},
 		"rights to configuration": {because: "a fault without a scope takes these only", happens: blind("rights", "", "secrets", 1, "")},
+	})
+}
+
+// blindTo has a watch fail while a fault lasts, and the program say something of it.
+func blindTo(watched world.Key, kind, scope, of string, value float64, note string) func(s *scene) {
+	return func(s *scene) {
+		s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
+		s.oracle.Request(s.call(replica, "watch", watched, nil))
+		s.wait(time.Minute)
+		s.warn(cart, note)
+		s.request(replica, "list", watched, nil)
+		s.wait(5 * time.Minute)
+		s.scrapeWatch(replica, of, value)
+	}
+}
+
+func TestBlindnessOfWhatSomeInstallationsWatchIsVisible(t *testing.T) {
+	t.Parallel()
+	spaces, resources := world.Key{Resource: world.Namespaces}, world.Key{Resource: world.Filters}
+	const ofResources = "filters.proxy.example.com"
+	runLaw(t, "visible", map[string]lawCase{
+		"namespaces shown":               {because: "both name them", happens: blindTo(spaces, "rights", "namespaces", "namespaces", 0, "namespaces (refused)")},
+		"namespaces not shown":           {want: "visible/metric", because: "labels decide about scope", happens: blindTo(spaces, "watch-refused", "namespaces", "namespaces", 1, "namespaces (refused)")},
+		"namespaces not named":           {want: "visible/event", because: "labels decide about scope", happens: blindTo(spaces, "watch-refused", "namespaces", "namespaces", 0, "secrets in namespace shop (refused)")},
+		"custom resources shown":         {because: "both name them", happens: blindTo(resources, "watch-refused", "filters", ofResources, 0, ofResources+" (refused)")},
+		"custom resources not shown":     {want: "visible/metric", because: "workloads depend on them", happens: blindTo(resources, "rights", "filters", "deployments.apps", 0, ofResources+" (refused)")},
+		"custom resources not named":     {want: "visible/event", because: "workloads depend on them", happens: blindTo(resources, "rights", "filters", ofResources, 0, "secrets (refused)")},
+		"all of the configuration":       {want: "visible/metric", because: "a fault without a scope takes the rights on custom resources, too", happens: blindTo(resources, "rights", "", ofResources, 1, ofResources)},
+		"all of the configuration, else": {because: "it is about configuration only", happens: blindTo(spaces, "rights", "", "namespaces", 1, "")},
 	})
 }
 

@@ -91,6 +91,8 @@ type Call struct {
 	// Path is the request's path with its query, for requests that are none of a resource (discovery) too.
 	Path   string
 	DryRun bool
+	// Partial means that only the metadata of objects is asked for.
+	Partial bool
 	// Body is what was sent; do not change it.
 	Body []byte
 	// ContentType says what Body is.
@@ -130,6 +132,8 @@ type Reply struct {
 	Status int
 	// Failure is set unless the request succeeded.
 	Failure *metav1.Status
+	// Called names the admission webhooks that were called, in this order: one that is called again is named again.
+	Called []string
 	// Webhook names the admission webhook that rejected the request, or that failed and whose policy is Fail.
 	Webhook string
 	// Warnings were sent with the answer.

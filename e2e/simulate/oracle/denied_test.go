@@ -1,0 +1,138 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// denies withdraws a right to write, and changes app.
+func (s *scene) denies(scope string) {
+	s.begin()
+	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: scope, Begin: true})
+	s.set(configMap("app"), "2")
+}
+
+func TestDeniedWritesAreVisible(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	denied := func(scope string, after func(s *scene)) func(s *scene) {
+		return func(s *scene) {
+			s.denies(scope)
+			after(s)
+			s.wait(5 * time.Minute)
+			s.tick()
+		}
+	}
+	gauges := func(value float64) func(s *scene) {
+		return denied("deployments", func(s *scene) {
+			s.event(cart, "failed", "Warning", "ReloadFailed")
+			s.wait(3 * time.Minute)
+			s.oracle.Metrics(replica, map[string]*dto.MetricFamily{dueReloads: {Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: &value}}}}}, s.now)
+		})
+	}
+	why := func(printed string) func(s *scene) {
+		return denied("deployments", func(s *scene) {
+			s.event(cart, "failed", "Warning", "ReloadFailed")
+			s.wait(3 * time.Minute)
+			q, ok := s.oracle.AskWhy(s.now)
+			require.True(s.t, ok)
+			s.oracle.Why(q, printed, s.now)
+		})
+	}
+	runLaw(t, "visible", map[string]lawCase{
+		"reported":          {options: hooked, because: "an Event says so", happens: denied("deployments", func(s *scene) { s.event(cart, "failed", "Warning", "ReloadFailed") })},
+		"not reported":      {options: hooked, want: "visible/denied", because: "nothing says why it is late", happens: denied("deployments", func(*scene) {})},
+		"another reason":    {options: hooked, want: "visible/denied", because: "it is about something else", happens: denied("deployments", func(s *scene) { s.event(cart, "other", "Warning", "ObjectMissing") })},
+		"about another one": {options: hooked, want: "visible/denied", because: "it is about another workload", happens: denied("deployments", func(s *scene) { s.event(nightly, "failed", "Warning", "ReloadFailed") })},
+		"changed back": {options: hooked, because: "nothing is due", happens: denied("deployments", func(s *scene) {
+			s.wait(time.Second)
+			s.set(configMap("app"), "1")
+		})},
+		"no Events either": {options: hooked, because: "no Event can be written", happens: denied("deployments", func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "events", Begin: true})
+		})},
+		"counted":            {options: hooked, because: "one reload is due", happens: gauges(1)},
+		"not counted":        {options: hooked, want: "visible/due", because: "one reload is due", happens: gauges(0)},
+		"explained":          {options: hooked, because: "it prints the Event", happens: why("a reload is due\n\nWarning 3m ago, ReloadFailed: deployments.apps \"cart\" is forbidden\n")},
+		"not explained":      {options: hooked, want: "visible/denied-why", because: "nothing says why it is late", happens: why("a reload is due\n")},
+		"reported long ago":  {options: hooked, because: "the same is not said twice", happens: func(s *scene) { deniedAgain(s, 10*time.Second) }},
+		"reported once only": {options: hooked, want: "visible/denied", because: "the right was there in between", happens: func(s *scene) { deniedAgain(s, 5*time.Minute) }},
+	})
+}
+
+// deniedAgain is a right that is missing twice, with one Event about the first time.
+func deniedAgain(s *scene, gap time.Duration) {
+	s.denies("deployments")
+	s.wait(30 * time.Second)
+	s.event(cart, "failed", "Warning", "ReloadFailed")
+	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "deployments"})
+	if gap > time.Minute {
+		s.reload(cart, "b", "configmap/app modified")
+	}
+	s.wait(gap)
+	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "deployments", Begin: true})
+	if gap > time.Minute {
+		s.set(configMap("app"), "3")
+	}
+	s.wait(5 * time.Minute)
+	s.tick()
+}
+
+func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	late := func(scope string, then func(s *scene)) func(s *scene) {
+		return func(s *scene) {
+			s.denies(scope)
+			s.wait(time.Second)
+			then(s)
+			s.tick()
+		}
+	}
+	back := func(scope string, after time.Duration) func(s *scene) {
+		return late(scope, func(s *scene) {
+			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: scope})
+			s.wait(after)
+		})
+	}
+	minute := func(s *scene) { s.wait(time.Minute) }
+	runLaw(t, "prompt", map[string]lawCase{
+		"its own kind":   {options: hooked, because: "it cannot be written", happens: late("deployments", minute)},
+		"another kind":   {options: hooked, want: "prompt/modified", because: "the right to write this one is there", happens: late("statefulsets", minute)},
+		"Events":         {options: hooked, want: "prompt/modified", because: "a reload needs none", happens: late("events", minute)},
+		"the lease":      {options: hooked, because: "nothing leads", happens: late("leases", minute)},
+		"given back":     {options: hooked, because: "it is tried again every half minute", happens: back("deployments", 30*time.Second)},
+		"given back ago": {options: hooked, want: "prompt/modified/after-fault", because: "it is tried again every half minute", happens: back("deployments", 90*time.Second)},
+	})
+	runLaw(t, "explained", map[string]lawCase{
+		"Events denied": {options: hooked, because: "they cannot be written", happens: func(s *scene) {
+			s.denies("events")
+			s.wait(time.Second)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.quiet()
+		}},
+		"Events allowed again": {options: hooked, want: "explained/event-missing/after-fault", because: "they are made up for", happens: func(s *scene) {
+			s.denies("events")
+			s.wait(time.Second)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "events"})
+			s.quiet()
+		}},
+	})
+}
+
+func TestReadsMayRepeatWhereWritesAreDenied(t *testing.T) {
+	t.Parallel()
+	runLaw(t, "cost", map[string]lawCase{"read again": {options: Options{Webhook: true}, because: "a fault lasts", happens: func(s *scene) {
+		s.denies("deployments")
+		for range 2 {
+			s.request(replica, "get", world.Key{Resource: world.ConfigMaps, Namespace: "shop", Name: "extra"}, nil)
+			s.wait(time.Minute)
+		}
+	}}})
+}

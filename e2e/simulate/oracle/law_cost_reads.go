@@ -1,0 +1,201 @@
+package oracle
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// reads is what the program has read of config objects. The table of costs allows: the loop, one read of the content of each version
+// of an object; the webhook, one read of metadata for each object and call, and one read of a content that its replica does not know.
+// A standby that answers no call reads nothing. Where there are custom resources, each replica reads what is below them by itself:
+// then nothing is judged. For what it does besides a stamp, the loop reads metadata live, too.
+type reads struct {
+	// known has what a process has read of an object.
+	known map[readKey]knownContent
+	// running are the writes of workloads that are under way, of users and of the program: the webhook reads for them.
+	running []*tally
+	// lastWrite is when a write of a workload in a namespace was last under way.
+	lastWrite map[string]time.Time
+	// keyed is when the digest keys changed last: what was read before does not count.
+	keyed time.Time
+}
+
+// readKey is an object as one process knows it.
+type readKey struct {
+	client string
+	object id
+}
+
+// knownContent is which version a process has read, and when it had the answer.
+type knownContent struct{ moment }
+
+// tally counts the reads of metadata while a write of a workload is under way.
+type tally struct {
+	call *world.Call
+	// alone means that no other write in the namespace was under way at the same time.
+	alone bool
+	// metadata has the reads of each object.
+	metadata map[id]int
+}
+
+func newReads() reads {
+	return reads{known: map[readKey]knownContent{}, lastWrite: map[string]time.Time{}}
+}
+
+const (
+	// delivered is how long after a write of an object each replica has it from its watch, if nothing disturbs that.
+	delivered = 3 * time.Second
+	// answered is how long the webhook may go on reading for a call that the API server does not wait for any more.
+	answered = 5 * time.Second
+)
+
+// isReviewed reports whether a request is one for which the webhook may be called.
+func isReviewed(call *world.Call) bool {
+	plural := call.Key.Resource.Plural
+	return (templatePath(plural) != nil || plural == jobsResource) && call.Subresource == "" &&
+		(call.Verb == "create" || call.Verb == "update" || call.Verb == "patch")
+}
+
+// isObjectRead reports whether a request reads one config object of a user. Those in the namespace of the installation are the program's.
+func (o *Oracle) isObjectRead(call *world.Call) bool {
+	return call.Verb == "get" && isConfig(call.Key.Resource.Plural) && call.Key.Name != "" && call.Key.Namespace != o.options.KeySecret.Namespace
+}
+
+// tallyRequest takes note of a request, of a user or of the program.
+func (o *Oracle) tallyRequest(call *world.Call) {
+	r := &o.reads
+	if !isReviewed(call) {
+		return
+	}
+	namespace := call.Key.Namespace
+	r.running = slices.DeleteFunc(r.running, func(t *tally) bool { return call.Arrived.Sub(t.call.Arrived) > recovery })
+	next := &tally{call: call, alone: call.Arrived.Sub(r.lastWrite[namespace]) > answered, metadata: map[id]int{}}
+	for _, t := range r.running {
+		if t.call.Key.Namespace == namespace {
+			t.alone, next.alone = false, false
+		}
+	}
+	r.running = append(r.running, next)
+	r.lastWrite[namespace] = call.Arrived
+}
+
+// reviewing reports whether the webhook may read in a namespace for a write of a workload.
+func (r *reads) reviewing(namespace string, now time.Time) bool {
+	return now.Sub(r.lastWrite[namespace]) <= answered ||
+		slices.ContainsFunc(r.running, func(t *tally) bool { return t.call.Key.Namespace == namespace })
+}
+
+// judgeRead is the law "cost" for a request of the program that reads a config object.
+func (o *Oracle) judgeRead(call *world.Call) {
+	if !o.isObjectRead(call) {
+		return
+	}
+	r, key := &o.reads, idOf(call.Key)
+	for _, t := range r.running {
+		if call.Partial && t.call.Key.Namespace == key.namespace {
+			t.metadata[key]++
+		}
+	}
+	if !call.Partial {
+		o.judgeContentRead(call)
+	}
+	if o.options.Webhook && o.exists(key, call.Arrived) && o.unasked(call) && !o.disturbedReads(call.Arrived) {
+		o.violate(call.Arrived, broken{"cost", key.String(), "unasked"}, "%s read it at %s, although the webhook was not called in its namespace",
+			call.Client, o.when(call.Arrived))
+	}
+}
+
+// unasked reports whether a read has no cause: the webhook was not called, and the loop needs no such read.
+func (o *Oracle) unasked(call *world.Call) bool {
+	namespace := call.Key.Namespace
+	standby := call.Client != o.leader && call.Arrived.Sub(o.leaderSince) > recovery
+	return (standby || call.Partial && !o.readsLive(namespace)) && !o.reads.reviewing(namespace, call.Arrived)
+}
+
+// judgeContentRead judges a read of a content: a process reads each version once.
+func (o *Oracle) judgeContentRead(call *world.Call) {
+	key := idOf(call.Key)
+	known, is := o.reads.known[readKey{call.Client, key}]
+	last, exists := o.contents.histories[key].lastTouch()
+	if !is || !exists || last.version > known.version {
+		return
+	}
+	o.count("second reads of a version")
+	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(o.reads.keyed) < recovery || o.disturbedReads(call.Arrived) {
+		return
+	}
+	o.violate(call.Arrived, broken{"cost", key.String(), "content-again"}, "%s read its content at %s, although it had read the same version until %s",
+		call.Client, o.when(call.Arrived), o.when(known.at))
+}
+
+// readsLive reports whether the loop may read the metadata of config objects in a namespace: before it runs a CronJob, creates a Job again or
+// restarts a Rollout, since nothing verifies that.
+func (o *Oracle) readsLive(namespace string) bool {
+	for _, j := range o.jobs.present {
+		if j.workload.id.namespace == namespace {
+			return true
+		}
+	}
+	return slices.ContainsFunc(o.all, func(w *workload) bool {
+		return !w.gone && w.id.namespace == namespace && (w.id.plural == rollouts || w.id.plural == "cronjobs" && len(o.atOnce(w)) > 0)
+	})
+}
+
+// exists reports whether a config object has been stored for a while. What is missing is looked for again before it is reported.
+func (o *Oracle) exists(key id, now time.Time) bool {
+	last, is := o.contents.histories[key].lastTouch()
+	return is && now.Sub(last.at) >= rest
+}
+
+// disturbedReads reports whether something may have made the program read more than usual: faults, or custom resources.
+func (o *Oracle) disturbedReads(now time.Time) bool {
+	return len(o.graph.nodes) > 0 || slices.ContainsFunc(o.faults.spans, func(s *span) bool { return s.open || s.to.Add(s.recovery()).After(now) })
+}
+
+// noteRead takes note of the answer to a read of a content.
+func (o *Oracle) noteRead(reply world.Reply) {
+	call := reply.Call
+	if !o.isObjectRead(call) || call.Partial || reply.Status != http.StatusOK || reply.Lost {
+		return
+	}
+	o.count("contents read")
+	key := readKey{call.Client, idOf(call.Key)}
+	if o.contents.histories[key.object].touchedWithin(call.ArrivedVersion, o.version) {
+		delete(o.reads.known, key) // it is not known which version was read
+		return
+	}
+	o.reads.known[key] = knownContent{moment{reply.At, o.version}}
+}
+
+// judgeTally is the law "cost" for the webhook: each call of it reads the metadata of an object once.
+func (o *Oracle) judgeTally(reply world.Reply) {
+	r := &o.reads
+	i := slices.IndexFunc(r.running, func(t *tally) bool { return t.call == reply.Call })
+	if i < 0 {
+		return
+	}
+	t := r.running[i]
+	r.running = slices.Delete(r.running, i, i+1)
+	r.lastWrite[reply.Call.Key.Namespace] = reply.At
+	if !t.alone || !o.options.Webhook || len(t.metadata) == 0 || o.readsLive(t.call.Key.Namespace) {
+		return
+	}
+	calls := 0
+	for _, name := range reply.Called {
+		if name == o.options.WebhookName {
+			calls++
+		}
+	}
+	o.count("reads of metadata judged")
+	for _, key := range slices.SortedFunc(maps.Keys(t.metadata), func(a, b id) int { return strings.Compare(a.String(), b.String()) }) {
+		if n := t.metadata[key]; n > calls && o.exists(key, reply.At) && !o.disturbedReads(reply.At) {
+			o.violate(reply.At, broken{"cost", key.String(), "metadata"}, "its metadata was read %d times during a %s of %s at %s, which called the webhook %d times",
+				n, t.call.Verb, idOf(t.call.Key), o.when(t.call.Arrived), calls)
+		}
+	}
+}
