@@ -14,8 +14,20 @@ const passes = 30 * time.Second
 // secondPass (rule 4a) fits a write that brings a new explanation of its own stamp, as our own first pass leaves it when
 // another webhook comes in between.
 func secondPass(req Request) bool {
-	_, ok := req.explained()
-	return ok && (req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed))
+	if _, ok := req.explained(); ok {
+		return req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed)
+	}
+	_, ok := req.unstamped()
+	return ok
+}
+
+// unstamped returns the last reload that the write brings, if it is a new one whose hash is missing: another webhook has removed it, or
+// has put the old one back.
+func (r Request) unstamped() (record.LastReload, bool) {
+	last, err := record.ParseLastReload(r.New.Managed[LastReload])
+	_, hashed := r.New.Managed[Hash]
+	missing := !hashed || r.New.Managed.same(r.Old.Managed, Hash)
+	return last, err == nil && !r.sameReload() && missing && last.Hash != r.Old.Managed[Hash]
 }
 
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
@@ -43,7 +55,7 @@ func (d *draft) recent(last record.LastReload) bool {
 // decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook
 // may have touched anything, and the configuration may have moved on.
 func decideAgain(d *draft) bool {
-	first, _ := d.explained()
+	first, _ := d.explained() // the same annotation as that of unstamped
 	if d.unread != nil || !d.recent(first) {
 		return false
 	}

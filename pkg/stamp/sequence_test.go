@@ -31,9 +31,16 @@ func (w *world) at(t *testing.T, restarts int, why string) {
 
 func TestSequence01SecondWebhook(t *testing.T) {
 	t.Parallel()
+	keys := newWorld(t).keys
 	for name, other := range map[string]func(map[string]any){
 		"touches the metadata": func(raw map[string]any) { annotate(raw, "other", "1") },
 		"touches the template": func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") },
+		"removes the new hash": func(raw map[string]any) { annotate(raw, keys.ConfigHash, "", "spec", "template") },
+		"puts the old hash back": func(raw map[string]any) {
+			annotate(raw, keys.ConfigHash, started(t).managed()[Hash], "spec", "template")
+		},
+		"removes the new Record":  func(raw map[string]any) { annotate(raw, keys.ConfigRecord, "") },
+		"removes the explanation": func(raw map[string]any) { annotate(raw, keys.LastReload, "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
