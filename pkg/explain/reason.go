@@ -16,6 +16,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 	switch {
 	case in.Outside != "":
 		return string(policy.Nothing), "not handled: " + in.Outside
+	case in.Object.Deleting():
+		return string(policy.Nothing), "the workload is being deleted"
 	case ofJob(in) != "":
 		return string(policy.Nothing), ofJob(in)
 	case !in.View.Intent.Asked:
@@ -32,6 +34,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	case in.Ring.Empty():
 		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
+	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
+		return string(verdict.Action), "the pod template has the current configuration"
 	default:
 		return string(verdict.Action), verdict.Reason
 	}
