@@ -15,10 +15,25 @@ const passes = 30 * time.Second
 // another webhook comes in between.
 func secondPass(req Request) bool {
 	if _, ok := req.explained(); ok {
-		return req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed)
+		return req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed) || req.recordsStamp()
 	}
 	_, ok := req.unstamped()
 	return ok
+}
+
+// recordsStamp reports whether the write brings the Record of a stamp. If the stamp is not there, another webhook has removed
+// config-restart: a reload without a stamp adopts everything.
+func (r Request) recordsStamp() bool {
+	rec, err := record.Parse(r.New.Managed[Record])
+	if err != nil || r.New.Managed.same(r.Old.Managed, Record) {
+		return false
+	}
+	for _, item := range rec.Items(r.tracked()) {
+		if !item.Adopted {
+			return true
+		}
+	}
+	return false
 }
 
 // unstamped returns the last reload that the write brings, if it is a new one whose hash is missing: another webhook has removed it, or

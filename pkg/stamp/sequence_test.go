@@ -265,3 +265,17 @@ func TestAdoptedContentAndBack(t *testing.T) {
 	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") })
 	assert.NotContains(t, w.managed(), Restart, "it goes with the next change of the hash")
 }
+
+// Without config-restart, the first call of the webhook looks like a reload that needs no stamp.
+func TestSecondPassRepeatsRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.reloadMissing = true
+	w.create(w.manifest(w.lists("b", "")))
+	w.set(cm("b"), "B")
+	w.at(t, 0, "pods wait for it: adopted")
+	w.other = func(raw map[string]any) { annotate(raw, w.keys.ConfigRestart, "", "spec", "template") }
+	w.remove(cm("b"))
+	w.at(t, 1, "another webhook removes config-restart")
+	assert.NotEmpty(t, w.managed()[Restart])
+}
