@@ -14,11 +14,10 @@ const passes = 30 * time.Second
 // secondPass (rule 4a) fits a write that brings a new explanation of its own stamp, as our own first pass leaves it when
 // another webhook comes in between.
 func secondPass(req Request) bool {
-	if _, ok := req.explained(); ok {
+	if _, explained := req.explained(); explained {
 		return req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed) || req.recordsStamp()
 	}
-	_, ok := req.unstamped()
-	return ok
+	return req.unstamped()
 }
 
 // recordsStamp reports whether the write brings the Record of a stamp. If the stamp is not there, another webhook has removed
@@ -36,13 +35,12 @@ func (r Request) recordsStamp() bool {
 	return false
 }
 
-// unstamped returns the last reload that the write brings, if it is a new one whose hash is missing: another webhook has removed it, or
-// has put the old one back.
-func (r Request) unstamped() (record.LastReload, bool) {
-	last, err := record.ParseLastReload(r.New.Managed[LastReload])
+// unstamped reports whether the write brings a new last reload and no hash: another webhook has removed it. One that puts the old hash
+// back may do so after each call of ours: to stamp again would report a restart each time.
+func (r Request) unstamped() bool {
+	_, err := record.ParseLastReload(r.New.Managed[LastReload])
 	_, hashed := r.New.Managed[Hash]
-	missing := !hashed || r.New.Managed.same(r.Old.Managed, Hash)
-	return last, err == nil && !r.sameReload() && missing && last.Hash != r.Old.Managed[Hash]
+	return err == nil && !hashed && !r.sameReload()
 }
 
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
@@ -70,7 +68,7 @@ func (d *draft) recent(last record.LastReload) bool {
 // decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook
 // may have touched anything, and the configuration may have moved on.
 func decideAgain(d *draft) bool {
-	first, _ := d.explained() // the same annotation as that of unstamped
+	first, _ := d.explained()
 	if d.unread != nil || !d.recent(first) {
 		return false
 	}

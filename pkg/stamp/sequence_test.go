@@ -33,12 +33,9 @@ func TestSequence01SecondWebhook(t *testing.T) {
 	t.Parallel()
 	keys := newWorld(t).keys
 	for name, other := range map[string]func(map[string]any){
-		"touches the metadata": func(raw map[string]any) { annotate(raw, "other", "1") },
-		"touches the template": func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") },
-		"removes the new hash": func(raw map[string]any) { annotate(raw, keys.ConfigHash, "", "spec", "template") },
-		"puts the old hash back": func(raw map[string]any) {
-			annotate(raw, keys.ConfigHash, started(t).managed()[Hash], "spec", "template")
-		},
+		"touches the metadata":    func(raw map[string]any) { annotate(raw, "other", "1") },
+		"touches the template":    func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") },
+		"removes the new hash":    func(raw map[string]any) { annotate(raw, keys.ConfigHash, "", "spec", "template") },
 		"removes the new Record":  func(raw map[string]any) { annotate(raw, keys.ConfigRecord, "") },
 		"removes the explanation": func(raw map[string]any) { annotate(raw, keys.LastReload, "") },
 	} {
@@ -269,13 +266,26 @@ func TestAdoptedContentAndBack(t *testing.T) {
 // Without config-restart, the first call of the webhook looks like a reload that needs no stamp.
 func TestSecondPassRepeatsRestart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.reloadMissing = true
-	w.create(w.manifest(w.lists("b", "")))
-	w.set(cm("b"), "B")
-	w.at(t, 0, "pods wait for it: adopted")
-	w.other = func(raw map[string]any) { annotate(raw, w.keys.ConfigRestart, "", "spec", "template") }
-	w.remove(cm("b"))
-	w.at(t, 1, "another webhook removes config-restart")
-	assert.NotEmpty(t, w.managed()[Restart])
+	keys := newWorld(t).keys
+	for name, removed := range map[string][]string{
+		"config-restart removed": {keys.ConfigRestart},
+		"both removed":           {keys.ConfigRestart, keys.ConfigHash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.reloadMissing = true
+			w.create(w.manifest(w.lists("b", "")))
+			w.set(cm("b"), "B")
+			w.at(t, 0, "pods wait for it: adopted")
+			w.other = func(raw map[string]any) {
+				for _, key := range removed {
+					annotate(raw, key, "", "spec", "template")
+				}
+			}
+			w.remove(cm("b"))
+			w.at(t, 1, "the restart is made")
+			assert.NotEmpty(t, w.managed()[Restart])
+		})
+	}
 }
