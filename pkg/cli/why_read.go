@@ -32,7 +32,7 @@ func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, erro
 }
 
 // errUnusable marks a digest key that is no key.
-var errUnusable = errors.New("put a key of 32 random bytes into its data, or delete it")
+var errUnusable = errors.New("correct or remove the invalid key, and delete the Secret only if no key is valid")
 
 // noKey says why there is no digest key, and what to do; empty if there may be one.
 func (f *whyFlags) noKey(err error) string {

@@ -147,6 +147,17 @@ func TestExplain(t *testing.T) {
 			},
 			verdict: "nothing", reason: "a label excludes", differs: []string{"", ""},
 		},
+		"being deleted": {
+			change: func(f *fixture) {
+				f.metadata()["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+				f.in.States[app] = f.state("2", "b")
+			},
+			verdict: "nothing", reason: "is being deleted", differs: []string{"modified", ""},
+		},
+		"paused: the pods may still have what was before": {
+			change:  func(f *fixture) { f.raw["spec"].(map[string]any)["paused"] = true },
+			verdict: "nothing", reason: "the pod template has the current configuration", differs: []string{"", ""},
+		},
 		"out of scope": {
 			change:  func(f *fixture) { f.in.Outside = "--namespaces does not name shop" },
 			verdict: "nothing", reason: "not handled: --namespaces does not name shop", differs: []string{"", ""},

@@ -13,17 +13,10 @@ import (
 
 // judge gives the first reason that applies.
 func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
+	if reason := leftAlone(in); reason != "" {
+		return string(policy.Nothing), reason
+	}
 	switch {
-	case in.Outside != "":
-		return string(policy.Nothing), "not handled: " + in.Outside
-	case ofJob(in) != "":
-		return string(policy.Nothing), ofJob(in)
-	case !in.View.Intent.Asked:
-		return string(policy.Nothing), notAsked(in)
-	case in.View.Excluded:
-		return string(policy.Nothing), fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
-	case len(in.View.Intent.Tracked) == 0:
-		return string(policy.Nothing), unselected(in)
 	case len(in.Unread) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; nothing restarts until they can", len(in.Unread), len(in.View.Intent.Tracked))
 	case in.Ring.Empty() && in.NoKey != "":
@@ -32,8 +25,30 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	case in.Ring.Empty():
 		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
+	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
+		return string(verdict.Action), "the pod template has the current configuration"
 	default:
 		return string(verdict.Action), verdict.Reason
+	}
+}
+
+// leftAlone says why nothing restarts the workload, whatever its configuration is; empty if something can.
+func leftAlone(in Input) string {
+	switch {
+	case in.Outside != "":
+		return "not handled: " + in.Outside
+	case in.Object.Deleting():
+		return "the workload is being deleted"
+	case ofJob(in) != "":
+		return ofJob(in)
+	case !in.View.Intent.Asked:
+		return notAsked(in)
+	case in.View.Excluded:
+		return fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
+	case len(in.View.Intent.Tracked) == 0:
+		return unselected(in)
+	default:
+		return ""
 	}
 }
 

@@ -44,12 +44,6 @@ func (j Job) Decide(rerunFinished bool) Action {
 	}
 }
 
-// Deleting reports whether the Job is being deleted.
-func (j Job) Deleting() bool {
-	at, _, _ := unstructured.NestedString(j.Raw, "metadata", "deletionTimestamp")
-	return at != ""
-}
-
 // Finalizers are those that the end of a deletion waits for.
 func (j Job) Finalizers() []string {
 	finalizers, _, _ := unstructured.NestedStringSlice(j.Raw, "metadata", "finalizers")

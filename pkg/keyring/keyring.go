@@ -237,8 +237,8 @@ func (k *Keyring) delivered() uint64 {
 func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
-		k.logOnce(err, "The Secret of the digest key is not usable: put a key of 32 random bytes into its data, "+
-			"or delete it; the keys in memory stay in force", "haveKeys", k.Ready())
+		k.logOnce(err, "The Secret of the digest key is not usable: correct or remove the invalid key, "+
+			"and delete the Secret only if no key is valid; the keys in memory stay in force", "haveKeys", k.Ready())
 		return
 	}
 	if !k.store(secret.Data, ring, seen) {

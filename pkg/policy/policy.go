@@ -215,7 +215,10 @@ func waitsForCustom(in Input, found findings) (Action, []Change, string) {
 	return Nothing, nil, "waiting for " + reference.List(found.held, 8) + ": " + in.Current[found.held[0]].Hold.Reason
 }
 
+// UpToDate is the reason where nothing differs.
+const UpToDate = "the pods have the current configuration"
+
 // upToDate is what remains.
 func upToDate(Input, findings) (Action, []Change, string) {
-	return Nothing, nil, "the pods have the current configuration"
+	return Nothing, nil, UpToDate
 }

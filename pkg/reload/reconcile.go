@@ -82,7 +82,7 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	l.events.EmitReloads(s.Reported())
 	l.actions.ReportLostStamp(s)
-	if l.jobs.Leaves(s.Object, l.state.Changes.Pending(s.Key)) {
+	if s.Object.Deleting() || l.jobs.Leaves(s.Object, l.state.Changes.Pending(s.Key)) {
 		return action.InOrder{Subject: s}
 	}
 	return l.reconcile(ctx, s)

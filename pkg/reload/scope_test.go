@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestWorkloadOutOfScopeIsLeftAlone(t *testing.T) {
@@ -37,4 +38,23 @@ func TestWorkloadThatHasLeftTheScopeIsLeftAlone(t *testing.T) {
 	j.Metadata("labels", map[string]any{})
 	j.reconcile(t, j.leader(t))
 	assert.Equal(t, reloadtest.RecreationSteps, j.Writes(), "its reload was due")
+}
+
+// Its controller starts no pods any more: a reload would report a restart that does not happen.
+func TestWorkloadThatIsBeingDeletedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, deleting := range map[string]bool{"it stays": false, "it waits for a finalizer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &refusing{}
+			l, s := dueLoop(t, cluster{client: c}, Options{})
+			metadata := map[string]any{"name": "web", "namespace": "shop"}
+			if deleting {
+				metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+			}
+			s.Object = reloadtest.Summary(workload.Kind{}, map[string]any{"metadata": metadata})
+			l.actions.Close(t.Context(), l.handle(t.Context(), s))
+			assert.Equal(t, deleting, c.writes == 0)
+		})
+	}
 }

@@ -14,8 +14,33 @@ const passes = 30 * time.Second
 // secondPass (rule 4a) fits a write that brings a new explanation of its own stamp, as our own first pass leaves it when
 // another webhook comes in between.
 func secondPass(req Request) bool {
-	_, ok := req.explained()
-	return ok && (req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed))
+	if _, explained := req.explained(); explained {
+		return req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed) || req.recordsStamp()
+	}
+	return req.unstamped()
+}
+
+// recordsStamp reports whether the write brings the Record of a stamp. If the stamp is not there, another webhook has removed
+// config-restart: a reload without a stamp adopts everything.
+func (r Request) recordsStamp() bool {
+	rec, err := record.Parse(r.New.Managed[Record])
+	if err != nil || r.New.Managed.same(r.Old.Managed, Record) {
+		return false
+	}
+	for _, item := range rec.Items(r.tracked()) {
+		if !item.Adopted {
+			return true
+		}
+	}
+	return false
+}
+
+// unstamped reports whether the write brings a new last reload and no hash: another webhook has removed it. One that puts the old hash
+// back may do so after each call of ours: to stamp again would report a restart each time.
+func (r Request) unstamped() bool {
+	_, err := record.ParseLastReload(r.New.Managed[LastReload])
+	_, hashed := r.New.Managed[Hash]
+	return err == nil && !hashed && !r.sameReload()
 }
 
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.

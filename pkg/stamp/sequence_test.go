@@ -31,9 +31,13 @@ func (w *world) at(t *testing.T, restarts int, why string) {
 
 func TestSequence01SecondWebhook(t *testing.T) {
 	t.Parallel()
+	keys := newWorld(t).keys
 	for name, other := range map[string]func(map[string]any){
-		"touches the metadata": func(raw map[string]any) { annotate(raw, "other", "1") },
-		"touches the template": func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") },
+		"touches the metadata":    func(raw map[string]any) { annotate(raw, "other", "1") },
+		"touches the template":    func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") },
+		"removes the new hash":    func(raw map[string]any) { annotate(raw, keys.ConfigHash, "", "spec", "template") },
+		"removes the new Record":  func(raw map[string]any) { annotate(raw, keys.ConfigRecord, "") },
+		"removes the explanation": func(raw map[string]any) { annotate(raw, keys.LastReload, "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,4 +261,31 @@ func TestAdoptedContentAndBack(t *testing.T) {
 	w.at(t, 1, "there and back within a gate")
 	w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,b") })
 	assert.NotContains(t, w.managed(), Restart, "it goes with the next change of the hash")
+}
+
+// Without config-restart, the first call of the webhook looks like a reload that needs no stamp.
+func TestSecondPassRepeatsRestart(t *testing.T) {
+	t.Parallel()
+	keys := newWorld(t).keys
+	for name, removed := range map[string][]string{
+		"config-restart removed": {keys.ConfigRestart},
+		"both removed":           {keys.ConfigRestart, keys.ConfigHash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.reloadMissing = true
+			w.create(w.manifest(w.lists("b", "")))
+			w.set(cm("b"), "B")
+			w.at(t, 0, "pods wait for it: adopted")
+			w.other = func(raw map[string]any) {
+				for _, key := range removed {
+					annotate(raw, key, "", "spec", "template")
+				}
+			}
+			w.remove(cm("b"))
+			w.at(t, 1, "the restart is made")
+			assert.NotEmpty(t, w.managed()[Restart])
+		})
+	}
 }

@@ -31,7 +31,7 @@ type Kept struct {
 	// sizes are what all annotations take, those included that are not kept: of the workload and of its template.
 	sizes [2]int
 
-	hasTemplate, controlled, paused, finished bool
+	hasTemplate, controlled, deleting, paused, finished bool
 
 	pending string
 	// unreadable and misplaced are the errors of Object.References and Object.Check.
@@ -57,6 +57,7 @@ func (o Object) Keep(keep Keep) *Kept {
 		sizes:           [2]int{onWorkload, onTemplate},
 		hasTemplate:     o.HasTemplate(),
 		controlled:      o.Controlled(),
+		deleting:        o.Deleting(),
 		paused:          o.Paused(),
 		finished:        o.Finished(),
 		pending:         o.Pending(),

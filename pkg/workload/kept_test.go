@@ -56,7 +56,8 @@ func sameReading(t *testing.T, o Object, s Summary) {
 		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending()})
 	assert.Equal(t, o.Generation(), s.Generation())
 	assert.Equal(t, o.Created(), s.Created())
-	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Paused(), o.Finished()}, []bool{s.HasTemplate(), s.Controlled(), s.Paused(), s.Finished()})
+	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Deleting(), o.Paused(), o.Finished()},
+		[]bool{s.HasTemplate(), s.Controlled(), s.Deleting(), s.Paused(), s.Finished()})
 	assert.Equal(t, o.Check(), s.Check())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := s.AnnotationSizes()
@@ -66,6 +67,7 @@ func sameReading(t *testing.T, o Object, s Summary) {
 func FuzzSummary(f *testing.F) {
 	f.Add([]byte(large))
 	f.Add([]byte(`{"metadata":{"annotations":{"x":1}},"spec":{"template":{"metadata":[],"spec":{"containers":{}}}}}`))
+	f.Add([]byte(`{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`))
 	f.Add([]byte(`{"spec":"x"}`))
 	f.Add([]byte(`{"spec":{"paused":true,"workloadRef":{"name":"web"}}}`))
 	f.Add([]byte(`{"status":{"active":1,"conditions":[{"type":"Suspended","status":"False"},{"type":"Failed","status":"True"}]}}`))

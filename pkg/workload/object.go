@@ -173,6 +173,13 @@ func (o Object) References() ([]reference.Reference, error) {
 	return reference.FromPodSpec(raw), nil
 }
 
+// Deleting reports whether the workload is being deleted: it waits for finalizers, or for its pods, and its controller starts none.
+func (o Object) Deleting() bool {
+	metadata, _ := o.Raw["metadata"].(map[string]any)
+	at, _ := metadata["deletionTimestamp"].(string)
+	return at != ""
+}
+
 // Paused reports whether the controller of the workload leaves a new template alone for now (spec.paused).
 func (o Object) Paused() bool {
 	spec, _ := o.Raw["spec"].(map[string]any)

@@ -11,7 +11,7 @@ import (
 func Shape(kind Kind) *skim.Shape {
 	shape := objectShape("metadata", "spec")
 	shape.Members["metadata"] = objectShape(
-		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "labels", "annotations", "ownerReferences")
+		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels", "annotations", "ownerReferences")
 	shape.Members["spec"] = objectShape("paused", "updateStrategy", "workloadRef")
 	if kind.CreateOnly {
 		shape.Members["status"] = objectShape("conditions")

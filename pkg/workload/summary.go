@@ -73,6 +73,9 @@ func (s Summary) References() ([]reference.Reference, error) {
 	return k.references, k.unreadable
 }
 
+// Deleting reports whether the workload is being deleted.
+func (s Summary) Deleting() bool { return s.kept().deleting }
+
 // Paused reports whether the controller of the workload leaves a new template alone for now.
 func (s Summary) Paused() bool { return s.kept().paused }
 

@@ -54,7 +54,7 @@ func (l *layout) etcdProgram() Program {
 			// There is no other candidate for the lease; the default would be waited for at every start. With a heartbeat of
 			// 20 ms, etcd takes twice as much of a processor while nothing happens.
 			"--heartbeat-interval=50", "--election-timeout=250",
-			// As kubeadm has it: without it, an API server that has just started sends no bookmarks for resources that do not change.
+			// As kubeadm has it. By default, the API server sends no bookmarks for ten minutes where nothing of a kind changes.
 			"--watch-progress-notify-interval=5s",
 			"--log-level=warn",
 		},

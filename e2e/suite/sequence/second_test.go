@@ -18,10 +18,25 @@ import (
 // its own patch already in the object, and must not take that for a user's edit.
 func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 	t.Parallel()
+	for name, patch := range map[string]func(*admissionv1.AdmissionRequest) string{
+		"it touches the metadata": func(request *admissionv1.AdmissionRequest) string {
+			return `[{"op":"add","path":"/metadata/labels","value":{"touched":"` + string(request.UID)[:8] + `"}}]`
+		},
+		"it removes all annotations of pods": func(*admissionv1.AdmissionRequest) string {
+			return `[{"op":"add","path":"/spec/template/metadata/annotations","value":{}}]`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reloadBesideAnother(t, patch)
+		})
+	}
+}
+
+func reloadBesideAnother(t *testing.T, patch func(*admissionv1.AdmissionRequest) string) {
+	t.Helper()
 	s := fixture.New(t, shared)
-	calls := second(s, func(request *admissionv1.AdmissionRequest) string {
-		return `[{"op":"add","path":"/metadata/labels","value":{"touched":"` + string(request.UID)[:8] + `"}}]`
-	})
+	calls := second(s, patch)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	for n := range 5 {

@@ -125,7 +125,11 @@ func (a *Actions) ReportLostStamp(s gather.Subject) {
 
 // lost explains how a stamp can be made and not be there.
 func lost(kind workload.Kind) error {
-	return fmt.Errorf("the pods are not restarted: the stamp on the pod template at %[1]s is not stored; "+
-		"the schema of %[2]s drops metadata.annotations there: declare them, "+
-		"or set x-kubernetes-preserve-unknown-fields", strings.Join(kind.Template, "."), kind.Kind)
+	cause := "another admission webhook or policy removes it: make it keep annotations that it does not own"
+	if strings.Contains(kind.Group, ".") { // it has a schema of its own
+		cause = fmt.Sprintf("the schema of %s drops metadata.annotations there: declare them, "+
+			"or set x-kubernetes-preserve-unknown-fields; or %s", kind.Kind, cause)
+	}
+	return fmt.Errorf("the pods are not restarted: the stamp on the pod template at %s is not stored; %s",
+		strings.Join(kind.Template, "."), cause)
 }
