@@ -22,8 +22,8 @@ type DrawOptions struct {
 	BuiltinKinds bool
 	// Graph gives every history custom resources; without it, only some have any.
 	Graph bool
-	// Scene ends every history with the scene of this name; empty draws one for some.
-	Scene string
+	// Situation ends every history with the situation of this name; empty draws one for some.
+	Situation string
 }
 
 // Draw makes the history of a seed.
@@ -53,8 +53,8 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
 	switch {
-	case o.Scene != "":
-		stage(&h, drawScene(r, o.Scene, h.Setup.Graph))
+	case o.Situation != "":
+		stage(&h, drawSituation(r, o.Situation, h.Setup.Graph))
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
 	}
@@ -117,8 +117,8 @@ func (o DrawOptions) hasGraph(seed uint64) bool {
 	if o.BuiltinKinds {
 		return false
 	}
-	if o.Scene != "" {
-		return slices.ContainsFunc(sceneKinds(), func(k sceneKind) bool { return k.name == o.Scene && k.graph })
+	if o.Situation != "" {
+		return slices.ContainsFunc(situationKinds(), func(k situationKind) bool { return k.name == o.Situation && k.graph })
 	}
 	return o.Graph || rand.New(rand.NewPCG(seed, 4)).IntN(graphOf) == 0
 }

@@ -46,13 +46,13 @@ func deniesWrites(step history.Step) bool {
 }
 
 // writesWithoutRight is a change while the right to patch the workload is withdrawn: for so long that it must be reported, or given back when the next attempt may be far.
-func writesWithoutRight(r *rand.Rand) scene {
+func writesWithoutRight(r *rand.Rand) situation {
 	p := anyTracked(r)
 	denied := history.Step{
-		Do: withdrawWrites, On: p.resource(), Wait: history.Duration(betweenScenes),
+		Do: withdrawWrites, On: p.resource(), Wait: history.Duration(betweenSituations),
 		With: map[string]string{"for": pick(r, longBlind, longBlind, "5m"), "verbs": "patch"},
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("denied-1", 10*time.Second)}}
+	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("denied-1", 10*time.Second)}}
 }
 
 // rightsFaults are about rights that are withdrawn and given back.

@@ -13,15 +13,15 @@ import (
 // finaleOf is how many histories with faults there are for each that has a finale.
 const finaleOf = 2
 
-// unstagedOf is how many finales there are for each that has no scene.
+// unstagedOf is how many finales there are for each that has no situation.
 const unstagedOf = 6
 
 // finale replaces the last steps by a fault and one or two changes of config objects that it hides. Earlier in a history, the
 // next write that concerns the same workload makes up for what the program has missed; after a finale nothing does. In some
-// histories the fault meets whatever the steps before have left; in the others a scene is set for it (scene.go).
+// histories the fault meets whatever the steps before have left; in the others a situation is set for it (situation.go).
 func finale(r *rand.Rand, c history.Catalogue, h *history.History) {
 	if r.IntN(unstagedOf) > 0 {
-		stage(h, drawScene(r, "", h.Setup.Graph))
+		stage(h, drawSituation(r, "", h.Setup.Graph))
 		return
 	}
 	steps := h.Steps

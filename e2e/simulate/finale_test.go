@@ -44,48 +44,48 @@ func TestFinaleHidesTheLastChanges(t *testing.T) {
 			}
 		}
 	}
-	assert.InDelta(t, seeds/finaleOf*33/100, finales, seeds/20, "without a scene, or with a deletion that is not seen")
+	assert.InDelta(t, seeds/finaleOf*33/100, finales, seeds/20, "without a situation, or with a deletion that is not seen")
 	assert.Greater(t, deletions, seeds/16, "deletions that no watch delivers")
 }
 
-func TestSceneBeginsWhenEarlierFaultsHaveEnded(t *testing.T) {
+func TestSituationBeginsWhenEarlierFaultsHaveEnded(t *testing.T) {
 	t.Parallel()
 	before := []history.Step{
 		{Do: "webhook-away", Wait: history.Duration(time.Second), With: map[string]string{"for": "45s"}},
 		{Do: "restart", On: "deployments/shop/web", Wait: history.Duration(5 * time.Second)},
 	}
 	filler := make([]history.Step, 20)
-	for _, kind := range sceneKinds() {
+	for _, kind := range situationKinds() {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			scene := kind.draw(rand.New(rand.NewPCG(1, 0)))
+			situation := kind.draw(rand.New(rand.NewPCG(1, 0)))
 			h := history.History{Form: history.Form, Setup: history.Setup{Replicas: 1}, Steps: append(slices.Clone(before), filler...)}
-			stage(&h, scene)
+			stage(&h, situation)
 			require.Len(t, h.Steps, len(before)+len(filler))
-			assert.Equal(t, scene.steps, h.Steps[len(h.Steps)-len(scene.steps):])
+			assert.Equal(t, situation.steps, h.Steps[len(h.Steps)-len(situation.steps):])
 			h.Steps = slices.DeleteFunc(h.Steps, func(s history.Step) bool { return s.Do == "" })
 			require.NoError(t, Catalogue().Check(h))
-			if scene.undisturbed {
+			if situation.undisturbed {
 				assert.False(t, slices.ContainsFunc(h.Steps, func(s history.Step) bool { _, fault := findFault(s.Do); return fault }))
 				return
 			}
-			var at, sceneAt time.Duration
+			var at, situationAt time.Duration
 			for _, step := range h.Steps {
 				at += time.Duration(step.Wait)
-				if sceneAt == 0 && (step.Do == act.CreateConfig || step.Do == act.RecreateWorkload) {
-					sceneAt = at
+				if situationAt == 0 && (step.Do == act.CreateConfig || step.Do == act.RecreateWorkload) {
+					situationAt = at
 				}
 			}
-			assert.Equal(t, 46*time.Second+max(scene.rest, betweenScenes), sceneAt, "45s after the first step")
+			assert.Equal(t, 46*time.Second+max(situation.rest, betweenSituations), situationAt, "45s after the first step")
 
 			short := history.History{Steps: slices.Clone(before)}
-			stage(&short, scene)
-			assert.Equal(t, before, short.Steps, "a scene needs more steps")
+			stage(&short, situation)
+			assert.Equal(t, before, short.Steps, "a situation needs more steps")
 		})
 	}
 }
 
-func TestEachSceneIsDrawn(t *testing.T) {
+func TestEachSituationIsDrawn(t *testing.T) {
 	t.Parallel()
 	const seeds = 900
 	last := map[string]int{}
@@ -103,17 +103,17 @@ func TestEachSceneIsDrawn(t *testing.T) {
 	}
 }
 
-func TestDrawEndsWithTheSceneAskedFor(t *testing.T) {
+func TestDrawEndsWithTheSituationAskedFor(t *testing.T) {
 	t.Parallel()
-	for _, name := range SceneNames() {
-		h := Draw(1, DrawOptions{Steps: 20, Faults: true, Scene: name})
+	for _, name := range SituationNames() {
+		h := Draw(1, DrawOptions{Steps: 20, Faults: true, Situation: name})
 		require.NoError(t, Catalogue().Check(h), name)
 	}
-	constant := Draw(1, DrawOptions{Steps: 20, Faults: true, Scene: "constant-conflict"})
+	constant := Draw(1, DrawOptions{Steps: 20, Faults: true, Situation: "constant-conflict"})
 	assert.Equal(t, "hammer-config", constant.Steps[19].Do)
 	assert.Positive(t, constant.Setup.Latency, "requests take longer than the pauses between the writes")
-	assert.Equal(t, constant.Setup, Draw(1, DrawOptions{Steps: 20, Faults: true, Scene: "constant-conflict"}).Setup)
-	passes := Draw(1, DrawOptions{Steps: 20, Faults: true, Scene: "constant-passes"})
+	assert.Equal(t, constant.Setup, Draw(1, DrawOptions{Steps: 20, Faults: true, Situation: "constant-conflict"}).Setup)
+	passes := Draw(1, DrawOptions{Steps: 20, Faults: true, Situation: "constant-passes"})
 	assert.Equal(t, "checksum", passes.Setup.OtherWebhooks, "ours is called again for what it stamps")
 	assert.Positive(t, passes.Setup.Latency)
 }

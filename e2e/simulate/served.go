@@ -38,13 +38,13 @@ func onServed(steps []history.Step, h history.History) []history.Step {
 }
 
 // namespacesUnseen is an installation that selects namespaces by their labels, and may not watch them for a while.
-func namespacesUnseen(r *rand.Rand) scene {
+func namespacesUnseen(r *rand.Rand) situation {
 	p := anyTracked(r)
 	denied := history.Step{
-		Do: withdrawRights, On: world.Namespaces.Plural, Wait: history.Duration(betweenScenes),
+		Do: withdrawRights, On: world.Namespaces.Plural, Wait: history.Duration(betweenSituations),
 		With: map[string]string{"for": longBlind, "verbs": pick(r, "list,watch", "get,list,watch")},
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("unseen-1", betweenScenes)}, setup: func(s *history.Setup) {
+	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("unseen-1", betweenSituations)}, setup: func(s *history.Setup) {
 		s.Flags = append(withScope(s.Flags, nil), namespaceFlag+"team=shop")
 	}}
 }

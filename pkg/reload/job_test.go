@@ -24,9 +24,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// jobScene is a scene with the whole loop.
-type jobScene struct {
-	*reloadtest.JobScene
+// jobFixture is a fixture with the whole loop.
+type jobFixture struct {
+	*reloadtest.JobFixture
 
 	opts Options
 	// past is Dependencies.Past.
@@ -37,9 +37,9 @@ type jobScene struct {
 	looked func()
 }
 
-func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
+func newJobFixture(t testing.TB, spec, status map[string]any) *jobFixture {
 	t.Helper()
-	j := &jobScene{JobScene: reloadtest.NewJobScene(t, spec, status)}
+	j := &jobFixture{JobFixture: reloadtest.NewJobFixture(t, spec, status)}
 	j.opts = Options{Webhook: true, Refractory: 5 * time.Second, Now: func() time.Time { return j.Now }, Jobs: action.Jobs{
 		Follow: true, Store: j.Manifests,
 	}}
@@ -47,11 +47,11 @@ func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
 }
 
 // leader is a process that leads.
-func (j *jobScene) leader(t testing.TB) *loop {
+func (j *jobFixture) leader(t testing.TB) *loop {
 	t.Helper()
 	j.opts.Reader = j.Reader
 	l := newLoop(cluster{client: j.API, live: j.API, events: j.Out, Dependencies: Dependencies{
-		Store: &reloadtest.JobStore{Scene: j.JobScene}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
+		Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			j.report = changed
 			return jobWatch{j}
@@ -63,25 +63,25 @@ func (j *jobScene) leader(t testing.TB) *loop {
 }
 
 // reconcile lets a leader look at the Job.
-func (j *jobScene) reconcile(t testing.TB, l *loop) reconcile.Result {
+func (j *jobFixture) reconcile(t testing.TB, l *loop) reconcile.Result {
 	t.Helper()
 	result, err := l.Reconcile(t.Context(), reloadtest.JobKey)
 	require.NoError(t, err)
 	return result
 }
 
-// jobWatch shows the Job of a scene.
-type jobWatch struct{ scene *jobScene }
+// jobWatch shows the Job of a fixture.
+type jobWatch struct{ fixture *jobFixture }
 
 func (w jobWatch) Run(ctx context.Context) { <-ctx.Done() }
 
 func (w jobWatch) Get(_, _ string) (workload.Summary, bool) {
-	looked := w.scene.looked
-	w.scene.looked = nil
+	looked := w.fixture.looked
+	w.fixture.looked = nil
 	if looked != nil {
 		defer looked()
 	}
-	return w.scene.Summary()
+	return w.fixture.Summary()
 }
 
 func TestJobIsLeftAlone(t *testing.T) {
@@ -89,24 +89,26 @@ func TestJobIsLeftAlone(t *testing.T) {
 	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 	for name, tc := range map[string]struct {
 		status map[string]any
-		change func(j *jobScene)
+		change func(j *jobFixture)
 		want   []string
 	}{
 		"finished":                {status: complete},
-		"finished ones run again": {status: complete, change: func(j *jobScene) { j.opts.Jobs.RerunFinished = true }, want: reloadtest.RecreationSteps},
-		"the change was undone":   {change: func(j *jobScene) { j.Set("old") }},
-		"of a CronJob":            {change: func(j *jobScene) { j.Metadata("ownerReferences", []any{map[string]any{"controller": true}}) }},
-		"being deleted":           {change: func(j *jobScene) { j.Metadata("deletionTimestamp", "2026-01-01T00:00:00Z") }},
-		"SAP's annotations": {change: func(j *jobScene) {
+		"finished ones run again": {status: complete, change: func(j *jobFixture) { j.opts.Jobs.RerunFinished = true }, want: reloadtest.RecreationSteps},
+		"the change was undone":   {change: func(j *jobFixture) { j.Set("old") }},
+		"of a CronJob":            {change: func(j *jobFixture) { j.Metadata("ownerReferences", []any{map[string]any{"controller": true}}) }},
+		"being deleted":           {change: func(j *jobFixture) { j.Metadata("deletionTimestamp", "2026-01-01T00:00:00Z") }},
+		"SAP's annotations": {change: func(j *jobFixture) {
 			j.Metadata("annotations", map[string]any{annotation.DefaultPrefix + "configmaps": "app"})
 		}},
-		"an annotation of each":    {change: func(j *jobScene) { j.Annotate(annotation.DefaultPrefix+"configmaps", "app") }, want: reloadtest.RecreationSteps},
-		"excluded by a label":      {change: func(j *jobScene) { j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"}) }},
-		"suspended: it is adopted": {change: func(j *jobScene) { j.Stored().Object["spec"].(map[string]any)["suspend"] = true }, want: []string{"patch Job"}},
+		"an annotation of each": {change: func(j *jobFixture) { j.Annotate(annotation.DefaultPrefix+"configmaps", "app") }, want: reloadtest.RecreationSteps},
+		"excluded by a label": {change: func(j *jobFixture) {
+			j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"})
+		}},
+		"suspended: it is adopted": {change: func(j *jobFixture) { j.Stored().Object["spec"].(map[string]any)["suspend"] = true }, want: []string{"patch Job"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, tc.status)
+			j := newJobFixture(t, nil, tc.status)
 			if tc.change != nil {
 				tc.change(j)
 			}
@@ -122,7 +124,7 @@ func TestJobIsLeftAlone(t *testing.T) {
 
 func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	q := open(t, j.leader(t))
 	running := reloadtest.Summary(reloadtest.JobKind, j.Stored().Object)
 	done := j.Stored().DeepCopy()
@@ -137,7 +139,7 @@ func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
 
 func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	j.opts.Jobs = action.Jobs{}
 	l := j.leader(t)
 	_, followed := l.tracking.Get(t.Context(), reloadtest.JobKey)
@@ -151,18 +153,18 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 	for name, tc := range map[string]struct {
-		course func(t *testing.T, j *jobScene, l *loop)
+		course func(t *testing.T, j *jobFixture, l *loop)
 		want   []string
 	}{
-		"after": {course: func(_ *testing.T, j *jobScene, l *loop) {
+		"after": {course: func(_ *testing.T, j *jobFixture, l *loop) {
 			j.changed(l)
 			j.finish(complete)
 		}, want: reloadtest.RecreationSteps},
-		"before": {course: func(_ *testing.T, j *jobScene, l *loop) {
+		"before": {course: func(_ *testing.T, j *jobFixture, l *loop) {
 			j.finish(complete)
 			j.changed(l)
 		}},
-		"after a change that was undone, and before another one": {course: func(t *testing.T, j *jobScene, l *loop) {
+		"after a change that was undone, and before another one": {course: func(t *testing.T, j *jobFixture, l *loop) {
 			t.Helper()
 			j.changed(l)
 			j.finish(complete)
@@ -172,7 +174,7 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 			j.Set("new")
 			j.changed(l)
 		}},
-		"after a change that another leader has dealt with": {course: func(_ *testing.T, j *jobScene, l *loop) {
+		"after a change that another leader has dealt with": {course: func(_ *testing.T, j *jobFixture, l *loop) {
 			j.changed(l)
 			l.state.Changes.Lead()
 			j.finish(complete)
@@ -180,7 +182,7 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
+			j := newJobFixture(t, nil, nil)
 			j.opts.Settle, j.opts.SettleMax = time.Second, 5*time.Second
 			l := j.leader(t)
 			j.report(workload.Summary{}, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
@@ -193,12 +195,12 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 }
 
 // changed reports a change of configmap/app to a leader.
-func (j *jobScene) changed(l *loop) {
+func (j *jobFixture) changed(l *loop) {
 	l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: j.App, Type: configstate.Modified, Received: j.Now})
 }
 
 // finish ends the Job, and reports it to the leader.
-func (j *jobScene) finish(status map[string]any) {
+func (j *jobFixture) finish(status map[string]any) {
 	before := reloadtest.Summary(reloadtest.JobKind, j.Stored().DeepCopy().Object)
 	j.Stored().Object["status"] = status
 	j.report(before, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
@@ -207,7 +209,7 @@ func (j *jobScene) finish(status map[string]any) {
 // Two installations with different keys that select one workload do not overwrite each other's Records for ever.
 func TestRecordUnderAForeignKeyIsAdoptedOnce(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	foreign := j.Stored().GetAnnotations()[annotation.DefaultPrefix+"config-record"]
 	j.Ring = reloadtest.Ring(t, "b")
 	j.Set("new")
@@ -241,7 +243,7 @@ func TestDeletedJobIsQueuedHoweverLateTheQueueOpens(t *testing.T) {
 func deletedJobIsQueued(t *testing.T, failures int) {
 	t.Helper()
 	away := errors.New("the connection is lost")
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	j.API.Before = func(call string) error {
 		if call == "create Job" {
 			return away
@@ -260,7 +262,7 @@ func deletedJobIsQueued(t *testing.T, failures int) {
 
 	j.opts.Reader = j.Reader
 	l := newLoop(cluster{client: j.API, live: j.API, events: j.Out, Dependencies: Dependencies{
-		Store: &reloadtest.JobStore{Scene: j.JobScene}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
+		Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
 	}}, j.opts)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -77,7 +77,7 @@ func newLoop(with cluster, opts Options) *loop {
 	})
 	l.gather = gather.Gatherer{
 		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, Live: with.live, Past: with.Past,
-		Births: &l.state.Births, Versions: &l.state.Versions, Now: l.now,
+		Creations: &l.state.Creations, Versions: &l.state.Versions, Now: l.now,
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
 	l.pacing = pacing{

@@ -13,7 +13,7 @@ import (
 
 func TestWorkloadOutOfScopeIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	j.opts.Scope.Ignored = []string{"shop"}
 	assert.Zero(t, j.reconcile(t, j.leader(t)), "nor is it looked at again")
 	assert.Empty(t, j.Writes())
@@ -27,7 +27,7 @@ func TestWorkloadOutOfScopeIsLeftAlone(t *testing.T) {
 // The watch may be behind: the Job has left the scope since it was looked at.
 func TestWorkloadThatHasLeftTheScopeIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	var err error
 	j.opts.Scope.ObjectSelector, err = labels.Parse("tier!=other")
 	require.NoError(t, err)

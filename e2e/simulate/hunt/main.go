@@ -25,21 +25,21 @@ const (
 
 // settings are the command line.
 type settings struct {
-	seed     uint64
-	n, steps int
-	faults   bool
-	flags    []string
-	lasting  time.Duration
-	workers  int
-	shrink   int
-	replay   string
-	out      string
-	profile  string
-	scene    string
-	graph    bool
-	report   bool
-	first    bool
-	verbose  bool
+	seed      uint64
+	n, steps  int
+	faults    bool
+	flags     []string
+	lasting   time.Duration
+	workers   int
+	shrink    int
+	replay    string
+	out       string
+	profile   string
+	situation string
+	graph     bool
+	report    bool
+	first     bool
+	verbose   bool
 }
 
 func main() {
@@ -87,7 +87,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&o.replay, "replay", "", "run the history in this `file` instead")
 	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
 	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each worker into this `file`, with the process number added")
-	set.StringVar(&o.scene, "scene", "", "end every history with the scene of this `name`: "+strings.Join(simulate.SceneNames(), ", "))
+	set.StringVar(&o.situation, "situation", "", "end every history with the situation of this `name`: "+strings.Join(simulate.SituationNames(), ", "))
 	set.BoolVar(&o.graph, "graph", false, "give every history custom resources that refer to each other")
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
 	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
@@ -122,8 +122,8 @@ func (o settings) check() error {
 		return fmt.Errorf("-workers %d: want at least 1", o.workers)
 	case o.shrink < 0:
 		return fmt.Errorf("-shrink %d: want a number of runs, or 0", o.shrink)
-	case o.scene != "" && !slices.Contains(simulate.SceneNames(), o.scene):
-		return fmt.Errorf("-scene %s: want one of %s", o.scene, strings.Join(simulate.SceneNames(), ", "))
+	case o.situation != "" && !slices.Contains(simulate.SituationNames(), o.situation):
+		return fmt.Errorf("-situation %s: want one of %s", o.situation, strings.Join(simulate.SituationNames(), ", "))
 	case o.lasting <= 0:
 		return fmt.Errorf("-for %s: want a time", o.lasting)
 	}
@@ -160,7 +160,7 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
 	}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
-		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Scene: o.scene, Graph: o.graph},
+		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Situation: o.situation, Graph: o.graph},
 		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink, CPUProfile: o.profile,
 	})
 }

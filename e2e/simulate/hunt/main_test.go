@@ -18,7 +18,7 @@ func TestArgumentsThatMakeNoSenseAreRefused(t *testing.T) {
 		"no steps":             {[]string{"-steps", "0"}, "-steps 0: want"},
 		"no workers":           {[]string{"-workers", "0"}, "-workers 0: want"},
 		"negative shrinking":   {[]string{"-shrink", "-1"}, "-shrink -1: want"},
-		"unknown scene":        {[]string{"-scene", "dance"}, "-scene dance: want one of deletion-unseen,"},
+		"unknown situation":    {[]string{"-situation", "dance"}, "-situation dance: want one of deletion-unseen,"},
 		"no time":              {[]string{"-for", "0s"}, "-for 0s: want"},
 		"unknown flag":         {[]string{"-flags", "--nonsense"}, "-flags of pod-reloader: --nonsense: unknown flag"},
 		"flags that disagree":  {[]string{"-flags", "--settle=9s --settle-max=3s"}, "-flags of pod-reloader: "},

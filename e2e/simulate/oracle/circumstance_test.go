@@ -8,7 +8,7 @@ import (
 )
 
 // changed is begin, and a change of app that the program has had time to notice.
-func (s *scene) changed() {
+func (s *harness) changed() {
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
@@ -17,8 +17,8 @@ func (s *scene) changed() {
 func TestLateReloadNamesTheCircumstances(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	writes := func(n int, every time.Duration) func(*scene) {
-		return func(s *scene) {
+	writes := func(n int, every time.Duration) func(*harness) {
+		return func(s *harness) {
 			s.begin()
 			for i := range n {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -35,14 +35,14 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			options: hooked, want: "prompt/modified/constant-change", because: "settle-max bounds the wait", happens: writes(60, 400*time.Millisecond),
 		},
 		"written now and then": {options: hooked, want: "prompt/modified", because: "the settle time is over", happens: writes(8, 3*time.Second)},
-		"after a denial": {options: hooked, want: "prompt/modified/blind", because: "the backoff is over", happens: func(s *scene) {
+		"after a denial": {options: hooked, want: "prompt/modified/blind", because: "the backoff is over", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("rights", "configmaps", 30*time.Second)
 			s.wait(8 * time.Minute)
 			s.tick()
 		}},
-		"key lost": {options: hooked, want: "prompt/modified/key-lost", because: "the workload was there for long enough to be adopted", happens: func(s *scene) {
+		"key lost": {options: hooked, want: "prompt/modified/key-lost", because: "the workload was there for long enough to be adopted", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -52,7 +52,7 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"marks of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *scene) {
+		"marks of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -66,25 +66,25 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"a record of a lost key comes back without a stamp, and the program says so": {because: "two installations must not fight", happens: func(s *scene) {
+		"a record of a lost key comes back without a stamp, and the program says so": {because: "two installations must not fight", happens: func(s *harness) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.event(cart, "blind", "Warning", "ForeignDigestKey")
 			s.changeLate()
 		}},
-		"the same, and the program says nothing": {want: "prompt/modified", because: "no one would know", happens: func(s *scene) {
+		"the same, and the program says nothing": {want: "prompt/modified", because: "no one would know", happens: func(s *harness) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.changeLate()
 		}},
-		"the same, and the program records anew": {want: "prompt/modified", because: "it knows what the pods run with", happens: func(s *scene) {
+		"the same, and the program records anew": {want: "prompt/modified", because: "it knows what the pods run with", happens: func(s *harness) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.event(cart, "blind", "Warning", "ForeignDigestKey")
 			s.record("v1:two")
 			s.changeLate()
 		}},
-		"a record under the newer key comes back": {want: "prompt/modified", because: "it can be read", happens: func(s *scene) {
+		"a record under the newer key comes back": {want: "prompt/modified", because: "it can be read", happens: func(s *harness) {
 			s.recordLost()
 			s.record("v1:three")
 			s.undoTo("v1:two")
@@ -95,7 +95,7 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 }
 
 // recordLost has the program record what the pods run with without a stamp, under a key that is lost, and again under the next one.
-func (s *scene) recordLost() {
+func (s *harness) recordLost() {
 	s.begin()
 	s.keys("one")
 	s.record("v1:one")
@@ -106,13 +106,13 @@ func (s *scene) recordLost() {
 }
 
 // record is the program's note of what the pods run with.
-func (s *scene) record(value string) {
+func (s *harness) record(value string) {
 	next := edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordMark, value) })
 	s.write(replica, "patch", cart, next)
 }
 
 // undoTo is a release that brings a record back.
-func (s *scene) undoTo(value string) {
+func (s *harness) undoTo(value string) {
 	s.edit(cart, func(o world.Object) {
 		setAnnotation(o, prefix+recordMark, value)
 		setAnnotation(section(o, "spec", "template"), "example.com/version", "2")
@@ -121,7 +121,7 @@ func (s *scene) undoTo(value string) {
 }
 
 // changeLate is a change long after all that was to be found out.
-func (s *scene) changeLate() {
+func (s *harness) changeLate() {
 	s.wait(10 * time.Minute)
 	s.tick()
 	s.set(configMap("app"), "2")
@@ -133,7 +133,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "explained", map[string]lawCase{
-		"not reported after a fault": {options: hooked, want: "explained/event-missing/after-fault", because: "there is no Event", happens: func(s *scene) {
+		"not reported after a fault": {options: hooked, want: "explained/event-missing/after-fault", because: "there is no Event", happens: func(s *harness) {
 			s.fault("api-errors", "", time.Second)
 			s.wait(5 * time.Minute)
 			s.changed()
@@ -141,7 +141,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"reloaded again soon": {options: hooked, want: "explained/event-missing/overtaken", because: "there is one Event for two", happens: func(s *scene) {
+		"reloaded again soon": {options: hooked, want: "explained/event-missing/overtaken", because: "there is one Event for two", happens: func(s *harness) {
 			s.changed()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -151,7 +151,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"reported twice after a clock was wrong": {options: hooked, want: "explained/event-doubled/clock", because: "it was reported before", happens: func(s *scene) {
+		"reported twice after a clock was wrong": {options: hooked, want: "explained/event-doubled/clock", because: "it was reported before", happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			s.wait(20 * time.Minute)
 			s.changed()
@@ -160,7 +160,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"an old annotation came back": {options: hooked, want: "explained/event-doubled/marks-back", because: "it was reported before", happens: func(s *scene) {
+		"an old annotation came back": {options: hooked, want: "explained/event-doubled/marks-back", because: "it was reported before", happens: func(s *harness) {
 			s.changed()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -177,20 +177,20 @@ func TestLeader(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	const other = "replica-1.1"
-	write := func(s *scene) { s.request(other, "patch", cart, []byte(`{"metadata":{"labels":{}}}`)) }
-	takeOver := func(s *scene) {
+	write := func(s *harness) { s.request(other, "patch", cart, []byte(`{"metadata":{"labels":{}}}`)) }
+	takeOver := func(s *harness) {
 		s.write(other, "update", world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"},
 			world.Object{"spec": world.Object{"holderIdentity": other}})
 	}
 	runLaw(t, "leader", map[string]lawCase{
-		"the leader writes":      {options: hooked, because: "it holds the lease", happens: func(s *scene) { s.begin(); takeOver(s); s.wait(2 * time.Minute); write(s) }},
-		"another replica writes": {options: hooked, want: "leader/patch", because: "it does not hold the lease", happens: func(s *scene) { s.begin(); write(s) }},
-		"the former leader writes": {options: hooked, because: "the request was under way", happens: func(s *scene) {
+		"the leader writes":      {options: hooked, because: "it holds the lease", happens: func(s *harness) { s.begin(); takeOver(s); s.wait(2 * time.Minute); write(s) }},
+		"another replica writes": {options: hooked, want: "leader/patch", because: "it does not hold the lease", happens: func(s *harness) { s.begin(); write(s) }},
+		"the former leader writes": {options: hooked, because: "the request was under way", happens: func(s *harness) {
 			s.begin()
 			takeOver(s)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"labels":{}}}`))
 		}},
-		"another replica writes after a fault": {options: hooked, because: "the lease may have run out", happens: func(s *scene) {
+		"another replica writes after a fault": {options: hooked, because: "the lease may have run out", happens: func(s *harness) {
 			s.begin()
 			s.fault("api-away", "replica-0", time.Second)
 			write(s)
@@ -201,7 +201,7 @@ func TestLeader(t *testing.T) {
 func TestKeptByTheWebhook(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	held := func(s *scene, do func()) {
+	held := func(s *harness, do func()) {
 		s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "configmaps", Begin: true})
 		do()
 		s.wait(time.Second)
@@ -210,21 +210,21 @@ func TestKeptByTheWebhook(t *testing.T) {
 	}
 	runLaw(t, "kept", map[string]lawCase{
 		"PUT while a required object is missing": {
-			options: hooked, want: "kept/missing-required/update", because: "the pods could not start", happens: func(s *scene) {
+			options: hooked, want: "kept/missing-required/update", because: "the pods could not start", happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))
 				s.wait(time.Second)
 				s.sends("update", cart, manifest(cart, "one"), "b")
 			},
 		},
-		"release while a required object is missing": {options: hooked, because: "the user asked for it", happens: func(s *scene) {
+		"release while a required object is missing": {options: hooked, because: "the user asked for it", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Second)
 			s.sends("update", cart, manifest(cart, "two"), "b")
 		}},
 		"release while watches are held, restarted again": {
-			options: hooked, want: "kept/program", because: "the webhook reads what is live", happens: func(s *scene) {
+			options: hooked, want: "kept/program", because: "the webhook reads what is live", happens: func(s *harness) {
 				s.begin()
 				held(s, func() {
 					s.set(configMap("app"), "2")
@@ -235,7 +235,7 @@ func TestKeptByTheWebhook(t *testing.T) {
 				s.rollout(cart)
 			},
 		},
-		"release while the API server is away, restarted again": {options: hooked, because: "the webhook could not read", happens: func(s *scene) {
+		"release while the API server is away, restarted again": {options: hooked, because: "the webhook could not read", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "api-away", Begin: true})
 			s.set(configMap("app"), "2")
@@ -252,8 +252,8 @@ func TestKeptByTheWebhook(t *testing.T) {
 func TestHotLoop(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	attempts := func(n int, every time.Duration) func(*scene) {
-		return func(s *scene) {
+	attempts := func(n int, every time.Duration) func(*harness) {
+		return func(s *harness) {
 			s.begin()
 			for range n {
 				s.request(replica, "patch", cart, []byte(`{}`))
@@ -263,17 +263,17 @@ func TestHotLoop(t *testing.T) {
 	}
 	runLaw(t, "hot-loop", map[string]lawCase{
 		"no pause": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
-		"no pause after a clock was ahead": {options: hooked, because: "what it has noted lies in the future", happens: func(s *scene) {
+		"no pause after a clock was ahead": {options: hooked, because: "what it has noted lies in the future", happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			attempts(70, 10*time.Millisecond)(s)
 		}},
-		"no pause long after a clock was ahead": {options: hooked, want: "hot-loop/patch", because: "all of that is past", happens: func(s *scene) {
+		"no pause long after a clock was ahead": {options: hooked, want: "hot-loop/patch", because: "all of that is past", happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			s.wait(20 * time.Minute)
 			attempts(70, 10*time.Millisecond)(s)
 		}},
 		"pauses": {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
-		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *scene) {
+		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *harness) {
 			s.begin()
 			for i := range 70 {
 				s.set(configMap("app"), string(rune('A'+i)))

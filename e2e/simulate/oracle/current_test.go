@@ -10,8 +10,8 @@ import (
 )
 
 // quietly ends a history in which the law "prompt" has nothing to say, as faults excuse everything until the end.
-func quietly(happens func(s *scene)) func(s *scene) {
-	return func(s *scene) {
+func quietly(happens func(s *harness)) func(s *harness) {
+	return func(s *harness) {
 		happens(s)
 		s.wait(20 * time.Minute)
 		for _, w := range s.oracle.all {
@@ -24,57 +24,57 @@ func quietly(happens func(s *scene)) func(s *scene) {
 func TestCurrent(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	change := func(s *scene) {
+	change := func(s *harness) {
 		s.begin()
 		s.set(configMap("app"), "2")
 	}
 	runLaw(t, "current", map[string]lawCase{
-		"all is well":     {options: hooked, because: "nothing happened", happens: quietly(func(s *scene) { s.begin() })},
+		"all is well":     {options: hooked, because: "nothing happened", happens: quietly(func(s *harness) { s.begin() })},
 		"never restarted": {options: hooked, want: "current/modified", because: "a missed change", happens: quietly(unjudged(change))},
-		"restarted": {options: hooked, because: "it runs with the new content", happens: quietly(func(s *scene) {
+		"restarted": {options: hooked, because: "it runs with the new content", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		})},
-		"rollout pending": {options: hooked, because: "the template is right, the pods wait (paused, OnDelete, a broken image)", happens: quietly(func(s *scene) {
+		"rollout pending": {options: hooked, because: "the template is right, the pods wait (paused, OnDelete, a broken image)", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 		})},
-		"held": {options: hooked, because: "pods could not start", happens: quietly(func(s *scene) {
+		"held": {options: hooked, because: "pods could not start", happens: quietly(func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.remove(user, configMap("app"))
 		})},
-		"deleted object that is not required": {options: hooked, want: "current/deleted", because: "a missed change", happens: quietly(unjudged(func(s *scene) {
+		"deleted object that is not required": {options: hooked, want: "current/deleted", because: "a missed change", happens: quietly(unjudged(func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("extra"))
 		}))},
-		"created object that is not required": {options: hooked, want: "current/created", because: "a missed change", happens: quietly(unjudged(func(s *scene) {
+		"created object that is not required": {options: hooked, want: "current/created", because: "a missed change", happens: quietly(unjudged(func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "a")
 			s.rollout(cart)
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "1")
 		}))},
-		"excluded": {options: hooked, because: "it is not looked after", happens: quietly(func(s *scene) {
+		"excluded": {options: hooked, because: "it is not looked after", happens: quietly(func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
 			s.set(configMap("app"), "2")
 		})},
-		"pods that started in between": {options: hooked, because: "the program knows nothing of pods", happens: quietly(func(s *scene) {
+		"pods that started in between": {options: hooked, because: "the program knows nothing of pods", happens: quietly(func(s *harness) {
 			change(s)
 			s.rollout(cart)
 			s.set(configMap("app"), "1")
 		})},
-		"adopted with the new content": {because: "the first sight was after the change", happens: quietly(func(s *scene) {
+		"adopted with the new content": {because: "the first sight was after the change", happens: quietly(func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.rollout(cart)
 			s.set(configMap("app"), "2")
 		})},
-		"marks taken away while the webhook was away": {options: hooked, because: "nothing was known any more", happens: quietly(func(s *scene) {
+		"marks taken away while the webhook was away": {options: hooked, because: "nothing was known any more", happens: quietly(func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "") })
@@ -83,27 +83,27 @@ func TestCurrent(t *testing.T) {
 			s.wait(time.Second)
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
 		})},
-		"key lost": {options: hooked, because: "it cannot be compared", happens: quietly(func(s *scene) {
+		"key lost": {options: hooked, because: "it cannot be compared", happens: quietly(func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
 			s.set(configMap("app"), "2")
 		})},
-		"rolled back to old pods": {options: hooked, want: "current/modified/undone", because: "the webhook must compare with what they run with", happens: quietly(func(s *scene) {
+		"rolled back to old pods": {options: hooked, want: "current/modified/undone", because: "the webhook must compare with what they run with", happens: quietly(func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.sends("update", cart, manifest(cart, "broken"), "b")
 			s.wait(time.Minute)
 			s.sends("update", cart, manifest(cart, "one"), "a")
 		})},
-		"newly listed": {options: hooked, because: "its content at the edit is the one that counts", happens: quietly(func(s *scene) {
+		"newly listed": {options: hooked, because: "its content at the edit is the one that counts", happens: quietly(func(s *harness) {
 			s.set(configMap("more"), "1")
 			s.begin()
 			s.set(configMap("more"), "2")
 			s.wait(time.Minute)
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,more") }), "a")
 		})},
-		"newly listed, then changed": {options: hooked, want: "current/modified", because: "it is listed", happens: quietly(unjudged(func(s *scene) {
+		"newly listed, then changed": {options: hooked, want: "current/modified", because: "it is listed", happens: quietly(unjudged(func(s *harness) {
 			s.set(configMap("more"), "1")
 			s.begin()
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,more") }), "a")
@@ -114,8 +114,8 @@ func TestCurrent(t *testing.T) {
 }
 
 // unjudged keeps the law "prompt" from judging what happens last.
-func unjudged(happens func(s *scene)) func(s *scene) {
-	return func(s *scene) {
+func unjudged(happens func(s *harness)) func(s *harness) {
+	return func(s *harness) {
 		happens(s)
 		for _, w := range s.oracle.all {
 			w.due.reported = true
@@ -125,7 +125,7 @@ func unjudged(happens func(s *scene)) func(s *scene) {
 
 func TestCurrentOfStatefulSetIsJudgedByItsRevision(t *testing.T) {
 	t.Parallel()
-	s := webhookScene(t)
+	s := webhookHarness(t)
 	store := world.Key{Resource: world.StatefulSets, Namespace: "shop", Name: "store"}
 	s.set(configMap("app"), "1")
 	s.sends("create", store, manifest(store, "one"), "a")

@@ -11,7 +11,7 @@ import (
 )
 
 // denies withdraws a right to write, and changes app.
-func (s *scene) denies(scope string) {
+func (s *harness) denies(scope string) {
 	s.begin()
 	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: scope, Begin: true})
 	s.set(configMap("app"), "2")
@@ -20,23 +20,23 @@ func (s *scene) denies(scope string) {
 func TestDeniedWritesAreVisible(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	denied := func(scope string, after func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	denied := func(scope string, after func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			s.denies(scope)
 			after(s)
 			s.wait(5 * time.Minute)
 			s.tick()
 		}
 	}
-	gauges := func(value float64) func(s *scene) {
-		return denied("deployments", func(s *scene) {
+	gauges := func(value float64) func(s *harness) {
+		return denied("deployments", func(s *harness) {
 			s.event(cart, "failed", "Warning", "ReloadFailed")
 			s.wait(3 * time.Minute)
 			s.oracle.Metrics(replica, map[string]*dto.MetricFamily{dueReloads: {Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: &value}}}}}, s.now)
 		})
 	}
-	why := func(printed string) func(s *scene) {
-		return denied("deployments", func(s *scene) {
+	why := func(printed string) func(s *harness) {
+		return denied("deployments", func(s *harness) {
 			s.event(cart, "failed", "Warning", "ReloadFailed")
 			s.wait(3 * time.Minute)
 			q, ok := s.oracle.AskWhy(s.now)
@@ -45,28 +45,28 @@ func TestDeniedWritesAreVisible(t *testing.T) {
 		})
 	}
 	runLaw(t, "visible", map[string]lawCase{
-		"reported":          {options: hooked, because: "an Event says so", happens: denied("deployments", func(s *scene) { s.event(cart, "failed", "Warning", "ReloadFailed") })},
-		"not reported":      {options: hooked, want: "visible/denied", because: "nothing says why it is late", happens: denied("deployments", func(*scene) {})},
-		"another reason":    {options: hooked, want: "visible/denied", because: "it is about something else", happens: denied("deployments", func(s *scene) { s.event(cart, "other", "Warning", "ObjectMissing") })},
-		"about another one": {options: hooked, want: "visible/denied", because: "it is about another workload", happens: denied("deployments", func(s *scene) { s.event(nightly, "failed", "Warning", "ReloadFailed") })},
-		"changed back": {options: hooked, because: "nothing is due", happens: denied("deployments", func(s *scene) {
+		"reported":          {options: hooked, because: "an Event says so", happens: denied("deployments", func(s *harness) { s.event(cart, "failed", "Warning", "ReloadFailed") })},
+		"not reported":      {options: hooked, want: "visible/denied", because: "nothing says why it is late", happens: denied("deployments", func(*harness) {})},
+		"another reason":    {options: hooked, want: "visible/denied", because: "it is about something else", happens: denied("deployments", func(s *harness) { s.event(cart, "other", "Warning", "ObjectMissing") })},
+		"about another one": {options: hooked, want: "visible/denied", because: "it is about another workload", happens: denied("deployments", func(s *harness) { s.event(nightly, "failed", "Warning", "ReloadFailed") })},
+		"changed back": {options: hooked, because: "nothing is due", happens: denied("deployments", func(s *harness) {
 			s.wait(time.Second)
 			s.set(configMap("app"), "1")
 		})},
-		"no Events either": {options: hooked, because: "no Event can be written", happens: denied("deployments", func(s *scene) {
+		"no Events either": {options: hooked, because: "no Event can be written", happens: denied("deployments", func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "events", Begin: true})
 		})},
 		"counted":            {options: hooked, because: "one reload is due", happens: gauges(1)},
 		"not counted":        {options: hooked, want: "visible/due", because: "one reload is due", happens: gauges(0)},
 		"explained":          {options: hooked, because: "it prints the Event", happens: why("a reload is due\n\nWarning 3m ago, ReloadFailed: deployments.apps \"cart\" is forbidden\n")},
 		"not explained":      {options: hooked, want: "visible/denied-why", because: "nothing says why it is late", happens: why("a reload is due\n")},
-		"reported long ago":  {options: hooked, because: "the same is not said twice", happens: func(s *scene) { deniedAgain(s, 10*time.Second) }},
-		"reported once only": {options: hooked, want: "visible/denied", because: "the right was there in between", happens: func(s *scene) { deniedAgain(s, 5*time.Minute) }},
+		"reported long ago":  {options: hooked, because: "the same is not said twice", happens: func(s *harness) { deniedAgain(s, 10*time.Second) }},
+		"reported once only": {options: hooked, want: "visible/denied", because: "the right was there in between", happens: func(s *harness) { deniedAgain(s, 5*time.Minute) }},
 	})
 }
 
 // deniedAgain is a right that is missing twice, with one Event about the first time.
-func deniedAgain(s *scene, gap time.Duration) {
+func deniedAgain(s *harness, gap time.Duration) {
 	s.denies("deployments")
 	s.wait(30 * time.Second)
 	s.event(cart, "failed", "Warning", "ReloadFailed")
@@ -86,21 +86,21 @@ func deniedAgain(s *scene, gap time.Duration) {
 func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	late := func(scope string, then func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	late := func(scope string, then func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			s.denies(scope)
 			s.wait(time.Second)
 			then(s)
 			s.tick()
 		}
 	}
-	back := func(scope string, after time.Duration) func(s *scene) {
-		return late(scope, func(s *scene) {
+	back := func(scope string, after time.Duration) func(s *harness) {
+		return late(scope, func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: scope})
 			s.wait(after)
 		})
 	}
-	minute := func(s *scene) { s.wait(time.Minute) }
+	minute := func(s *harness) { s.wait(time.Minute) }
 	runLaw(t, "prompt", map[string]lawCase{
 		"its own kind":   {options: hooked, because: "it cannot be written", happens: late("deployments", minute)},
 		"another kind":   {options: hooked, want: "prompt/modified", because: "the right to write this one is there", happens: late("statefulsets", minute)},
@@ -110,13 +110,13 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 		"given back ago": {options: hooked, want: "prompt/modified/after-fault", because: "it is tried again every half minute", happens: back("deployments", 90*time.Second)},
 	})
 	runLaw(t, "explained", map[string]lawCase{
-		"Events denied": {options: hooked, because: "they cannot be written", happens: func(s *scene) {
+		"Events denied": {options: hooked, because: "they cannot be written", happens: func(s *harness) {
 			s.denies("events")
 			s.wait(time.Second)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.quiet()
 		}},
-		"Events allowed again": {options: hooked, want: "explained/event-missing/after-fault", because: "they are made up for", happens: func(s *scene) {
+		"Events allowed again": {options: hooked, want: "explained/event-missing/after-fault", because: "they are made up for", happens: func(s *harness) {
 			s.denies("events")
 			s.wait(time.Second)
 			s.reloadSilently(cart, "b", "configmap/app modified")
@@ -128,7 +128,7 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 
 func TestReadsMayRepeatWhereWritesAreDenied(t *testing.T) {
 	t.Parallel()
-	runLaw(t, "cost", map[string]lawCase{"read again": {options: Options{Webhook: true}, because: "a fault lasts", happens: func(s *scene) {
+	runLaw(t, "cost", map[string]lawCase{"read again": {options: Options{Webhook: true}, because: "a fault lasts", happens: func(s *harness) {
 		s.denies("deployments")
 		for range 2 {
 			s.request(replica, "get", world.Key{Resource: world.ConfigMaps, Namespace: "shop", Name: "extra"}, nil)

@@ -23,8 +23,8 @@ func asked(annotations world.Object) world.Object {
 }
 
 // beginAsking creates app, extra, and a workload that asks for something.
-func beginAsking(annotations world.Object) func(*scene) {
-	return func(s *scene) {
+func beginAsking(annotations world.Object) func(*harness) {
+	return func(s *harness) {
 		s.set(configMap("app"), "1")
 		s.set(configMap("extra"), "1")
 		s.sends("create", cart, asked(annotations), "a")
@@ -35,7 +35,7 @@ func beginAsking(annotations world.Object) func(*scene) {
 }
 
 // mark sets an annotation of the second dialect on a config object.
-func (s *scene) mark(key world.Key, name, value string) {
+func (s *harness) mark(key world.Key, name, value string) {
 	next := edited(s.objects[key], func(o world.Object) { setAnnotation(o, otherDomain+name, value) })
 	s.write(user, "update", key, next)
 	s.wait(time.Minute)
@@ -70,7 +70,7 @@ func TestTrackedInTheSecondDialect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookScene(t)
+			s := webhookHarness(t)
 			s.set(configMap("app"), "1")
 			s.set(configMap("extra"), "1")
 			s.mark(configMap("extra"), "match", "true")
@@ -108,7 +108,7 @@ func TestWorkloadsWithoutAnnotationsAreAutomaticWhereTheFlagSaysSo(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, Options{Webhook: true, AutoReloadAll: true})
+			s := newHarness(t, Options{Webhook: true, AutoReloadAll: true})
 			s.sends("create", cart, asked(test.annotations), "")
 			assert.Equal(t, test.want, s.oracle.workloads[idOf(cart)].refs)
 		})
@@ -117,7 +117,7 @@ func TestWorkloadsWithoutAnnotationsAreAutomaticWhereTheFlagSaysSo(t *testing.T)
 
 func TestBothDialectsAreAUnion(t *testing.T) {
 	t.Parallel()
-	s := webhookScene(t)
+	s := webhookHarness(t)
 	s.begin()
 	s.edit(cart, func(o world.Object) { setAnnotation(o, "secret."+otherDomain+"reload", "db") })
 	w := s.oracle.workloads[idOf(cart)]
@@ -132,43 +132,43 @@ func TestBothDialectsAreAUnion(t *testing.T) {
 func TestPromptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	late := func(s *scene) { s.wait(time.Minute); s.tick() }
+	late := func(s *harness) { s.wait(time.Minute); s.tick() }
 	runLaw(t, "prompt", map[string]lawCase{
-		"modified": {options: hooked, want: "prompt/modified", because: "auto tracks it", happens: func(s *scene) {
+		"modified": {options: hooked, want: "prompt/modified", because: "auto tracks it", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
 			late(s)
 		}},
-		"deleted": {options: hooked, because: "deletions do not count", happens: func(s *scene) {
+		"deleted": {options: hooked, because: "deletions do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			late(s)
 		}},
-		"back with other content": {options: hooked, want: "prompt/modified", because: "the pods have the content of before", happens: func(s *scene) {
+		"back with other content": {options: hooked, want: "prompt/modified", because: "the pods have the content of before", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "2")
 			late(s)
 		}},
-		"created": {options: hooked, because: "creations do not count", happens: func(s *scene) {
+		"created": {options: hooked, because: "creations do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(secret("db"), "1")
 			late(s)
 		}},
-		"created, then modified": {options: hooked, want: "prompt/created", because: "the next change counts", happens: func(s *scene) {
+		"created, then modified": {options: hooked, want: "prompt/created", because: "the next change counts", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(secret("db"), "1")
 			late(s)
 			s.set(secret("db"), "2")
 			late(s)
 		}},
-		"without the mark": {options: hooked, because: "search wants it", happens: func(s *scene) {
+		"without the mark": {options: hooked, because: "search wants it", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.set(configMap("extra"), "2")
 			late(s)
 		}},
-		"with the mark": {options: hooked, want: "prompt/modified", because: "search finds it", happens: func(s *scene) {
+		"with the mark": {options: hooked, want: "prompt/modified", because: "search finds it", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.mark(configMap("extra"), "match", "true")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -176,13 +176,13 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 			}))
 			late(s)
 		}},
-		"marked just after the change": {options: hooked, because: "what is newly tracked is taken as it is found", happens: func(s *scene) {
+		"marked just after the change": {options: hooked, because: "what is newly tracked is taken as it is found", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.set(configMap("extra"), "2")
 			s.mark(configMap("extra"), "match", "true")
 			late(s)
 		}},
-		"ignored": {options: hooked, because: "the object says so", happens: func(s *scene) {
+		"ignored": {options: hooked, because: "the object says so", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.mark(configMap("extra"), "ignore", "true")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -196,45 +196,45 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 func TestKeptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	reload := func(s *scene) {
+	reload := func(s *harness) {
 		s.wait(2 * time.Second)
 		s.reload(cart, "b")
 		s.rollout(cart)
 	}
 	runLaw(t, "kept", map[string]lawCase{
-		"modified": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+		"modified": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
 			reload(s)
 		}},
-		"deleted": {options: hooked, want: "kept/program/touched", because: "deletions do not count", happens: func(s *scene) {
+		"deleted": {options: hooked, want: "kept/program/touched", because: "deletions do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			reload(s)
 		}},
-		"created": {options: hooked, want: "kept/program/touched", because: "creations do not count", happens: func(s *scene) {
+		"created": {options: hooked, want: "kept/program/touched", because: "creations do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(secret("db"), "1")
 			reload(s)
 		}},
-		"back with other content": {options: hooked, because: "the pods have the content of before", happens: func(s *scene) {
+		"back with other content": {options: hooked, because: "the pods have the content of before", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "2")
 			reload(s)
 		}},
-		"marked": {options: hooked, want: "kept/program/touched", because: "it is only tracked from now on", happens: func(s *scene) {
+		"marked": {options: hooked, want: "kept/program/touched", because: "it is only tracked from now on", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.mark(configMap("extra"), "match", "true")
 			reload(s)
 		}},
-		"without the mark": {options: hooked, want: "kept/program", because: "it is not tracked", happens: func(s *scene) {
+		"without the mark": {options: hooked, want: "kept/program", because: "it is not tracked", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.set(configMap("extra"), "2")
 			reload(s)
 		}},
-		"ignored long ago": {options: hooked, want: "kept/program", because: "it is not tracked any more", happens: func(s *scene) {
+		"ignored long ago": {options: hooked, want: "kept/program", because: "it is not tracked any more", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.mark(configMap("extra"), "ignore", "true")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -242,7 +242,7 @@ func TestKeptInTheSecondDialect(t *testing.T) {
 			}))
 			reload(s)
 		}},
-		"ignored just after the change": {options: hooked, because: "the program may not have heard of it", happens: func(s *scene) {
+		"ignored just after the change": {options: hooked, because: "the program may not have heard of it", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -250,7 +250,7 @@ func TestKeptInTheSecondDialect(t *testing.T) {
 			}))
 			reload(s)
 		}},
-		"off": {options: hooked, want: "kept/program", because: "nothing is tracked", happens: func(s *scene) {
+		"off": {options: hooked, want: "kept/program", because: "nothing is tracked", happens: func(s *harness) {
 			beginAsking(world.Object{otherAuto: "false", "configmap." + otherDomain + "reload": "extra"})(s)
 			s.set(configMap("extra"), "2")
 			reload(s)

@@ -13,8 +13,8 @@ import (
 )
 
 // uncounted is a reload with an Event that no replica counts, and an outage some time later.
-func uncounted(kind, scope string, later time.Duration) func(s *scene) {
-	return func(s *scene) {
+func uncounted(kind, scope string, later time.Duration) func(s *harness) {
+	return func(s *harness) {
 		s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
 		s.begin()
 		s.set(configMap("app"), "2")
@@ -39,13 +39,13 @@ func uncounted(kind, scope string, later time.Duration) func(s *scene) {
 func TestExplained(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	changed := func(s *scene) {
+	changed := func(s *harness) {
 		s.begin()
 		s.set(configMap("app"), "2")
 		s.wait(time.Second)
 	}
 	runLaw(t, "explained", map[string]lawCase{
-		"reported": {options: hooked, because: "one Event, one count", happens: func(s *scene) {
+		"reported": {options: hooked, because: "one Event, one count", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -53,27 +53,27 @@ func TestExplained(t *testing.T) {
 			s.scrape(replica, 1, nil)
 			s.quiet()
 		}},
-		"not reported": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *scene) {
+		"not reported": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"reported twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *scene) {
+		"reported twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.announce(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *scene) {
+		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.event(cart, "reload-1", "Normal", "Reloaded")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"series": {options: hooked, because: "one Event counts two", happens: func(s *scene) {
+		"series": {options: hooked, because: "one Event counts two", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -85,7 +85,7 @@ func TestExplained(t *testing.T) {
 			s.write(replica, "patch", event, edited(s.objects[event], func(o world.Object) { o["series"] = world.Object{"count": 2} }))
 			s.quiet()
 		}},
-		"name taken by another Event": {options: hooked, because: "names made of the time collide in fake time", happens: func(s *scene) {
+		"name taken by another Event": {options: hooked, because: "names made of the time collide in fake time", happens: func(s *harness) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -96,7 +96,7 @@ func TestExplained(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
 			s.quiet()
 		}},
-		"written again by another leader": {options: hooked, because: "the name is that of the reload", happens: func(s *scene) {
+		"written again by another leader": {options: hooked, because: "the name is that of the reload", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -107,20 +107,20 @@ func TestExplained(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
 			s.quiet()
 		}},
-		"excluded soon after": {options: hooked, because: "the program lets it alone", happens: func(s *scene) {
+		"excluded soon after": {options: hooked, because: "the program lets it alone", happens: func(s *harness) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
 			s.quiet()
 		}},
-		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *scene) {
+		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *harness) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.remove(user, cart)
 			s.quiet()
 		}},
-		"a new leader reports the last ones": {options: hooked, because: "the annotation names no more", happens: func(s *scene) {
+		"a new leader reports the last ones": {options: hooked, because: "the annotation names no more", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			s.oracle.Leader("replica-1.1", s.now)
 			for range 5 {
@@ -128,7 +128,7 @@ func TestExplained(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"a new leader does not report the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "the annotation names five", happens: func(s *scene) {
+		"a new leader does not report the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "the annotation names five", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			s.oracle.Leader("replica-1.1", s.now)
 			for range 4 {
@@ -136,49 +136,49 @@ func TestExplained(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"the leader reports the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "it has made all of them", happens: func(s *scene) {
+		"the leader reports the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "it has made all of them", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			for range 5 {
 				s.announce(cart)
 			}
 			s.quiet()
 		}},
-		"more reloads than Events can wait": {options: hooked, because: "the oldest were dropped", happens: func(s *scene) {
+		"more reloads than Events can wait": {options: hooked, because: "the oldest were dropped", happens: func(s *harness) {
 			reloadUnreported(s, mostWaiting+8)
 			for range mostWaiting {
 				s.announce(cart)
 			}
 			s.quiet()
 		}},
-		"more reloads than Events can wait, and more are missing": {options: hooked, want: "explained/event-missing/after-fault", because: "only those beyond the bound are dropped", happens: func(s *scene) {
+		"more reloads than Events can wait, and more are missing": {options: hooked, want: "explained/event-missing/after-fault", because: "only those beyond the bound are dropped", happens: func(s *harness) {
 			reloadUnreported(s, mostWaiting+8)
 			for range mostWaiting - 1 {
 				s.announce(cart)
 			}
 			s.quiet()
 		}},
-		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *scene) {
+		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *harness) {
 			changed(s)
 			s.stamp(cart, "b", "")
 		}},
-		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *scene) {
+		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *harness) {
 			changed(s)
 			s.stamp(cart, "b", "today")
 		}},
-		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *scene) {
+		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
 			changed(s)
 			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
 		}},
-		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *scene) {
+		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
 			changed(s)
 			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
 		}},
-		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *scene) {
+		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/extra modified")
 		}},
-		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *scene) {
+		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.set(configMap("extra"), "2")
@@ -186,7 +186,7 @@ func TestExplained(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 			s.rollout(cart)
 		}},
-		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *scene) {
+		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -194,7 +194,7 @@ func TestExplained(t *testing.T) {
 			s.scrape(replica, 0, nil)
 			s.quiet()
 		}},
-		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *scene) {
+		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -205,7 +205,7 @@ func TestExplained(t *testing.T) {
 		"not counted by a replica that was killed much later": {options: hooked, want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
 		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
 		"not counted by a replica that was frozen":            {options: hooked, want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
-		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *scene) {
+		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -217,7 +217,7 @@ func TestExplained(t *testing.T) {
 			s.scrape("replica-0.2", 0, nil)
 			s.quiet()
 		}},
-		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *scene) {
+		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -225,22 +225,22 @@ func TestExplained(t *testing.T) {
 			s.scrape(replica, 2, nil)
 			s.quiet()
 		}},
-		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *scene) {
+		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *harness) {
 			reloadWithoutRoom(s)
 			s.scrape(replica, 2, nil)
 			s.quiet()
 		}},
-		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *scene) {
+		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *harness) {
 			reloadWithoutRoom(s)
 			s.announce(cart)
 			s.quiet()
 		}},
-		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *scene) {
+		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *harness) {
 			reloadWithoutRoom(s)
 			s.scrape(replica, 3, nil)
 			s.quiet()
 		}},
-		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *scene) {
+		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -257,7 +257,7 @@ func TestExplained(t *testing.T) {
 }
 
 // reloadUnreported is a number of reloads while Events are refused.
-func reloadUnreported(s *scene, n int) {
+func reloadUnreported(s *harness, n int) {
 	s.begin()
 	s.oracle.Leader(replica, s.now)
 	s.oracle.Fault(Fault{At: s.now, Kind: "api-errors", Begin: true})
@@ -273,7 +273,7 @@ func reloadUnreported(s *scene, n int) {
 
 // reloadWithoutRoom is a release that brings a change, then a reload by the program for whose annotation a user has left no room: each has
 // its Event.
-func reloadWithoutRoom(s *scene) {
+func reloadWithoutRoom(s *harness) {
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
@@ -299,7 +299,7 @@ func reloadWithoutRoom(s *scene) {
 
 func TestReloadsOfUsersMayBeReported(t *testing.T) {
 	t.Parallel()
-	s := webhookScene(t)
+	s := webhookHarness(t)
 	s.begin()
 	sent := edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") })
 	call := s.call(user, "update", cart, nil)
@@ -316,8 +316,8 @@ func TestIdle(t *testing.T) {
 	hooked := Options{Webhook: true}
 	lease := world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"}
 	keys := world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
-	idle := func(client, verb string, key world.Key) func(s *scene) {
-		return func(s *scene) {
+	idle := func(client, verb string, key world.Key) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			from := s.now
 			s.wait(time.Minute)
@@ -337,13 +337,13 @@ func TestIdle(t *testing.T) {
 		"patch":               {options: hooked, want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
 		"new Event": {options: hooked, want: "idle/create", because: "nothing had changed", happens: idle(replica, "create",
 			world.Key{Resource: world.Events, Namespace: "shop"})},
-		"before": {options: hooked, because: "it was not idle yet", happens: func(s *scene) {
+		"before": {options: hooked, because: "it was not idle yet", happens: func(s *harness) {
 			s.begin()
 			s.request(replica, "patch", cart, nil)
 			s.wait(time.Minute)
 			s.oracle.Idle(s.now, s.now.Add(time.Minute))
 		}},
-		"warning repeated after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *scene) {
+		"warning repeated after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *harness) {
 			s.begin()
 			s.event(cart, "one", "Warning", "ConfigMissing")
 			from := s.now.Add(time.Minute)
@@ -351,7 +351,7 @@ func TestIdle(t *testing.T) {
 			s.event(cart, "two", "Warning", "ConfigMissing")
 			s.oracle.Idle(from, s.now)
 		}},
-		"warning repeated after a minute": {options: hooked, want: "idle/create", because: "it was written a minute ago", happens: func(s *scene) {
+		"warning repeated after a minute": {options: hooked, want: "idle/create", because: "it was written a minute ago", happens: func(s *harness) {
 			s.begin()
 			s.event(cart, "one", "Warning", "ConfigMissing")
 			from := s.now.Add(time.Second)

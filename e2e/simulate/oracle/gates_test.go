@@ -15,8 +15,8 @@ import (
 func TestGates(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	after := func(wait time.Duration) func(s *scene) {
-		return func(s *scene) {
+	after := func(wait time.Duration) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(wait)
@@ -24,8 +24,8 @@ func TestGates(t *testing.T) {
 			s.rollout(cart)
 		}
 	}
-	again := func(wait time.Duration, between func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	again := func(wait time.Duration, between func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			after(time.Second)(s)
 			s.set(configMap("app"), "3")
 			if between != nil {
@@ -44,15 +44,15 @@ func TestGates(t *testing.T) {
 		"no settle":      {options: Options{Webhook: true, Settle: time.Nanosecond, Refractory: time.Second}, because: "the gate is off", happens: after(0)},
 		"rested":         {options: hooked, because: "five seconds are enough", happens: again(5*time.Second, nil)},
 		"not rested":     {options: hooked, want: "gates/refractory", because: "two restarts in two seconds", happens: again(2*time.Second, nil)},
-		"own timing of a replica": {options: hooked, because: "it was started with other flags", happens: func(s *scene) {
+		"own timing of a replica": {options: hooked, because: "it was started with other flags", happens: func(s *harness) {
 			s.oracle.Timing(replica, 0, 0, 0)
 			again(0, nil)(s)
 		}},
-		"release in between": {options: hooked, because: "it is the user's", happens: again(2*time.Second, func(s *scene) {
+		"release in between": {options: hooked, because: "it is the user's", happens: again(2*time.Second, func(s *harness) {
 			s.sends("update", cart, manifest(cart, "two"), "x")
 			s.set(configMap("app"), "4")
 		})},
-		"last change unsettled": {options: hooked, want: "gates/settle", because: "it was quiet for 0.7 s only", happens: func(s *scene) {
+		"last change unsettled": {options: hooked, want: "gates/settle", because: "it was quiet for 0.7 s only", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(800 * time.Millisecond)
@@ -60,7 +60,7 @@ func TestGates(t *testing.T) {
 			s.wait(700 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"last change just now": {options: hooked, because: "the program may have read it before the watch event came", happens: func(s *scene) {
+		"last change just now": {options: hooked, because: "the program may have read it before the watch event came", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(999 * time.Millisecond)
@@ -68,7 +68,7 @@ func TestGates(t *testing.T) {
 			s.wait(time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"settle-max": {options: hooked, because: "five seconds after the first change", happens: func(s *scene) {
+		"settle-max": {options: hooked, because: "five seconds after the first change", happens: func(s *harness) {
 			s.begin()
 			for i := range 7 {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -77,7 +77,7 @@ func TestGates(t *testing.T) {
 			s.wait(100 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"labelled five seconds before": {options: hooked, because: "the program does not know that the content was the same", happens: func(s *scene) {
+		"labelled five seconds before": {options: hooked, because: "the program does not know that the content was the same", happens: func(s *harness) {
 			s.begin()
 			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
 			s.write(user, "update", configMap("app"), labelled)
@@ -86,7 +86,7 @@ func TestGates(t *testing.T) {
 			s.wait(500 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"leader changed": {options: hooked, because: "a new leader does not know when the change was", happens: func(s *scene) {
+		"leader changed": {options: hooked, because: "a new leader does not know when the change was", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(10 * time.Millisecond)
@@ -94,7 +94,7 @@ func TestGates(t *testing.T) {
 			s.wait(10 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"clock wrong": {options: hooked, because: "its seconds are others", happens: func(s *scene) {
+		"clock wrong": {options: hooked, because: "its seconds are others", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
 			again(time.Second, nil)(s)
 		}},
@@ -104,8 +104,8 @@ func TestGates(t *testing.T) {
 func TestUnharmed(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	stored := func(change func(o world.Object)) func(s *scene) {
-		return func(s *scene) {
+	stored := func(change func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			sent := manifest(cart, "two")
 			call := s.call(user, "update", cart, nil)
@@ -113,8 +113,8 @@ func TestUnharmed(t *testing.T) {
 			s.change(call, cart, sent, edited(sent, change))
 		}
 	}
-	rejected := func(body string, status int, webhook string) func(s *scene) {
-		return func(s *scene) {
+	rejected := func(body string, status int, webhook string) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			call := s.call(user, "patch", cart, []byte(body))
 			if body != "" && body[0] == '[' {
@@ -124,8 +124,8 @@ func TestUnharmed(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: status, Webhook: webhook})
 		}
 	}
-	put := func(change func(world.Object)) func(s *scene) {
-		return func(s *scene) {
+	put := func(change func(world.Object)) func(s *harness) {
+		return func(s *harness) {
 			s.t.Helper()
 			s.begin()
 			body, err := json.Marshal(edited(s.objects[cart], func(o world.Object) {
@@ -138,8 +138,8 @@ func TestUnharmed(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 409, Webhook: "mutate.pod-reloader.cs.sap.com"})
 		}
 	}
-	away := func(kind string, ago time.Duration) func(s *scene) {
-		return func(s *scene) {
+	away := func(kind string, ago time.Duration) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			s.fault(kind, "", 5*time.Second)
 			s.wait(ago)
@@ -151,8 +151,8 @@ func TestUnharmed(t *testing.T) {
 			})
 		}
 	}
-	right := func(between func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	right := func(between func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			between(s)
 			digest := s.oracle.revisionDigest(s.oracle.workloads[idOf(cart)])
@@ -192,7 +192,7 @@ func TestUnharmed(t *testing.T) {
 			because: "it is known what it adds",
 			happens: stored(func(o world.Object) { setAnnotation(section(o, "spec", "template"), "injected", "yes") }),
 		},
-		"program writes more than marks": {options: hooked, want: "unharmed/program", because: "the rest is the user's", happens: func(s *scene) {
+		"program writes more than marks": {options: hooked, want: "unharmed/program", because: "the rest is the user's", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
@@ -228,13 +228,13 @@ func TestUnharmed(t *testing.T) {
 				section(o, "spec", "template", "spec")["containers"] = []any{container(o), world.Object{"name": "more", "image": "example.com/more:1"}}
 			}),
 		},
-		"right request":                    {options: hooked, want: "unharmed/rejected/right", because: "it has the digest of what is there", happens: right(func(*scene) {})},
-		"right request after a change":     {options: hooked, because: "it may have been compared with the one before", happens: right(func(s *scene) { s.set(configMap("app"), "1") })},
-		"right request under a fault":      {options: hooked, because: "it cannot be verified", happens: right(func(s *scene) { s.fault("api-errors", "", time.Second) })},
+		"right request":                    {options: hooked, want: "unharmed/rejected/right", because: "it has the digest of what is there", happens: right(func(*harness) {})},
+		"right request after a change":     {options: hooked, because: "it may have been compared with the one before", happens: right(func(s *harness) { s.set(configMap("app"), "1") })},
+		"right request under a fault":      {options: hooked, because: "it cannot be verified", happens: right(func(s *harness) { s.fault("api-errors", "", time.Second) })},
 		"webhook not called":               {options: hooked, because: "it was away a moment ago", happens: away("webhook-away", 10*time.Second)},
 		"webhook not called long after":    {options: hooked, want: "unharmed/rejected", because: "it is back", happens: away("webhook-away", 2*time.Minute)},
 		"webhook not called, clocks apart": {options: hooked, want: "unharmed/rejected", because: "no call fails because of that", happens: away("clock", time.Second)},
-		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *scene) {
+		"stale request": {options: hooked, want: "unharmed/rejected", because: "the annotation was there before", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-hash", "00") })

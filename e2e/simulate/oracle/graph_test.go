@@ -14,7 +14,7 @@ var (
 )
 
 // referent stores a custom resource whose operator has seen a generation; it is ready.
-func (s *scene) referent(client string, key world.Key, generation, observed int, spec world.Object) {
+func (s *harness) referent(client string, key world.Key, generation, observed int, spec world.Object) {
 	s.write(client, "update", key, world.Object{
 		"metadata": world.Object{"name": key.Name, "generation": int64(generation)}, "spec": spec,
 		"status": world.Object{"observedGeneration": int64(observed), "conditions": []any{world.Object{"type": "Ready", "status": "True"}}},
@@ -26,14 +26,14 @@ func filterSpec(mode string) world.Object {
 }
 
 // beginGraph creates a graph and cart, which tracks it.
-func (s *scene) beginGraph() {
+func (s *harness) beginGraph() {
 	s.set(secret("tls"), "1")
 	s.referent(user, auth, 1, 1, filterSpec("fast"))
 	s.trackGraph("")
 }
 
 // adoptGraph creates cart, which tracks a graph and a ConfigMap, and then what makes the graph valid: the program adopts it.
-func (s *scene) adoptGraph() {
+func (s *harness) adoptGraph() {
 	s.set(secret("tls"), "1")
 	s.set(configMap("extra"), "1")
 	s.trackGraph("extra")
@@ -42,7 +42,7 @@ func (s *scene) adoptGraph() {
 }
 
 // reloadedWhileHeld is a reload because of the ConfigMap while the graph is held, and one because of the graph when it is back.
-func (s *scene) reloadedWhileHeld() {
+func (s *harness) reloadedWhileHeld() {
 	s.set(configMap("extra"), "2")
 	s.remove(user, auth)
 	s.wait(2 * time.Second)
@@ -56,7 +56,7 @@ func (s *scene) reloadedWhileHeld() {
 }
 
 // trackGraph creates the custom resource that refers to the others, and cart, which tracks it and ConfigMaps.
-func (s *scene) trackGraph(configMaps string) {
+func (s *harness) trackGraph(configMaps string) {
 	s.referent(user, edge, 1, 1, world.Object{"filterRefs": []any{world.Object{"name": "auth"}}})
 	s.wait(time.Minute)
 	s.sends("create", cart, edited(manifest(cart, "one"), func(o world.Object) {
@@ -70,7 +70,7 @@ func (s *scene) trackGraph(configMaps string) {
 }
 
 // reloaded is a reload because of the graph some time after a change.
-func (s *scene) reloadedAfter(wait time.Duration) {
+func (s *harness) reloadedAfter(wait time.Duration) {
 	s.wait(wait)
 	s.reload(cart, "b", "proxies.proxy.example.com/edge modified")
 	s.rollout(cart)
@@ -80,36 +80,36 @@ func TestGraphKept(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"leaf changed": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+		"leaf changed": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter changed and ready": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+		"filter changed and ready": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.wait(5 * time.Second)
 			s.referent(user, auth, 2, 2, filterSpec("slow"))
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter changed and stale": {options: hooked, want: "kept/program/touched", because: "the operator has not looked", happens: func(s *scene) {
+		"filter changed and stale": {options: hooked, want: "kept/program/touched", because: "the operator has not looked", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter deleted": {options: hooked, want: "kept/program/touched", because: "it is required", happens: func(s *scene) {
+		"filter deleted": {options: hooked, want: "kept/program/touched", because: "it is required", happens: func(s *harness) {
 			s.beginGraph()
 			s.remove(user, auth)
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
+		"filter changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.wait(5 * time.Second)
 			s.referent(user, auth, 3, 3, filterSpec("fast"))
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"reload among changes": {options: hooked, because: "watches of several resources are not in order", happens: func(s *scene) {
+		"reload among changes": {options: hooked, because: "watches of several resources are not in order", happens: func(s *harness) {
 			s.beginGraph()
 			s.wait(time.Second)
 			call := s.call(replica, "patch", cart, []byte("template"))
@@ -122,31 +122,31 @@ func TestGraphKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 		"changed and held at once, stamped for another reason": {
-			options: hooked, because: "it was adopted with the content of before", happens: func(s *scene) {
+			options: hooked, because: "it was adopted with the content of before", happens: func(s *harness) {
 				s.adoptGraph()
 				s.set(secret("tls"), "2")
 				s.reloadedWhileHeld()
 			},
 		},
 		"held, stamped for another reason": {
-			options: hooked, want: "kept/program/touched", because: "it was adopted with this content", happens: func(s *scene) {
+			options: hooked, want: "kept/program/touched", because: "it was adopted with this content", happens: func(s *harness) {
 				s.adoptGraph()
 				s.reloadedWhileHeld()
 			},
 		},
-		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
 			s.beginGraph()
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"published anew": {options: hooked, want: "kept/published", because: "nothing below it has changed", happens: func(s *scene) {
+		"published anew": {options: hooked, want: "kept/published", because: "nothing below it has changed", happens: func(s *harness) {
 			s.beginGraph()
 			for _, digest := range []string{"v1:a", "v1:b"} {
 				s.publish(digest)
 				s.wait(10 * time.Second)
 			}
 		}},
-		"published while held": {options: hooked, want: "kept/published-while-held", because: "what is there is the last one that was valid", happens: func(s *scene) {
+		"published while held": {options: hooked, want: "kept/published-while-held", because: "what is there is the last one that was valid", happens: func(s *harness) {
 			s.beginGraph()
 			s.remove(user, auth)
 			s.wait(10 * time.Second)
@@ -156,7 +156,7 @@ func TestGraphKept(t *testing.T) {
 }
 
 // publish is a write of the digest of the proxy by the program.
-func (s *scene) publish(digest string) {
+func (s *harness) publish(digest string) {
 	s.write(replica, "patch", edge, edited(s.objects[edge], func(o world.Object) { setAnnotation(o, prefix+"referent-checksum", digest) }))
 }
 
@@ -164,24 +164,24 @@ func TestGraphCurrent(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "current", map[string]lawCase{
-		"held": {options: hooked, because: "the pods keep what they have", happens: func(s *scene) {
+		"held": {options: hooked, because: "the pods keep what they have", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.reportHeld()
 			s.quiet()
 		}},
-		"reloaded": {options: hooked, because: "the pods have the new content", happens: func(s *scene) {
+		"reloaded": {options: hooked, because: "the pods have the new content", happens: func(s *harness) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.reloadedAfter(10 * time.Second)
 			s.publish("v1:a")
 			s.quiet()
 		}},
-		"not published": {options: hooked, want: "current/not-published", because: "other controllers wait for it", happens: func(s *scene) {
+		"not published": {options: hooked, want: "current/not-published", because: "other controllers wait for it", happens: func(s *harness) {
 			s.beginGraph()
 			s.quiet()
 		}},
-		"published for another content": {options: hooked, want: "current/published", because: "a leaf has changed", happens: func(s *scene) {
+		"published for another content": {options: hooked, want: "current/published", because: "a leaf has changed", happens: func(s *harness) {
 			s.beginGraph()
 			s.publish("v1:a")
 			s.wait(10 * time.Second)
@@ -196,29 +196,29 @@ func TestGraphPrompt(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "prompt", map[string]lawCase{
-		"leaf changed": {options: hooked, want: "prompt/modified", because: "no reload came", happens: func(s *scene) {
+		"leaf changed": {options: hooked, want: "prompt/modified", because: "no reload came", happens: func(s *harness) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.wait(time.Minute)
 			s.space("shop", nil)
 		}},
-		"held": {options: hooked, because: "it is not ready", happens: func(s *scene) {
+		"held": {options: hooked, because: "it is not ready", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.reportHeld()
 			s.quiet()
 		}},
-		"held, and another object changed": {options: hooked, want: "prompt/modified", because: "that one can be compared", happens: func(s *scene) {
+		"held, and another object changed": {options: hooked, want: "prompt/modified", because: "that one can be compared", happens: func(s *harness) {
 			s.changeWhileHeld("v1:a")
 		}},
-		"held, and another object changed, without a record": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *scene) {
+		"held, and another object changed, without a record": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *harness) {
 			s.changeWhileHeld("")
 		}},
 	})
 }
 
 // changeWhileHeld is a change of a ConfigMap while a custom resource is held that cart tracks as well, and whether cart has a Record.
-func (s *scene) changeWhileHeld(record string) {
+func (s *harness) changeWhileHeld(record string) {
 	s.adoptGraph()
 	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordMark, record) })
 	s.referent(user, auth, 2, 1, filterSpec("slow"))
@@ -231,8 +231,8 @@ func (s *scene) changeWhileHeld(record string) {
 func TestGraphGates(t *testing.T) {
 	t.Parallel()
 	// after is a reload 0.9 s after the second of two changes of a Secret below a custom resource that has changed, too.
-	after := func(pause time.Duration, second string) func(s *scene) {
-		return func(s *scene) {
+	after := func(pause time.Duration, second string) func(s *harness) {
+		return func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 2, filterSpec("slow"))
 			s.set(secret("tls"), "2")
@@ -252,13 +252,13 @@ func TestGraphGates(t *testing.T) {
 func TestGraphUnharmed(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "unharmed", map[string]lawCase{
-		"program edits a spec": {options: Options{Webhook: true}, want: "unharmed/referent", because: "it writes one annotation", happens: func(s *scene) {
+		"program edits a spec": {options: Options{Webhook: true}, want: "unharmed/referent", because: "it writes one annotation", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(replica, edge, 2, 1, world.Object{})
 		}},
 	})
 	runLaw(t, "scope", map[string]lawCase{
-		"program writes a filter": {options: Options{Webhook: true}, want: "scope/referent", because: "nothing is published there", happens: func(s *scene) {
+		"program writes a filter": {options: Options{Webhook: true}, want: "scope/referent", because: "nothing is published there", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(replica, auth, 1, 1, filterSpec("fast"))
 		}},
@@ -266,7 +266,7 @@ func TestGraphUnharmed(t *testing.T) {
 }
 
 // reportHeld writes the Event about the custom resource of cart that is held.
-func (s *scene) reportHeld() {
+func (s *harness) reportHeld() {
 	s.reloads++
 	s.write(replica, "create", world.Key{Resource: world.Events, Namespace: "shop", Name: fmt.Sprint("held-", s.reloads)}, world.Object{
 		"type": "Warning", "reason": "ReferentHeld", "note": "the pods keep the last valid state: proxies.proxy.example.com/edge: not ready",
@@ -276,40 +276,40 @@ func (s *scene) reportHeld() {
 
 func TestHeldReferentsAreReported(t *testing.T) {
 	t.Parallel()
-	hold := func(s *scene, generation int) {
+	hold := func(s *harness, generation int) {
 		s.referent(user, auth, generation, generation-1, filterSpec("slow"))
 		s.wait(20 * time.Second)
 	}
-	free := func(s *scene, generation int, lasting time.Duration) {
+	free := func(s *harness, generation int, lasting time.Duration) {
 		s.referent(user, auth, generation, generation, filterSpec("fast"))
 		s.wait(lasting)
 	}
 	runLaw(t, "visible", map[string]lawCase{
-		"reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *scene) {
+		"reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *scene) {
+		"not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"held from the first, and not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *scene) {
+		"held from the first, and not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *harness) {
 			s.trackGraph("")
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"held from the first, and reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *scene) {
+		"held from the first, and reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *harness) {
 			s.trackGraph("")
 			s.reportHeld()
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"not reported again": {options: Options{Webhook: true}, want: "visible/held", because: "it was not held for a while", happens: func(s *scene) {
+		"not reported again": {options: Options{Webhook: true}, want: "visible/held", because: "it was not held for a while", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
@@ -318,7 +318,7 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"reported again": {options: Options{Webhook: true}, because: "an Event names it again", happens: func(s *scene) {
+		"reported again": {options: Options{Webhook: true}, because: "an Event names it again", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
@@ -328,7 +328,7 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"free for a moment": {options: Options{Webhook: true}, because: "the program may not have seen it", happens: func(s *scene) {
+		"free for a moment": {options: Options{Webhook: true}, because: "the program may not have seen it", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
@@ -337,7 +337,7 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"free at last": {options: Options{Webhook: true}, because: "there is nothing to report", happens: func(s *scene) {
+		"free at last": {options: Options{Webhook: true}, because: "there is nothing to report", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			free(s, 2, heldTime)

@@ -45,14 +45,14 @@ func manifestOf(uid string) world.Key {
 }
 
 // keeps stores the manifest of a Job.
-func (s *scene) keeps(uid string) {
+func (s *harness) keeps(uid string) {
 	data := world.Object{"job.json": base64.StdEncoding.EncodeToString([]byte(`{"kind":"Job"}`))}
 	s.write(replica, "create", manifestOf(uid), world.Object{"metadata": world.Object{"name": manifestOf(uid).Name}, "data": data})
 }
 
 // beginJob creates a Job, and changes what it mentions.
-func beginJob(edits ...func(o world.Object)) func(s *scene) {
-	return func(s *scene) {
+func beginJob(edits ...func(o world.Object)) func(s *harness) {
+	return func(s *harness) {
 		s.set(configMap("app"), "1")
 		s.set(configMap("extra"), "1")
 		s.write(user, "create", importJob, jobNamed("one", edits...))
@@ -63,7 +63,7 @@ func beginJob(edits ...func(o world.Object)) func(s *scene) {
 }
 
 // createdAgain creates a Job again as it should be.
-func (s *scene) createdAgain(edits ...func(o world.Object)) {
+func (s *harness) createdAgain(edits ...func(o world.Object)) {
 	s.keeps("one")
 	s.remove(replica, importJob)
 	s.write(replica, "create", importJob, jobNamed("two", append(edits, inPlaceOf("one"))...))
@@ -71,7 +71,7 @@ func (s *scene) createdAgain(edits ...func(o world.Object)) {
 }
 
 // beginIgnored deletes a Job that is to be let alone, after a change.
-func beginIgnored(s *scene) {
+func beginIgnored(s *harness) {
 	beginJob()(s)
 	s.wait(time.Minute)
 	s.createdAgain()
@@ -79,8 +79,8 @@ func beginIgnored(s *scene) {
 
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	deletes := func(edits ...func(o world.Object)) func(s *scene) {
-		return func(s *scene) {
+	deletes := func(edits ...func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
 			beginJob(edits...)(s)
 			s.createdAgain(edits...)
 		}
@@ -91,7 +91,7 @@ func TestJobs(t *testing.T) {
 		"created again":      {options: hooked, because: "its configuration changed", happens: deletes()},
 		"suspended":          {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
 		"finished":           {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
-		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *scene) {
+		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *harness) {
 			beginJob()(s)
 			s.change(nil, importJob, nil, jobNamed("one", isDone))
 			s.wait(time.Second)
@@ -99,49 +99,49 @@ func TestJobs(t *testing.T) {
 		}},
 		"finished, rerun": {options: Options{Webhook: true, RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
 		"controlled":      {options: hooked, want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
-		"without a cause": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *scene) {
+		"without a cause": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.write(user, "create", importJob, jobNamed("one"))
 			s.wait(time.Minute)
 			s.createdAgain()
 		}},
-		"without a manifest": {options: hooked, want: "jobs/lost", because: "it could be lost", happens: func(s *scene) {
+		"without a manifest": {options: hooked, want: "jobs/lost", because: "it could be lost", happens: func(s *harness) {
 			beginJob()(s)
 			s.remove(replica, importJob)
 			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
 		}},
-		"manifest deleted too early": {options: hooked, want: "jobs/lost", because: "neither is there", happens: func(s *scene) {
+		"manifest deleted too early": {options: hooked, want: "jobs/lost", because: "neither is there", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
 			s.remove(replica, manifestOf("one"))
 		}},
-		"never created": {options: hooked, want: "jobs/not-created", because: "the manifest is there, the Job is not", happens: func(s *scene) {
+		"never created": {options: hooked, want: "jobs/not-created", because: "the manifest is there, the Job is not", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
 			s.quiet()
 		}},
-		"manifest left": {options: hooked, want: "jobs/manifest-left", because: "the Job is there", happens: func(s *scene) {
+		"manifest left": {options: hooked, want: "jobs/manifest-left", because: "the Job is there", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
 			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
 			s.quiet()
 		}},
-		"again without a change": {options: hooked, want: "jobs/created/twice", because: "one change, one Job", happens: func(s *scene) {
+		"again without a change": {options: hooked, want: "jobs/created/twice", because: "one change, one Job", happens: func(s *harness) {
 			deletes()(s)
 			s.keeps("two")
 			s.remove(replica, importJob)
 			s.write(replica, "create", importJob, jobNamed("three", inPlaceOf("two")))
 			s.remove(replica, manifestOf("two"))
 		}},
-		"brought back": {options: hooked, want: "jobs/created/revived", because: "the user has deleted it", happens: func(s *scene) {
+		"brought back": {options: hooked, want: "jobs/created/revived", because: "the user has deleted it", happens: func(s *harness) {
 			beginJob()(s)
 			s.remove(user, importJob)
 			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
 		}},
-		"another one": {options: hooked, want: "jobs/created/other", because: "its image is another", happens: func(s *scene) {
+		"another one": {options: hooked, want: "jobs/created/other", because: "its image is another", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
@@ -153,8 +153,8 @@ func TestJobs(t *testing.T) {
 
 func TestJobsAreCreatedAgainInTime(t *testing.T) {
 	t.Parallel()
-	late := func(edits ...func(o world.Object)) func(s *scene) {
-		return func(s *scene) {
+	late := func(edits ...func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
 			beginJob(edits...)(s)
 			s.wait(5 * time.Minute)
 			s.oracle.advance(s.now)
@@ -182,21 +182,21 @@ func cronJob(edits ...func(o world.Object)) world.Object {
 }
 
 // runs is a run of the CronJob.
-func (s *scene) runs(name string) {
+func (s *harness) runs(name string) {
 	key := importJob
 	key.Name = name
 	s.write(replica, "create", key, jobNamed("uid-"+name, isRun))
 }
 
 // beginCronJob creates the CronJob, and changes what it mentions.
-func (s *scene) beginCronJob(edits ...func(o world.Object)) {
+func (s *harness) beginCronJob(edits ...func(o world.Object)) {
 	s.createCronJob(edits...)
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
 }
 
 // createCronJob creates the CronJob, which the webhook stamps.
-func (s *scene) createCronJob(edits ...func(o world.Object)) {
+func (s *harness) createCronJob(edits ...func(o world.Object)) {
 	s.set(configMap("app"), "1")
 	sent := edited(cronJob(edits...), func(o world.Object) {
 		delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
@@ -208,7 +208,7 @@ func (s *scene) createCronJob(edits ...func(o world.Object)) {
 }
 
 // reloadCronJob stamps the CronJob.
-func (s *scene) reloadCronJob() {
+func (s *harness) reloadCronJob() {
 	call := s.call(replica, "patch", nightly, []byte(`{}`))
 	s.oracle.Request(call)
 	s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
@@ -219,8 +219,8 @@ func (s *scene) reloadCronJob() {
 
 func TestRunsOfCronJobs(t *testing.T) {
 	t.Parallel()
-	stamped := func(names []string, edits ...func(o world.Object)) func(s *scene) {
-		return func(s *scene) {
+	stamped := func(names []string, edits ...func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
 			s.beginCronJob(edits...)
 			for _, name := range names {
 				s.runs(name)
@@ -229,8 +229,8 @@ func TestRunsOfCronJobs(t *testing.T) {
 		}
 	}
 	// later runs it with the change of before, and again after the stamp.
-	later := func(before string, names ...string) func(s *scene) {
-		return func(s *scene) {
+	later := func(before string, names ...string) func(s *harness) {
+		return func(s *harness) {
 			s.beginCronJob()
 			s.runs("n1")
 			s.set(configMap("app"), before)
@@ -241,8 +241,8 @@ func TestRunsOfCronJobs(t *testing.T) {
 		}
 	}
 	// keyed runs it before and after the digest keys are replaced.
-	keyed := func(keys ...string) func(s *scene) {
-		return func(s *scene) {
+	keyed := func(keys ...string) func(s *harness) {
+		return func(s *harness) {
 			s.keys("one")
 			s.beginCronJob()
 			s.runs("n1")
@@ -284,15 +284,15 @@ func withPolicy(policy string) func(o world.Object) {
 var byHand = world.Key{Resource: world.Jobs, Namespace: "shop", Name: "by-hand"}
 
 // runsByHand is a Job of the CronJob that a user creates.
-func (s *scene) runsByHand(edits ...func(o world.Object)) {
+func (s *harness) runsByHand(edits ...func(o world.Object)) {
 	s.write(user, "create", byHand, jobNamed("by-hand", append(edits, isRun)...))
 }
 
 func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 	t.Parallel()
 	// while runs a CronJob some time after a user has created a Job from it.
-	while := func(policy string, age time.Duration, edits ...func(o world.Object)) func(s *scene) {
-		return func(s *scene) {
+	while := func(policy string, age time.Duration, edits ...func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
 			s.createCronJob(withPolicy(policy))
 			s.runsByHand(edits...)
 			s.wait(age)
@@ -302,8 +302,8 @@ func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 			s.reloadCronJob()
 		}
 	}
-	deleted := func(policy string, edits ...func(o world.Object)) func(s *scene) {
-		return func(s *scene) {
+	deleted := func(policy string, edits ...func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
 			s.createCronJob(withPolicy(policy))
 			s.runsByHand(edits...)
 			s.wait(20 * time.Second)
@@ -327,7 +327,7 @@ func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 		"Replace, finished": {options: hooked, want: "jobs/deleted/finished", because: "the history limits are the CronJob controller's", happens: deleted(replace, isDone, func(o world.Object) {
 			section(o, "status")["completionTime"] = "2030-01-01T00:01:00Z"
 		})},
-		"Replace, no change": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing is to be run", happens: func(s *scene) {
+		"Replace, no change": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing is to be run", happens: func(s *harness) {
 			s.createCronJob(withPolicy(replace))
 			s.runsByHand()
 			s.wait(20 * time.Second)
@@ -338,8 +338,8 @@ func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 
 func TestForbiddenRunIsNotLate(t *testing.T) {
 	t.Parallel()
-	waits := func(policy string, rest ...time.Duration) func(s *scene) {
-		return func(s *scene) {
+	waits := func(policy string, rest ...time.Duration) func(s *harness) {
+		return func(s *harness) {
 			s.createCronJob(withPolicy(policy))
 			s.runsByHand()
 			s.set(configMap("app"), "2")

@@ -11,19 +11,19 @@ func TestKept(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"content changed": {options: hooked, because: "that is what it is for", happens: func(s *scene) {
+		"content changed": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *scene) {
+		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"only labelled": {options: hooked, want: "kept/program/touched", because: "labels are no content", happens: func(s *scene) {
+		"only labelled": {options: hooked, want: "kept/program/touched", because: "labels are no content", happens: func(s *harness) {
 			s.begin()
 			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
 			s.write(user, "update", configMap("app"), labelled)
@@ -31,7 +31,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
+		"changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.set(configMap("extra"), "1")
@@ -39,7 +39,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"changed and back, with a key rotated before a release": {options: hooked, because: "the hash is under the older key", happens: func(s *scene) {
+		"changed and back, with a key rotated before a release": {options: hooked, because: "the hash is under the older key", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("one", "two")
@@ -48,7 +48,7 @@ func TestKept(t *testing.T) {
 			s.changesAndBack()
 		}},
 		"changed and back, with an object adopted since the stamp": {
-			options: hooked, because: "the hash is not over that object", happens: func(s *scene) {
+			options: hooked, because: "the hash is not over that object", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -56,7 +56,7 @@ func TestKept(t *testing.T) {
 			},
 		},
 		"changed and back, with an object adopted since the stamp and before a release": {
-			options: hooked, because: "the release keeps the hash", happens: func(s *scene) {
+			options: hooked, because: "the release keeps the hash", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -68,7 +68,7 @@ func TestKept(t *testing.T) {
 			},
 		},
 		"changed and back, with an object that was tracked for a while": {
-			options: hooked, want: "kept/program/returned", because: "the hash is over what is tracked", happens: func(s *scene) {
+			options: hooked, want: "kept/program/returned", because: "the hash is over what is tracked", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -78,7 +78,7 @@ func TestKept(t *testing.T) {
 			},
 		},
 		"changed and back, with an object adopted before the stamp": {
-			options: hooked, want: "kept/program/returned", because: "the hash of the pods is over all", happens: func(s *scene) {
+			options: hooked, want: "kept/program/returned", because: "the hash of the pods is over all", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -91,7 +91,7 @@ func TestKept(t *testing.T) {
 			},
 		},
 		"nothing changed, with an object adopted since the stamp": {
-			options: hooked, want: "kept/program", because: "adopting restarts nothing", happens: func(s *scene) {
+			options: hooked, want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -105,7 +105,7 @@ func TestKept(t *testing.T) {
 		"released while a required one was missing, with an object adopted before": {
 			options: hooked, want: "kept/program/touched", because: "what is known is current", happens: releasedWhileHeld("2"),
 		},
-		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *scene) {
+		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(2 * time.Second)
@@ -114,7 +114,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"required one created that the pods waited for": {options: hooked, want: "kept/program/touched", because: "they started with it", happens: func(s *scene) {
+		"required one created that the pods waited for": {options: hooked, want: "kept/program/touched", because: "they started with it", happens: func(s *harness) {
 			s.set(configMap("extra"), "1")
 			s.set(configMap("app"), "1")
 			s.remove(user, configMap("app"))
@@ -126,7 +126,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app created")
 			s.rollout(cart)
 		}},
-		"required one deleted": {options: hooked, want: "kept/missing-required", because: "the pods could not start", happens: func(s *scene) {
+		"required one deleted": {options: hooked, want: "kept/missing-required", because: "the pods could not start", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Second)
@@ -134,14 +134,14 @@ func TestKept(t *testing.T) {
 		}},
 		"required one just deleted": {
 			options: Options{Webhook: true, Settle: 50 * time.Millisecond, SettleMax: 50 * time.Millisecond},
-			want:    "kept/missing-required/just-deleted", because: "the pods could not start", happens: func(s *scene) {
+			want:    "kept/missing-required/just-deleted", because: "the pods could not start", happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))
 				s.wait(100 * time.Millisecond)
 				s.reload(cart, "b", "configmap/app deleted")
 			},
 		},
-		"required one missing from the beginning": {options: hooked, because: "the pods wait for it anyway", happens: func(s *scene) {
+		"required one missing from the beginning": {options: hooked, because: "the pods wait for it anyway", happens: func(s *harness) {
 			s.set(configMap("extra"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
@@ -149,7 +149,7 @@ func TestKept(t *testing.T) {
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/extra modified")
 		}},
-		"required one back at the time": {options: hooked, because: "it came back", happens: func(s *scene) {
+		"required one back at the time": {options: hooked, because: "it came back", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Second)
@@ -159,7 +159,7 @@ func TestKept(t *testing.T) {
 		}},
 		"required one deleted, to be reloaded": {
 			options: Options{Webhook: true, ReloadMissingRequired: true}, because: "the flag says so",
-			happens: func(s *scene) {
+			happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))
 				s.wait(time.Second)
@@ -167,23 +167,23 @@ func TestKept(t *testing.T) {
 				s.rollout(cart)
 			},
 		},
-		"PUT that forgot the marks, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *scene) {
+		"PUT that forgot the marks, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "b")
 			s.rollout(cart)
 		}},
-		"PUT that forgot the marks, restored": {options: hooked, because: "the template is the same", happens: func(s *scene) {
+		"PUT that forgot the marks, restored": {options: hooked, because: "the template is the same", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
 		}},
-		"PUT that forgot the marks while the webhook was away": {options: hooked, because: "it could not be restored", happens: func(s *scene) {
+		"PUT that forgot the marks while the webhook was away": {options: hooked, because: "it could not be restored", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.sends("update", cart, manifest(cart, "one"), "")
 			s.rollout(cart)
 		}},
-		"marks put back after such a PUT": {options: hooked, want: "kept/program", because: "once is enough", happens: func(s *scene) {
+		"marks put back after such a PUT": {options: hooked, want: "kept/program", because: "once is enough", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.sends("update", cart, manifest(cart, "one"), "")
@@ -194,17 +194,17 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "a")
 			s.rollout(cart)
 		}},
-		"release": {options: hooked, because: "the template changed", happens: func(s *scene) {
+		"release": {options: hooked, because: "the template changed", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "a")
 			s.rollout(cart)
 		}},
-		"lists edited": {options: hooked, because: "that restarts once", happens: func(s *scene) {
+		"lists edited": {options: hooked, because: "that restarts once", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }), "b")
 			s.rollout(cart)
 		}},
-		"lists edited, restarted twice": {options: hooked, want: "kept/program", because: "that restarts once", happens: func(s *scene) {
+		"lists edited, restarted twice": {options: hooked, want: "kept/program", because: "that restarts once", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }), "b")
 			s.rollout(cart)
@@ -212,29 +212,29 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "c")
 			s.rollout(cart)
 		}},
-		"scaled down": {options: hooked, because: "a pod of the present template is deleted", happens: func(s *scene) {
+		"scaled down": {options: hooked, because: "a pod of the present template is deleted", happens: func(s *harness) {
 			s.begin()
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"deleted by a user": {options: hooked, because: "it is the user's", happens: func(s *scene) {
+		"deleted by a user": {options: hooked, because: "it is the user's", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b", "")
 			s.remove(user, s.pods[0])
 		}},
-		"workload deleted": {options: hooked, because: "the pods go with it", happens: func(s *scene) {
+		"workload deleted": {options: hooked, because: "the pods go with it", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b", "")
 			s.remove(user, cart)
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"namespace deleted": {options: hooked, because: "the pods go with it", happens: func(s *scene) {
+		"namespace deleted": {options: hooked, because: "the pods go with it", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b", "")
 			s.write(user, "update", world.Key{Resource: world.Namespaces, Name: "shop"},
 				world.Object{"metadata": world.Object{"deletionTimestamp": "2030-01-01T00:00:00Z"}})
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"key rotated": {options: hooked, want: "kept/program", because: "a rotation restarts nothing", happens: func(s *scene) {
+		"key rotated": {options: hooked, want: "kept/program", because: "a rotation restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("one", "two")
@@ -242,7 +242,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"key lost": {options: hooked, because: "what is known under it means nothing", happens: func(s *scene) {
+		"key lost": {options: hooked, because: "what is known under it means nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -250,7 +250,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"rolled back to the pods of the release before": {options: hooked, because: "they are found again", happens: func(s *scene) {
+		"rolled back to the pods of the release before": {options: hooked, because: "they are found again", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "broken"), "a")
 			s.wait(time.Minute)
@@ -258,7 +258,7 @@ func TestKept(t *testing.T) {
 			s.wait(time.Minute)
 			s.quiet()
 		}},
-		"rolled back, and the pods of the release before are replaced": {options: hooked, want: "kept/update", because: "they had it all", happens: func(s *scene) {
+		"rolled back, and the pods of the release before are replaced": {options: hooked, want: "kept/update", because: "they had it all", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "broken"), "b")
 			s.wait(time.Minute)
@@ -266,7 +266,7 @@ func TestKept(t *testing.T) {
 			s.wait(time.Minute)
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"label set and removed": {options: hooked, want: "kept/program", because: "nothing had changed", happens: func(s *scene) {
+		"label set and removed": {options: hooked, want: "kept/program", because: "nothing had changed", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.wait(time.Minute)
@@ -275,7 +275,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"release while excluded, label removed": {options: hooked, want: "kept/program/excluded", because: "the pods of the release had it all", happens: func(s *scene) {
+		"release while excluded, label removed": {options: hooked, want: "kept/program/excluded", because: "the pods of the release had it all", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.set(configMap("app"), "2")
@@ -290,55 +290,55 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *scene) {
+		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"mine", "1") })
 			s.rollout(cart)
 		}},
-		"hash set by hand while excluded": {options: hooked, because: "the program does not look after it", happens: func(s *scene) {
+		"hash set by hand while excluded": {options: hooked, because: "the program does not look after it", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.wait(time.Minute)
 			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"config-hash", "x") })
 			s.rollout(cart)
 		}},
-		"PUT that forgot the marks while excluded": {options: hooked, want: "kept/update/excluded", because: "the webhook must restore them", happens: func(s *scene) {
+		"PUT that forgot the marks while excluded": {options: hooked, want: "kept/update/excluded", because: "the webhook must restore them", happens: func(s *harness) {
 			s.begin()
 			labelled := edited(manifest(cart, "one"), func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.sends("update", cart, labelled, "")
 			s.rollout(cart)
 		}},
-		"release with configuration, undone while excluded": {options: hooked, because: "the hash stays that of the release", happens: func(s *scene) {
+		"release with configuration, undone while excluded": {options: hooked, because: "the hash stays that of the release", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.undoesWhileExcluded("b", "b")
 		}},
 		"release with configuration, undone while excluded by a PUT that removes the hash": {
-			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *scene) {
+			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
 				s.begin()
 				s.set(configMap("app"), "2")
 				s.undoesWhileExcluded("b", "")
 			},
 		},
 		"release without configuration, undone while excluded": {
-			options: hooked, want: "kept/update/excluded", because: "the hash of the release had no cause", happens: func(s *scene) {
+			options: hooked, want: "kept/update/excluded", because: "the hash of the release had no cause", happens: func(s *harness) {
 				s.begin()
 				s.undoesWhileExcluded("b", "b")
 			},
 		},
 		"release undone while excluded by a PUT that removes the hash": {
-			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *scene) {
+			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
 				s.begin()
 				s.undoesWhileExcluded("a", "")
 			},
 		},
-		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *scene) {
+		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.wait(time.Hour)
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"changed before it was adopted, in direct mode": {because: "the program may have seen the old content", happens: func(s *scene) {
+		"changed before it was adopted, in direct mode": {because: "the program may have seen the old content", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "")
 			s.rollout(cart)
@@ -350,7 +350,7 @@ func TestKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 		"versions moved, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *scene) {
+			options: Options{Webhook: true, Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *harness) {
 				s.begin()
 				s.set(configMap("app"), "1")
 				s.sends("update", cart, manifest(cart, "broken"), "b")
@@ -367,12 +367,12 @@ func TestKept(t *testing.T) {
 			options: Options{Webhook: true, Revision: true}, want: "kept/verified-reload/excluded", because: "no version has changed", happens: afterExcludedRelease("", clientAsks),
 		},
 		"reloaded by the program after a release while it was excluded, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *scene) { s.reload(cart, "b", "configmap/app modified") }),
+			options: Options{Webhook: true, Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *harness) { s.reload(cart, "b", "configmap/app modified") }),
 		},
 		"asked for with a content digest, after a release while it was excluded": {
 			options: hooked, want: "kept/verified-reload/excluded", because: "the pods have that content", happens: afterExcludedRelease("2", clientAsks),
 		},
-		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *scene) {
+		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.pods = append(s.pods, s.podOf(world.Key{Resource: world.ReplicaSets, Namespace: "shop", Name: "rs-" + s.pods[0].Name}, "scaled-up",

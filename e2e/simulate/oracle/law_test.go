@@ -8,7 +8,7 @@ import (
 )
 
 // signatures returns those of the violations found.
-func (s *scene) signatures() []string {
+func (s *harness) signatures() []string {
 	var all []string
 	for _, v := range s.oracle.Violations() {
 		all = append(all, v.Signature)
@@ -17,7 +17,7 @@ func (s *scene) signatures() []string {
 }
 
 // expectOnly ends a case: one violation of a law with a signature, or none if it is empty.
-func (s *scene) expectOnly(law, signature, because string) {
+func (s *harness) expectOnly(law, signature, because string) {
 	s.t.Helper()
 	var found []string
 	for _, v := range s.oracle.Violations() {
@@ -33,7 +33,7 @@ func (s *scene) expectOnly(law, signature, because string) {
 }
 
 // scrape hands in metrics of a replica.
-func (s *scene) scrape(client string, reloads float64, gauges map[string]float64) {
+func (s *harness) scrape(client string, reloads float64, gauges map[string]float64) {
 	families := map[string]*dto.MetricFamily{
 		reloadsMetric: {Metric: []*dto.Metric{{Counter: &dto.Counter{Value: &reloads}}}},
 	}
@@ -44,7 +44,7 @@ func (s *scene) scrape(client string, reloads float64, gauges map[string]float64
 }
 
 // scrapeWatch hands in the metric about the watch of a resource.
-func (s *scene) scrapeWatch(client, resource string, healthy float64) {
+func (s *harness) scrapeWatch(client, resource string, healthy float64) {
 	label := "resource"
 	s.oracle.Metrics(client, map[string]*dto.MetricFamily{watchHealthy: {Metric: []*dto.Metric{{
 		Label: []*dto.LabelPair{{Name: &label, Value: &resource}}, Gauge: &dto.Gauge{Value: &healthy},
@@ -54,7 +54,7 @@ func (s *scene) scrapeWatch(client, resource string, healthy float64) {
 // one case of a law: what happens, and the signature of the violation it must raise; empty for none.
 type lawCase struct {
 	options Options
-	happens func(s *scene)
+	happens func(s *harness)
 	want    string
 	because string
 }
@@ -64,7 +64,7 @@ func runLaw(t *testing.T, law string, cases map[string]lawCase) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, c.options)
+			s := newHarness(t, c.options)
 			c.happens(s)
 			s.expectOnly(law, c.want, c.because)
 			for _, v := range s.oracle.Violations() {

@@ -8,7 +8,7 @@ import (
 )
 
 // asksForPauses has cart ask for a pause of a minute with each reload.
-func (s *scene) asksForPauses() {
+func (s *harness) asksForPauses() {
 	s.begin()
 	s.edit(cart, func(o world.Object) { setAnnotation(o, pausePeriod, "1m") })
 	s.wait(time.Minute)
@@ -17,14 +17,14 @@ func (s *scene) asksForPauses() {
 }
 
 // programEdits is a write of the program.
-func (s *scene) programEdits(change func(o world.Object)) {
+func (s *harness) programEdits(change func(o world.Object)) {
 	call := s.call(replica, "patch", cart, []byte(`{}`))
 	s.oracle.Request(call)
 	s.change(call, cart, s.objects[cart], edited(s.objects[cart], change))
 }
 
 // pausesOnly is a pause of cart without a reload.
-func (s *scene) pausesOnly() {
+func (s *harness) pausesOnly() {
 	s.programEdits(func(o world.Object) {
 		setAnnotation(o, pausedAt, s.now.UTC().Format(time.RFC3339))
 		section(o, "spec")["paused"] = true
@@ -32,7 +32,7 @@ func (s *scene) pausesOnly() {
 }
 
 // pauses is a reload of cart that pauses it as well, or not.
-func (s *scene) pauses(paused bool) {
+func (s *harness) pauses(paused bool) {
 	if paused {
 		s.pausesOnly()
 	}
@@ -40,7 +40,7 @@ func (s *scene) pauses(paused bool) {
 }
 
 // resumes ends the pause of cart.
-func (s *scene) resumes() {
+func (s *harness) resumes() {
 	s.programEdits(func(o world.Object) {
 		setAnnotation(o, pausedAt, "")
 		delete(section(o, "spec"), "paused")
@@ -50,15 +50,15 @@ func (s *scene) resumes() {
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	after := func(wait time.Duration) func(s *scene) {
-		return func(s *scene) {
+	after := func(wait time.Duration) func(s *harness) {
+		return func(s *harness) {
 			s.asksForPauses()
 			s.pauses(true)
 			s.wait(wait)
 			s.resumes()
 		}
 	}
-	tick := func(s *scene, minutes int) {
+	tick := func(s *harness, minutes int) {
 		for range minutes {
 			s.wait(time.Minute)
 			s.oracle.advance(s.now)
@@ -68,29 +68,29 @@ func TestPauses(t *testing.T) {
 		"gates": {
 			"in time":    {options: hooked, because: "the period is over", happens: after(time.Minute)},
 			"too early":  {options: hooked, want: "gates/resumed-early", because: "half of the period is left", happens: after(30 * time.Second)},
-			"not paused": {options: hooked, want: "gates/not-paused", because: "the reload rolls out at once", happens: func(s *scene) { s.asksForPauses(); s.pauses(false) }},
-			"taken back": {options: hooked, because: "no reload came with it", happens: func(s *scene) {
+			"not paused": {options: hooked, want: "gates/not-paused", because: "the reload rolls out at once", happens: func(s *harness) { s.asksForPauses(); s.pauses(false) }},
+			"taken back": {options: hooked, because: "no reload came with it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pausesOnly()
 				s.wait(time.Second)
 				s.resumes()
 			}},
-			"without a reload": {options: hooked, want: "gates/paused-without-reload", because: "the next release would not roll out", happens: func(s *scene) {
+			"without a reload": {options: hooked, want: "gates/paused-without-reload", because: "the next release would not roll out", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pausesOnly()
 				s.set(configMap("app"), "1")
 				tick(s, 10)
 			}},
-			"paused by a user": {options: hooked, because: "it stays as it is", happens: func(s *scene) {
+			"paused by a user": {options: hooked, because: "it stays as it is", happens: func(s *harness) {
 				s.asksForPauses()
 				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
 				s.reload(cart, "b", "configmap/app modified")
 			}},
 		},
 		"prompt": {
-			"ended":     {options: hooked, because: "nothing is left", happens: func(s *scene) { after(time.Minute)(s); tick(s, 10) }},
-			"not ended": {options: hooked, want: "prompt/pause-not-ended", because: "it must not last", happens: func(s *scene) { s.asksForPauses(); s.pauses(true); tick(s, 10) }},
-			"left behind": {options: hooked, want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *scene) {
+			"ended":     {options: hooked, because: "nothing is left", happens: func(s *harness) { after(time.Minute)(s); tick(s, 10) }},
+			"not ended": {options: hooked, want: "prompt/pause-not-ended", because: "it must not last", happens: func(s *harness) { s.asksForPauses(); s.pauses(true); tick(s, 10) }},
+			"left behind": {options: hooked, want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.edit(cart, func(o world.Object) { delete(section(o, "spec"), "paused") })
@@ -99,13 +99,13 @@ func TestPauses(t *testing.T) {
 		},
 		"unharmed": {
 			"ours": {options: hooked, because: "that is what was asked for", happens: after(time.Minute)},
-			"a user's pause": {options: hooked, want: "unharmed/program", because: "the program has not paused it", happens: func(s *scene) {
+			"a user's pause": {options: hooked, want: "unharmed/program", because: "the program has not paused it", happens: func(s *harness) {
 				s.begin()
 				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
 				s.wait(time.Minute)
 				s.resumes()
 			}},
-			"not asked for": {options: hooked, want: "unharmed/program", because: "there is no period", happens: func(s *scene) {
+			"not asked for": {options: hooked, want: "unharmed/program", because: "there is no period", happens: func(s *harness) {
 				s.begin()
 				s.set(configMap("app"), "2")
 				s.wait(time.Second)

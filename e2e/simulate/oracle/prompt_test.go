@@ -11,7 +11,7 @@ func TestPrompt(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "prompt", map[string]lawCase{
-		"in time": {options: hooked, because: "settle has passed, and the reload came", happens: func(s *scene) {
+		"in time": {options: hooked, because: "settle has passed, and the reload came", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
@@ -19,19 +19,19 @@ func TestPrompt(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"never": {options: hooked, want: "prompt/modified", because: "nothing was reloaded", happens: func(s *scene) {
+		"never": {options: hooked, want: "prompt/modified", because: "nothing was reloaded", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(30 * time.Second)
 			s.tick()
 		}},
-		"late": {options: hooked, want: "prompt/modified", because: "15 s are the most", happens: func(s *scene) {
+		"late": {options: hooked, want: "prompt/modified", because: "15 s are the most", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(20 * time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"creation of an optional object": {options: hooked, want: "prompt/created", because: "extra is listed and not required", happens: func(s *scene) {
+		"creation of an optional object": {options: hooked, want: "prompt/created", because: "extra is listed and not required", happens: func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
@@ -39,20 +39,20 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"deletion of an optional object": {options: hooked, want: "prompt/deleted", because: "extra is listed and not required", happens: func(s *scene) {
+		"deletion of an optional object": {options: hooked, want: "prompt/deleted", because: "extra is listed and not required", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"creation of a required object": {options: hooked, because: "the waiting pods start with it", happens: func(s *scene) {
+		"creation of a required object": {options: hooked, because: "the waiting pods start with it", happens: func(s *harness) {
 			s.sends("create", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
 			s.set(configMap("app"), "1")
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"deletion of a required object": {options: hooked, because: "it is held", happens: func(s *scene) {
+		"deletion of a required object": {options: hooked, because: "it is held", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Hour)
@@ -60,14 +60,14 @@ func TestPrompt(t *testing.T) {
 		}},
 		"deletion of a required object, to be reloaded": {
 			options: Options{Webhook: true, ReloadMissingRequired: true}, want: "prompt/deleted",
-			because: "the flag says so", happens: func(s *scene) {
+			because: "the flag says so", happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))
 				s.wait(time.Hour)
 				s.tick()
 			},
 		},
-		"held object returns with another content": {options: hooked, want: "prompt/modified", because: "the hold is over", happens: func(s *scene) {
+		"held object returns with another content": {options: hooked, want: "prompt/modified", because: "the hold is over", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Hour)
@@ -75,7 +75,7 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"held object returns with the same content": {options: hooked, because: "nothing is due", happens: func(s *scene) {
+		"held object returns with the same content": {options: hooked, because: "nothing is due", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Hour)
@@ -83,7 +83,7 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"back to the old content within the time": {options: hooked, because: "nothing is due any more", happens: func(s *scene) {
+		"back to the old content within the time": {options: hooked, because: "nothing is due any more", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
@@ -91,14 +91,14 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"only labelled": {options: hooked, because: "the content is the same", happens: func(s *scene) {
+		"only labelled": {options: hooked, because: "the content is the same", happens: func(s *harness) {
 			s.begin()
 			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
 			s.write(user, "update", configMap("app"), labelled)
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"constant change, no reload": {options: hooked, want: "prompt/modified/constant-change", because: "settle-max and refractory are the most", happens: func(s *scene) {
+		"constant change, no reload": {options: hooked, want: "prompt/modified/constant-change", because: "settle-max and refractory are the most", happens: func(s *harness) {
 			s.begin()
 			for i := range 60 {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -106,7 +106,7 @@ func TestPrompt(t *testing.T) {
 			}
 			s.tick()
 		}},
-		"constant change, reloads": {options: hooked, because: "one in ten seconds is enough", happens: func(s *scene) {
+		"constant change, reloads": {options: hooked, because: "one in ten seconds is enough", happens: func(s *harness) {
 			s.begin()
 			for i := range 80 {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -117,14 +117,14 @@ func TestPrompt(t *testing.T) {
 			}
 			s.tick()
 		}},
-		"excluded": {options: hooked, because: "a label takes it out", happens: func(s *scene) {
+		"excluded": {options: hooked, because: "a label takes it out", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
 			s.set(configMap("app"), "2")
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"included again": {options: hooked, want: "prompt/modified", because: "the change of the meantime counts", happens: func(s *scene) {
+		"included again": {options: hooked, want: "prompt/modified", because: "the change of the meantime counts", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
 			s.set(configMap("app"), "2")
@@ -133,7 +133,7 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"a record of a newer version": {options: hooked, because: "it is neither evaluated nor replaced", happens: func(s *scene) {
+		"a record of a newer version": {options: hooked, because: "it is neither evaluated nor replaced", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v9:00:0011:configmap/app=01@1") })
 			s.wait(time.Hour)
@@ -141,7 +141,7 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"a record of this version by hand": {options: hooked, want: "prompt/modified", because: "it is replaced", happens: func(s *scene) {
+		"a record of this version by hand": {options: hooked, want: "prompt/modified", because: "it is replaced", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1:00:0011:configmap/app=01@1") })
 			s.wait(time.Hour)
@@ -149,7 +149,7 @@ func TestPrompt(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"release stamps": {options: hooked, because: "the webhook read the new content", happens: func(s *scene) {
+		"release stamps": {options: hooked, because: "the webhook read the new content", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(500 * time.Millisecond)
@@ -159,7 +159,7 @@ func TestPrompt(t *testing.T) {
 		}},
 		"out of scope": {
 			options: Options{Webhook: true, InScope: func(string, map[string]string, map[string]string) bool { return false }},
-			because: "the flags leave it out", happens: func(s *scene) {
+			because: "the flags leave it out", happens: func(s *harness) {
 				s.set(configMap("app"), "1")
 				s.sends("create", cart, manifest(cart, "one"), "")
 				s.wait(time.Hour)
@@ -168,14 +168,14 @@ func TestPrompt(t *testing.T) {
 				s.tick()
 			},
 		},
-		"adopted in direct mode": {want: "prompt/modified", because: "it has been seen for an hour", happens: func(s *scene) {
+		"adopted in direct mode": {want: "prompt/modified", because: "it has been seen for an hour", happens: func(s *harness) {
 			s.begin()
 			s.wait(time.Hour)
 			s.set(configMap("app"), "2")
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"changed before it was adopted": {because: "the program may have taken the new content", happens: func(s *scene) {
+		"changed before it was adopted": {because: "the program may have taken the new content", happens: func(s *harness) {
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.set(configMap("app"), "2")
 			s.wait(time.Hour)
@@ -187,8 +187,8 @@ func TestPrompt(t *testing.T) {
 func TestPromptUnderFaults(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	lasting := func(kind, scope string) func(s *scene) {
-		return func(s *scene) {
+	lasting := func(kind, scope string) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
 			s.set(configMap("app"), "2")
@@ -207,7 +207,7 @@ func TestPromptUnderFaults(t *testing.T) {
 		"only replica frozen": {options: hooked, because: "no replica works", happens: lasting("frozen", "replica-0")},
 		"other namespace": {
 			options: hooked, want: "prompt/modified/neighbour", because: "faults elsewhere are no excuse",
-			happens: func(s *scene) { s.space("bank", nil); lasting("namespace-webhook", "bank")(s) },
+			happens: func(s *harness) { s.space("bank", nil); lasting("namespace-webhook", "bank")(s) },
 		},
 		"other object": {
 			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
@@ -216,55 +216,55 @@ func TestPromptUnderFaults(t *testing.T) {
 		"user": {options: hooked, want: "prompt/modified", because: "users do not reload", happens: lasting("slow", user)},
 		"one of two replicas": {
 			options: hooked, want: "prompt/modified/after-fault", because: "the other one takes over within a minute",
-			happens: func(s *scene) {
+			happens: func(s *harness) {
 				s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
 				s.wait(2 * time.Minute)
 				lasting("down", replica)(s)
 			},
 		},
-		"just over": {options: hooked, because: "a minute for backoff", happens: func(s *scene) {
+		"just over": {options: hooked, because: "a minute for backoff", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("api-errors", "", 30*time.Second)
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"long over": {options: hooked, want: "prompt/modified/after-fault", because: "backoff is over", happens: func(s *scene) {
+		"long over": {options: hooked, want: "prompt/modified/after-fault", because: "backoff is over", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("api-errors", "", 30*time.Second)
 			s.wait(2 * time.Minute)
 			s.tick()
 		}},
-		"a write has no answer yet": {options: hooked, because: "it is given up after 10 s", happens: func(s *scene) {
+		"a write has no answer yet": {options: hooked, because: "it is given up after 10 s", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("writes-hang", "deployments", 8*time.Second)
 			s.wait(30 * time.Second)
 			s.tick()
 		}},
-		"a write was not given up": {options: hooked, want: "prompt/modified/after-fault", because: "10 s are the most that it may hang", happens: func(s *scene) {
+		"a write was not given up": {options: hooked, want: "prompt/modified/after-fault", because: "10 s are the most that it may hang", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("writes-hang", "deployments", 8*time.Second)
 			s.wait(40 * time.Second)
 			s.tick()
 		}},
-		"denials just over": {options: hooked, because: "denials are retried more rarely", happens: func(s *scene) {
+		"denials just over": {options: hooked, because: "denials are retried more rarely", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("denied", "configmaps", 30*time.Second)
 			s.wait(5 * time.Minute)
 			s.tick()
 		}},
-		"rights just back": {options: hooked, because: "informers pause for up to a minute", happens: func(s *scene) {
+		"rights just back": {options: hooked, because: "informers pause for up to a minute", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("rights", "configmaps", 30*time.Second)
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"blind for long": {options: hooked, want: "prompt/modified/blind", because: "what is tracked can be read", happens: func(s *scene) {
+		"blind for long": {options: hooked, want: "prompt/modified/blind", because: "what is tracked can be read", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
 			s.wait(10 * time.Minute)
@@ -272,7 +272,7 @@ func TestPromptUnderFaults(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.tick()
 		}},
-		"blind for a while": {options: hooked, because: "what is tracked is looked at slowly", happens: func(s *scene) {
+		"blind for a while": {options: hooked, because: "what is tracked is looked at slowly", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
 			s.wait(10 * time.Minute)
@@ -280,7 +280,7 @@ func TestPromptUnderFaults(t *testing.T) {
 			s.wait(4 * time.Minute)
 			s.tick()
 		}},
-		"blind since the change": {options: hooked, because: "it takes time to find out", happens: func(s *scene) {
+		"blind since the change": {options: hooked, because: "it takes time to find out", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(5 * time.Second)
@@ -288,7 +288,7 @@ func TestPromptUnderFaults(t *testing.T) {
 			s.wait(4 * time.Minute)
 			s.tick()
 		}},
-		"blind without the right to read": {options: hooked, because: "nothing can be read", happens: func(s *scene) {
+		"blind without the right to read": {options: hooked, because: "nothing can be read", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
 			s.oracle.Fault(Fault{At: s.now, Kind: "denied", Scope: "configmaps", Begin: true})
@@ -296,14 +296,14 @@ func TestPromptUnderFaults(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"workloads are not watched": {options: hooked, because: "only configuration is judged", happens: func(s *scene) {
+		"workloads are not watched": {options: hooked, because: "only configuration is judged", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "deployments", Begin: true})
 			s.set(configMap("app"), "2")
 			s.wait(time.Hour)
 			s.tick()
 		}},
-		"slow requests": {options: hooked, because: "the network is slow", happens: func(s *scene) {
+		"slow requests": {options: hooked, because: "the network is slow", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			for range 10 {
@@ -314,7 +314,7 @@ func TestPromptUnderFaults(t *testing.T) {
 			}
 			s.tick()
 		}},
-		"the user hammers the workload": {options: hooked, because: "each write may spoil an attempt", happens: func(s *scene) {
+		"the user hammers the workload": {options: hooked, because: "each write may spoil an attempt", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			for i := range 20 {
@@ -329,8 +329,8 @@ func TestPromptDuringAHandOver(t *testing.T) {
 	t.Parallel()
 	const other = "replica-1.1"
 	hooked := Options{Webhook: true}
-	leaves := func(kind string, reload time.Duration) func(s *scene) {
-		return func(s *scene) {
+	leaves := func(kind string, reload time.Duration) func(s *harness) {
+		return func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: other})
 			s.wait(time.Minute)
 			s.begin()
@@ -355,14 +355,14 @@ func TestPromptDuringAHandOver(t *testing.T) {
 		"a longer lease":                         {options: Options{Webhook: true, Lease: 45 * time.Second}, because: "the flags say so", happens: leaves("killed", 69*time.Second)},
 		"longer than the longer lease":           {options: Options{Webhook: true, Lease: 45 * time.Second}, want: "prompt/modified/after-fault", because: "5 s after the lease are the most", happens: leaves("killed", 71*time.Second)},
 		"stopped, the lease is looked at seldom": {options: Options{Webhook: true, Retry: 4 * time.Second}, because: "the flags say so", happens: leaves("stopped", 29*time.Second)},
-		"killed, and reported again when gone": {options: hooked, want: "prompt/modified/after-fault", because: "it is the same outage", happens: func(s *scene) {
+		"killed, and reported again when gone": {options: hooked, want: "prompt/modified/after-fault", because: "it is the same outage", happens: func(s *harness) {
 			leaves("killed", 10500*time.Millisecond)(s)
 			s.set(configMap("app"), "3")
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
 			s.wait(35 * time.Second)
 			s.tick()
 		}},
-		"the process is back": {options: hooked, want: "prompt/modified", because: "another one led before", happens: func(s *scene) {
+		"the process is back": {options: hooked, want: "prompt/modified", because: "another one led before", happens: func(s *harness) {
 			leaves("killed", 30*time.Second)(s)
 			s.oracle.Fault(Fault{At: s.now, Kind: "killed", Scope: "replica-0"})
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-0.2"})
@@ -370,7 +370,7 @@ func TestPromptDuringAHandOver(t *testing.T) {
 			s.wait(30 * time.Second)
 			s.tick()
 		}},
-		"the other one has just started": {options: hooked, because: "it may not know the world yet", happens: func(s *scene) {
+		"the other one has just started": {options: hooked, because: "it may not know the world yet", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: other})
 			s.wait(10 * time.Second)
@@ -379,7 +379,7 @@ func TestPromptDuringAHandOver(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"both are killed": {options: hooked, because: "none is left to take over", happens: func(s *scene) {
+		"both are killed": {options: hooked, because: "none is left to take over", happens: func(s *harness) {
 			leaves("killed", 30*time.Second)(s)
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: other, Begin: true})
 			s.set(configMap("app"), "3")
@@ -392,6 +392,6 @@ func TestPromptDuringAHandOver(t *testing.T) {
 }
 
 // tick lets the oracle notice that time has gone by.
-func (s *scene) tick() {
+func (s *harness) tick() {
 	s.request(replica, "update", world.Key{Resource: world.Leases, Name: "lease"}, nil)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // readMetadata is a read of the metadata of an object only.
-func (s *scene) readMetadata(client string, key world.Key) {
+func (s *harness) readMetadata(client string, key world.Key) {
 	call := s.call(client, "get", key, nil)
 	call.Partial = true
 	s.oracle.Request(call)
@@ -17,7 +17,7 @@ func (s *scene) readMetadata(client string, key world.Key) {
 }
 
 // reviewed is a user's write of cart for which the webhook is called some times, and reads.
-func (s *scene) reviewed(calls int, reads func()) {
+func (s *harness) reviewed(calls int, reads func()) {
 	call := s.call(user, "patch", cart, nil)
 	s.oracle.Request(call)
 	reads()
@@ -33,9 +33,9 @@ func TestReadsOfContents(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	app := configMap("app")
-	read := func(s *scene, client string) { s.request(client, "get", app, nil) }
-	twice := func(between func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	read := func(s *harness, client string) { s.request(client, "get", app, nil) }
+	twice := func(between func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			read(s, replica)
 			between(s)
@@ -44,21 +44,21 @@ func TestReadsOfContents(t *testing.T) {
 		}
 	}
 	runLaw(t, "cost", map[string]lawCase{
-		"again":                        {options: hooked, want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*scene) {})},
-		"again in direct mode":         {want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*scene) {})},
-		"a new version":                {options: hooked, because: "another content", happens: twice(func(s *scene) { s.set(app, "2"); s.set(app, "1") })},
-		"the same content, re-written": {options: hooked, because: "another version", happens: twice(func(s *scene) { s.set(app, "1") })},
-		"another key": {options: hooked, because: "Entries are made under the new key", happens: twice(func(s *scene) {
+		"again":                        {options: hooked, want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*harness) {})},
+		"again in direct mode":         {want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*harness) {})},
+		"a new version":                {options: hooked, because: "another content", happens: twice(func(s *harness) { s.set(app, "2"); s.set(app, "1") })},
+		"the same content, re-written": {options: hooked, because: "another version", happens: twice(func(s *harness) { s.set(app, "1") })},
+		"another key": {options: hooked, because: "Entries are made under the new key", happens: twice(func(s *harness) {
 			s.write(user, "update", s.oracle.options.KeySecret, world.Object{"data": world.Object{"a": "a", "b": "b"}})
 		})},
-		"an answer that was lost": {options: hooked, because: "nothing was read", happens: func(s *scene) {
+		"an answer that was lost": {options: hooked, because: "nothing was read", happens: func(s *harness) {
 			s.begin()
 			call := s.call(replica, "get", app, nil)
 			s.oracle.Request(call)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200, Lost: true})
 			read(s, replica)
 		}},
-		"written meanwhile": {options: hooked, because: "it is not known which version was read", happens: func(s *scene) {
+		"written meanwhile": {options: hooked, because: "it is not known which version was read", happens: func(s *harness) {
 			s.begin()
 			call := s.call(replica, "get", app, nil)
 			s.oracle.Request(call)
@@ -68,7 +68,7 @@ func TestReadsOfContents(t *testing.T) {
 			s.wait(time.Second)
 			read(s, replica)
 		}},
-		"before the watch": {options: hooked, because: "the replica has seen an older version only", happens: func(s *scene) {
+		"before the watch": {options: hooked, because: "the replica has seen an older version only", happens: func(s *harness) {
 			s.begin()
 			s.set(app, "2")
 			read(s, replica)
@@ -76,26 +76,26 @@ func TestReadsOfContents(t *testing.T) {
 			read(s, replica)
 			s.set(app, "1")
 		}},
-		"just after a fault": {options: hooked, because: "the answer may not have arrived", happens: func(s *scene) {
+		"just after a fault": {options: hooked, because: "the answer may not have arrived", happens: func(s *harness) {
 			s.begin()
 			read(s, replica)
 			s.wait(time.Minute)
 			s.fault("api-errors", "", time.Second)
 			read(s, replica)
 		}},
-		"by a standby": {options: hooked, want: "cost/unasked", because: "its webhook was not called", happens: func(s *scene) {
+		"by a standby": {options: hooked, want: "cost/unasked", because: "its webhook was not called", happens: func(s *harness) {
 			s.begin()
 			read(s, standby)
 		}},
-		"by a standby that answers": {options: hooked, because: "it does not know the content", happens: func(s *scene) {
+		"by a standby that answers": {options: hooked, because: "it does not know the content", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { read(s, standby) })
 		}},
-		"by a standby in direct mode": {because: "nothing says who leads", happens: func(s *scene) {
+		"by a standby in direct mode": {because: "nothing says who leads", happens: func(s *harness) {
 			s.begin()
 			read(s, standby)
 		}},
-		"missing": {options: hooked, because: "it is looked for again", happens: func(s *scene) {
+		"missing": {options: hooked, because: "it is looked for again", happens: func(s *harness) {
 			s.begin()
 			s.request(standby, "get", configMap("x"), nil)
 			s.request(standby, "get", configMap("x"), nil)
@@ -108,33 +108,33 @@ func TestReadsOfMetadata(t *testing.T) {
 	hooked := Options{Webhook: true}
 	app, extra := configMap("app"), configMap("extra")
 	runLaw(t, "cost", map[string]lawCase{
-		"each once": {options: hooked, because: "one for each object", happens: func(s *scene) {
+		"each once": {options: hooked, because: "one for each object", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(replica, extra) })
 		}},
-		"one twice": {options: hooked, want: "cost/metadata", because: "one is enough", happens: func(s *scene) {
+		"one twice": {options: hooked, want: "cost/metadata", because: "one is enough", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(replica, app) })
 		}},
-		"one by each of two": {options: hooked, want: "cost/metadata", because: "only one of them is called", happens: func(s *scene) {
+		"one by each of two": {options: hooked, want: "cost/metadata", because: "only one of them is called", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(standby, app) })
 		}},
-		"called twice": {options: hooked, because: "another webhook has changed it in between", happens: func(s *scene) {
+		"called twice": {options: hooked, because: "another webhook has changed it in between", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(2, func() { s.readMetadata(replica, app); s.readMetadata(replica, app) })
 		}},
-		"for two at once": {options: hooked, because: "nothing says for which one", happens: func(s *scene) {
+		"for two at once": {options: hooked, because: "nothing says for which one", happens: func(s *harness) {
 			s.begin()
 			other := s.call(user, "patch", cart, nil)
 			s.oracle.Request(other)
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(replica, app) })
 		}},
-		"for none": {options: hooked, want: "cost/unasked", because: "the watch shows it", happens: func(s *scene) {
+		"for none": {options: hooked, want: "cost/unasked", because: "the watch shows it", happens: func(s *harness) {
 			s.begin()
 			s.readMetadata(replica, app)
 		}},
-		"while a watch fails": {options: hooked, because: "the tracked objects are read periodically", happens: func(s *scene) {
+		"while a watch fails": {options: hooked, because: "the tracked objects are read periodically", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "configmaps", Begin: true})
 			s.readMetadata(replica, app)

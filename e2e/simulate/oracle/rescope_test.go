@@ -27,7 +27,7 @@ var (
 )
 
 // configure writes the structured configuration, or deletes it.
-func (s *scene) configure(text string) {
+func (s *harness) configure(text string) {
 	var next world.Object
 	if text != "" {
 		next = world.Object{"metadata": world.Object{"name": configuredBy.Name}, "data": world.Object{"config.yaml": text}}
@@ -36,36 +36,36 @@ func (s *scene) configure(text string) {
 }
 
 // patchesPay has the program write the Rollout long after everything.
-func (s *scene) patchesPay() {
+func (s *harness) patchesPay() {
 	s.wait(time.Minute)
 	s.request(replica, "patch", pay, []byte("{}"))
 }
 
 func TestScopeChangesWhileTheProgramRuns(t *testing.T) {
 	t.Parallel()
-	created := func(s *scene) { s.sends("create", pay, manifest(pay, "one"), "") }
+	created := func(s *harness) { s.sends("create", pay, manifest(pay, "one"), "") }
 	runLaw(t, "scope", map[string]lawCase{
-		"custom kind that nothing names": {options: byConfigMap, want: "scope/request", because: "it is none of its business", happens: func(s *scene) {
+		"custom kind that nothing names": {options: byConfigMap, want: "scope/request", because: "it is none of its business", happens: func(s *harness) {
 			created(s)
 			s.patchesPay()
 		}},
-		"custom kind of the flags": {options: customByFlags, because: "the flags name it", happens: func(s *scene) {
+		"custom kind of the flags": {options: customByFlags, because: "the flags name it", happens: func(s *harness) {
 			created(s)
 			s.patchesPay()
 		}},
-		"custom kind of the configuration": {options: byConfigMap, because: "the configuration names it", happens: func(s *scene) {
+		"custom kind of the configuration": {options: byConfigMap, because: "the configuration names it", happens: func(s *harness) {
 			created(s)
 			s.configure(namesRollout)
 			s.patchesPay()
 		}},
-		"taken out of the configuration": {options: byConfigMap, want: "scope/request", because: "the program has had time to see it", happens: func(s *scene) {
+		"taken out of the configuration": {options: byConfigMap, want: "scope/request", because: "the program has had time to see it", happens: func(s *harness) {
 			created(s)
 			s.configure(namesRollout)
 			s.wait(time.Minute)
 			s.configure(head)
 			s.patchesPay()
 		}},
-		"just taken out of the configuration": {options: byConfigMap, because: "the program may not know yet", happens: func(s *scene) {
+		"just taken out of the configuration": {options: byConfigMap, because: "the program may not know yet", happens: func(s *harness) {
 			created(s)
 			s.configure(namesRollout)
 			s.wait(time.Minute)
@@ -73,31 +73,31 @@ func TestScopeChangesWhileTheProgramRuns(t *testing.T) {
 			s.wait(time.Second)
 			s.request(replica, "patch", pay, []byte("{}"))
 		}},
-		"configuration broken": {options: byConfigMap, because: "the last valid one is in force, but not for a process that starts", happens: func(s *scene) {
+		"configuration broken": {options: byConfigMap, because: "the last valid one is in force, but not for a process that starts", happens: func(s *harness) {
 			created(s)
 			s.configure(namesRollout)
 			s.configure(namesRollout + "  more: x\n")
 			s.patchesPay()
 		}},
-		"configuration gone": {options: byConfigMap, because: "as if it were broken", happens: func(s *scene) {
+		"configuration gone": {options: byConfigMap, because: "as if it were broken", happens: func(s *harness) {
 			created(s)
 			s.configure(namesRollout)
 			s.configure("")
 			s.patchesPay()
 		}},
-		"configuration broken that named nothing": {options: byConfigMap, want: "scope/request", because: "no process looks after it", happens: func(s *scene) {
+		"configuration broken that named nothing": {options: byConfigMap, want: "scope/request", because: "no process looks after it", happens: func(s *harness) {
 			created(s)
 			s.configure(head)
 			s.configure("workloadKinds: [")
 			s.patchesPay()
 		}},
-		"flags leave it out": {options: Options{Webhook: true}, want: "scope/request", because: "every process has the new flags", happens: func(s *scene) {
+		"flags leave it out": {options: Options{Webhook: true}, want: "scope/request", because: "every process has the new flags", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, leftOut)
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"flags differ": {options: Options{Webhook: true}, because: "one process still has the flags of before", happens: func(s *scene) {
+		"flags differ": {options: Options{Webhook: true}, because: "one process still has the flags of before", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, notAgreed)
 			s.wait(time.Minute)
@@ -109,13 +109,13 @@ func TestScopeChangesWhileTheProgramRuns(t *testing.T) {
 func TestReloadIsDueWhenTheScopeComesBack(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "prompt", map[string]lawCase{
-		"out of scope": {options: Options{Webhook: true}, because: "it is none of its business", happens: func(s *scene) {
+		"out of scope": {options: Options{Webhook: true}, because: "it is none of its business", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, leftOut)
 			s.set(configMap("app"), "2")
 			s.quiet()
 		}},
-		"in scope again": {options: Options{Webhook: true}, want: "prompt/modified", because: "the change was missed", happens: func(s *scene) {
+		"in scope again": {options: Options{Webhook: true}, want: "prompt/modified", because: "the change was missed", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, leftOut)
 			s.set(configMap("app"), "2")

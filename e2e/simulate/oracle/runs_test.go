@@ -27,7 +27,7 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookScene(t)
+			s := webhookHarness(t)
 			s.set(configMap("app"), "1")
 			template := []string{"spec", "jobTemplate", "spec", "template"}
 			sent := edited(cronJob(), func(o world.Object) { delete(section(o, append(template, "metadata")...), "annotations") })

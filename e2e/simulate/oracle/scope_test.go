@@ -18,34 +18,34 @@ func TestScope(t *testing.T) {
 	plain := func(o world.Object) { section(o, "metadata")["annotations"] = nil }
 	exclude := func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} }
 	runLaw(t, "scope", map[string]lawCase{
-		"no annotations": {options: hooked, want: "scope/request", because: "no user asked for it", happens: func(s *scene) {
+		"no annotations": {options: hooked, want: "scope/request", because: "no user asked for it", happens: func(s *harness) {
 			s.sends("create", cart, edited(manifest(cart, "one"), plain), "")
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"out of scope": {options: outside, want: "scope/request", because: "the flags leave it out", happens: func(s *scene) {
+		"out of scope": {options: outside, want: "scope/request", because: "the flags leave it out", happens: func(s *harness) {
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"just left the scope": {options: outside, because: "the program may not know yet", happens: func(s *scene) {
+		"just left the scope": {options: outside, because: "the program may not know yet", happens: func(s *harness) {
 			s.space("shop", world.Object{"team": "a"})
 			s.begin()
 			s.space("shop", nil)
 			s.wait(time.Second)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"in scope": {options: outside, because: "the flags select it", happens: func(s *scene) {
+		"in scope": {options: outside, because: "the flags select it", happens: func(s *harness) {
 			s.space("shop", world.Object{"team": "a"})
 			s.begin()
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"webhook out of scope": {options: outside, want: "scope/webhook", because: "out of scope means no patch at all", happens: func(s *scene) {
+		"webhook out of scope": {options: outside, want: "scope/webhook", because: "out of scope means no patch at all", happens: func(s *harness) {
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.wait(time.Minute)
 			s.sends("update", cart, manifest(cart, "two"), "a")
 		}},
-		"excluded, request removed": {options: hooked, because: "that is allowed", happens: func(s *scene) {
+		"excluded, request removed": {options: hooked, because: "that is allowed", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.edit(cart, func(o world.Object) { exclude(o); setAnnotation(o, prefix+"config-hash", "00") })
@@ -53,31 +53,31 @@ func TestScope(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-hash", "") }))
 		}},
-		"excluded, marks written": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *scene) {
+		"excluded, marks written": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
 		}},
-		"excluded, reload asked for": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *scene) {
+		"excluded, reload asked for": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}`))
 		}},
-		"excluded, request removed by a request": {options: hooked, because: "that is allowed", happens: func(s *scene) {
+		"excluded, request removed by a request": {options: hooked, because: "that is allowed", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":null}}}`))
 		}},
-		"just excluded": {options: hooked, because: "the program may not know yet", happens: func(s *scene) {
+		"just excluded": {options: hooked, because: "the program may not know yet", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Second)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
 		}},
-		"excluded while watches are held": {options: hooked, because: "the program does not know", happens: func(s *scene) {
+		"excluded while watches are held": {options: hooked, because: "the program does not know", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "deployments", Begin: true})
 			s.edit(cart, exclude)
@@ -90,8 +90,8 @@ func TestScope(t *testing.T) {
 func TestCost(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	during := func(change func(o world.Object), meanwhile func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	during := func(change func(o world.Object), meanwhile func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			sent := edited(s.objects[cart], change)
 			call := s.call(user, "patch", cart, nil)
@@ -102,15 +102,15 @@ func TestCost(t *testing.T) {
 		}
 	}
 	scale := func(o world.Object) { section(o, "spec")["replicas"] = int64(7) }
-	read := func(s *scene) { s.request(replica, "get", configMap("app"), nil) }
+	read := func(s *harness) { s.request(replica, "get", configMap("app"), nil) }
 	runLaw(t, "cost", map[string]lawCase{
-		"scaled":               {options: hooked, because: "nothing is read", happens: during(scale, func(*scene) {})},
+		"scaled":               {options: hooked, because: "nothing is read", happens: during(scale, func(*harness) {})},
 		"scaled with a read":   {options: hooked, want: "cost/read", because: "scaling changes no template", happens: during(scale, read)},
-		"scaled, another read": {options: hooked, because: "it is not listed", happens: during(scale, func(s *scene) { s.request(replica, "get", configMap("x"), nil) })},
+		"scaled, another read": {options: hooked, because: "it is not listed", happens: during(scale, func(s *harness) { s.request(replica, "get", configMap("x"), nil) })},
 		"released with a read": {options: hooked, because: "the template changes", happens: during(func(o world.Object) { section(o, "spec", "template", "spec")["hostname"] = "x" }, read)},
 		"lists with a read":    {options: hooked, because: "the lists change", happens: during(func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app, extra") }, read)},
 		"excluded with a read": {options: hooked, because: "labels of ours", happens: during(func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "false"} }, read)},
-		"while something is up": {options: hooked, because: "the loop may read for another reason", happens: func(s *scene) {
+		"while something is up": {options: hooked, because: "the loop may read for another reason", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.set(configMap("extra"), "1")
@@ -121,14 +121,14 @@ func TestCost(t *testing.T) {
 			s.change(call, cart, sent, sent)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 		}},
-		"patches without end": {options: hooked, want: "cost/patches", because: "one is enough", happens: func(s *scene) {
+		"patches without end": {options: hooked, want: "cost/patches", because: "one is enough", happens: func(s *harness) {
 			s.begin()
 			for range 10 {
 				s.request(replica, "patch", cart, []byte("{}"))
 			}
 			s.quiet()
 		}},
-		"patches in vain": {options: hooked, because: "conflicts are no fault", happens: func(s *scene) {
+		"patches in vain": {options: hooked, because: "conflicts are no fault", happens: func(s *harness) {
 			s.begin()
 			for range 10 {
 				call := s.call(replica, "patch", cart, []byte("{}"))
@@ -137,7 +137,7 @@ func TestCost(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"patches under faults": {options: hooked, because: "retries are no fault", happens: func(s *scene) {
+		"patches under faults": {options: hooked, because: "retries are no fault", happens: func(s *harness) {
 			s.begin()
 			s.fault("api-errors", "", time.Second)
 			for range 10 {
@@ -152,8 +152,8 @@ func TestVisible(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	secrets := world.Key{Resource: world.Secrets}
-	blind := func(gauges map[string]float64, warned bool) func(s *scene) {
-		return func(s *scene) {
+	blind := func(gauges map[string]float64, warned bool) func(s *harness) {
+		return func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
 			call := s.call(replica, "watch", secrets, nil)
 			s.oracle.Request(call)
@@ -166,15 +166,15 @@ func TestVisible(t *testing.T) {
 			s.scrape(replica, 0, gauges)
 		}
 	}
-	rights := func(s *scene, scope string, withdrawn bool) {
+	rights := func(s *harness, scope string, withdrawn bool) {
 		s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: scope, Begin: withdrawn})
 		call := s.call(replica, "watch", secrets, nil)
 		s.oracle.Request(call)
 		s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
 	}
 	// again is blind twice, with one Event about the first time.
-	again := func(gap time.Duration) func(s *scene) {
-		return func(s *scene) {
+	again := func(gap time.Duration) func(s *harness) {
+		return func(s *harness) {
 			rights(s, "secrets", true)
 			s.wait(time.Minute)
 			s.warn(cart, "changes are found late: secrets cannot be watched")
@@ -191,8 +191,8 @@ func TestVisible(t *testing.T) {
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_watch_healthy": 0})
 		}
 	}
-	recovered := func(value float64) func(s *scene) {
-		return func(s *scene) {
+	recovered := func(value float64) func(s *harness) {
+		return func(s *harness) {
 			blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)(s)
 			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets"})
 			s.request(replica, "watch", secrets, nil)
@@ -209,19 +209,19 @@ func TestVisible(t *testing.T) {
 		"shown one time":  {options: hooked, want: "visible/event", because: "it may have seen meanwhile", happens: again(time.Minute)},
 		"shown again":     {options: hooked, because: "all is well", happens: recovered(1)},
 		"not back":        {options: hooked, want: "visible/not-back", because: "all is well", happens: recovered(0)},
-		"answered": {options: hooked, because: "it is not blind", happens: func(s *scene) {
+		"answered": {options: hooked, because: "it is not blind", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
 			s.request(replica, "watch", secrets, nil)
 			s.wait(10 * time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
 		}},
-		"not for long": {options: hooked, because: "five minutes are allowed", happens: func(s *scene) {
+		"not for long": {options: hooked, because: "five minutes are allowed", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "secrets", Begin: true})
 			s.oracle.Request(s.call(replica, "watch", secrets, nil))
 			s.wait(time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
 		}},
-		"no leader": {options: hooked, because: "standbys do nothing", happens: func(s *scene) {
+		"no leader": {options: hooked, because: "standbys do nothing", happens: func(s *harness) {
 			s.oracle.Leader("replica-1.1", s.now)
 			blind(map[string]float64{"pod_reloader_cache_synced": 1}, false)(s)
 		}},
@@ -231,7 +231,7 @@ func TestVisible(t *testing.T) {
 func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
 	t.Parallel()
 	deployments := world.Key{Resource: world.Deployments}
-	blind := func(kind, scope, of string, value float64, note string) func(s *scene) {
+	blind := func(kind, scope, of string, value float64, note string) func(s *harness) {
 		return blindTo(deployments, kind, scope, of, value, note)
 	}
 	const named = "deployments.apps (no answer): changes are found late"
@@ -246,8 +246,8 @@ func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
 }
 
 // blindTo has a watch fail while a fault lasts, and the program say something of it.
-func blindTo(watched world.Key, kind, scope, of string, value float64, note string) func(s *scene) {
-	return func(s *scene) {
+func blindTo(watched world.Key, kind, scope, of string, value float64, note string) func(s *harness) {
+	return func(s *harness) {
 		s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
 		s.oracle.Request(s.call(replica, "watch", watched, nil))
 		s.wait(time.Minute)
@@ -276,8 +276,8 @@ func TestBlindnessOfWhatSomeInstallationsWatchIsVisible(t *testing.T) {
 
 func TestWhyNamesWhatIsNotWatched(t *testing.T) {
 	t.Parallel()
-	asks := func(scope, printed string, ends bool) func(s *scene) {
-		return func(s *scene) {
+	asks := func(scope, printed string, ends bool) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: scope, Begin: true})
 			s.oracle.Request(s.call(replica, "watch", world.Key{Resource: world.ConfigMaps}, nil))
@@ -309,8 +309,8 @@ func TestSecret(t *testing.T) {
 	const value = "correct horse battery"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
 	keys := world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
-	sends := func(client string, key world.Key, body string) func(s *scene) {
-		return func(s *scene) {
+	sends := func(client string, key world.Key, body string) func(s *harness) {
+		return func(s *harness) {
 			s.set(secret("db"), value)
 			s.request(client, "patch", key, []byte(body))
 		}
@@ -322,7 +322,7 @@ func TestSecret(t *testing.T) {
 		"user":        {because: "users may", happens: sends(user, cart, value)},
 		"own keys":    {because: "they are its own", happens: sends(replica, keys, encoded)},
 		"first bytes": {because: "it may be chance", happens: sends(replica, cart, value[:12])},
-		"short": {because: "it may be chance", happens: func(s *scene) {
+		"short": {because: "it may be chance", happens: func(s *harness) {
 			s.set(secret("db"), "12345678")
 			s.request(replica, "patch", cart, []byte("12345678"))
 		}},
@@ -331,7 +331,7 @@ func TestSecret(t *testing.T) {
 
 func TestDescribeCountsWhatIsJudged(t *testing.T) {
 	t.Parallel()
-	s := webhookScene(t)
+	s := webhookHarness(t)
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)

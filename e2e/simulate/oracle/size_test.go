@@ -14,7 +14,7 @@ import (
 )
 
 // tooLong is a user's write that the API server refuses.
-func (s *scene) tooLong(contentType string, body world.Object) {
+func (s *harness) tooLong(contentType string, body world.Object) {
 	encoded, err := json.Marshal(body)
 	require.NoError(s.t, err)
 	call := s.call(user, "patch", cart, encoded)
@@ -38,8 +38,8 @@ func TestAnnotationsTooLong(t *testing.T) {
 	const merge, strategic = "application/merge-patch+json", "application/strategic-merge-patch+json"
 	lists := len(prefix+"configmaps") + len(" app,extra,, app")
 	hooked := Options{Webhook: true}
-	write := func(contentType string, body world.Object) func(s *scene) {
-		return func(s *scene) {
+	write := func(contentType string, body world.Object) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			s.tooLong(contentType, body)
 		}
@@ -52,25 +52,25 @@ func TestAnnotationsTooLong(t *testing.T) {
 		"does not fit as a whole":        {options: hooked, because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
 		"template fits without its hash": {options: hooked, want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
 		"template does not fit":          {options: hooked, because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
-		"does not fit with the list of custom resources": {options: hooked, because: "that is the user's, too", happens: func(s *scene) {
+		"does not fit with the list of custom resources": {options: hooked, because: "that is the user's, too", happens: func(s *harness) {
 			s.trackGraph("")
 			s.tooLong(merge, bulky(annotationLimit-len(prefix+"configmaps")))
 		}},
-		"webhook away": {options: hooked, because: "the program could not make space", happens: func(s *scene) {
+		"webhook away": {options: hooked, because: "the program could not make space", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.tooLong(merge, bulky(annotationLimit-lists))
 		}},
-		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the marks the ReplicaSet were valid", happens: func(s *scene) {
+		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the marks the ReplicaSet were valid", happens: func(s *harness) {
 			s.begin()
 			s.recordsCart()
 			s.refuses(annotationLimit - 200)
 		}},
-		"a rollout stops because of an earlier copy": {options: hooked, because: "nothing removes it from the ReplicaSet", happens: func(s *scene) {
+		"a rollout stops because of an earlier copy": {options: hooked, because: "nothing removes it from the ReplicaSet", happens: func(s *harness) {
 			s.begin()
 			s.refuses(annotationLimit - 200)
 		}},
-		"a rollout stops anyway": {options: hooked, because: "the user's own are too long for a ReplicaSet", happens: func(s *scene) {
+		"a rollout stops anyway": {options: hooked, because: "the user's own are too long for a ReplicaSet", happens: func(s *harness) {
 			s.begin()
 			s.refuses(annotationLimit + 1)
 		}},
@@ -81,12 +81,12 @@ func TestAnnotationsTooLong(t *testing.T) {
 const copied = 300
 
 // recordsCart gives cart the annotation of the program that its ReplicaSets have.
-func (s *scene) recordsCart() {
+func (s *harness) recordsCart() {
 	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", strings.Repeat("y", copied)) })
 }
 
 // refuses is a ReplicaSet of cart with annotations of some bytes and the program's, which is refused.
-func (s *scene) refuses(bytes int) {
+func (s *harness) refuses(bytes int) {
 	set := world.Key{Resource: world.ReplicaSets, Namespace: cart.Namespace, Name: "cart-b"}
 	annotations := world.Object{"b": strings.Repeat("x", bytes-1), prefix + "config-record": strings.Repeat("y", copied)}
 	s.oracle.Refused(s.now, set, world.Object{"metadata": world.Object{"ownerReferences": owner(cart), "annotations": annotations}})
@@ -100,7 +100,7 @@ func TestRestartWithoutSpaceForItsAnnotation(t *testing.T) {
 	}{"no space": {100, ""}, "little space": {2000, "explained/annotation-missing"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookScene(t)
+			s := webhookHarness(t)
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left)) })
 			s.set(configMap("app"), "2")
@@ -123,7 +123,7 @@ func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookScene(t)
+			s := webhookHarness(t)
 			s.begin()
 			s.edit(cart, func(o world.Object) {
 				setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left))
@@ -140,7 +140,7 @@ func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
 }
 
 // leavesOnTemplate is a user's write after which the annotations of cart's template, marks not counted, leave some bytes.
-func (s *scene) leavesOnTemplate(bytes int) {
+func (s *harness) leavesOnTemplate(bytes int) {
 	s.edit(cart, func(o world.Object) {
 		template := section(o, "spec", "template")
 		setAnnotation(template, prefix+"config-hash", "")
@@ -150,7 +150,7 @@ func (s *scene) leavesOnTemplate(bytes int) {
 }
 
 // failsToReload is what the program does where the template has no room: its request changes nothing, and it says so.
-func (s *scene) failsToReload() {
+func (s *harness) failsToReload() {
 	s.wait(time.Second)
 	s.event(cart, "failed-1", "Warning", "ReloadFailed")
 }
@@ -161,8 +161,8 @@ const hashSize = len(prefix+"config-hash") + 64
 func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	change := func(left int, then func(s *scene)) func(s *scene) {
-		return func(s *scene) {
+	change := func(left int, then func(s *harness)) func(s *harness) {
+		return func(s *harness) {
 			s.begin()
 			s.leavesOnTemplate(left)
 			s.set(configMap("app"), "2")
@@ -171,25 +171,25 @@ func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 			s.tick()
 		}
 	}
-	silence := func(*scene) {}
+	silence := func(*harness) {}
 	runLaw(t, "prompt", map[string]lawCase{
-		"full, and an Event says so":       {options: hooked, because: "the program must not make the workload invalid", happens: change(hashSize-1, (*scene).failsToReload)},
+		"full, and an Event says so":       {options: hooked, because: "the program must not make the workload invalid", happens: change(hashSize-1, (*harness).failsToReload)},
 		"full, and nothing says so":        {options: hooked, want: "prompt/modified", because: "the user must hear of it", happens: change(hashSize-1, silence)},
-		"room for the hash":                {options: hooked, want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*scene).failsToReload)},
-		"full, and an Event about another": {options: hooked, want: "prompt/modified", because: "it says nothing of a reload", happens: change(hashSize-1, func(s *scene) { s.event(cart, "w", "Warning", "ConfigMissing") })},
-		"full, and an Event of long ago": {options: hooked, want: "prompt/modified", because: "it was about an earlier change", happens: func(s *scene) {
+		"room for the hash":                {options: hooked, want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*harness).failsToReload)},
+		"full, and an Event about another": {options: hooked, want: "prompt/modified", because: "it says nothing of a reload", happens: change(hashSize-1, func(s *harness) { s.event(cart, "w", "Warning", "ConfigMissing") })},
+		"full, and an Event of long ago": {options: hooked, want: "prompt/modified", because: "it was about an earlier change", happens: func(s *harness) {
 			s.begin()
 			s.failsToReload()
 			change(hashSize-1, silence)(s)
 		}},
-		"room again": {options: hooked, want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *scene) {
+		"room again": {options: hooked, want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *harness) {
 			s.failsToReload()
 			s.leavesOnTemplate(hashSize)
 			s.set(configMap("app"), "3")
 		})},
 	})
-	pods := func(left int, then func(s *scene)) func(s *scene) {
-		return quietly(unjudged(func(s *scene) {
+	pods := func(left int, then func(s *harness)) func(s *harness) {
+		return quietly(unjudged(func(s *harness) {
 			s.begin()
 			s.leavesOnTemplate(left)
 			s.rollout(cart)
@@ -198,9 +198,9 @@ func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 		}))
 	}
 	runLaw(t, "current", map[string]lawCase{
-		"full, and an Event says so": {options: hooked, because: "no reload is possible", happens: pods(hashSize-1, (*scene).failsToReload)},
+		"full, and an Event says so": {options: hooked, because: "no reload is possible", happens: pods(hashSize-1, (*harness).failsToReload)},
 		"full, and nothing says so":  {options: hooked, want: "current/modified", because: "the user must hear of it", happens: pods(hashSize-1, silence)},
-		"room for the hash":          {options: hooked, want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*scene).failsToReload)},
+		"room for the hash":          {options: hooked, want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*harness).failsToReload)},
 	})
 }
 
@@ -217,7 +217,7 @@ func TestRequestsWithoutSpaceOnTheTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookScene(t)
+			s := webhookHarness(t)
 			s.begin()
 			s.leavesOnTemplate(tt.left)
 			for range 20 {

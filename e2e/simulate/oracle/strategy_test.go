@@ -36,7 +36,7 @@ func TestVariablesOfAStrategyAreMarks(t *testing.T) {
 }
 
 // restart is a reload by the program that writes what a strategy adds.
-func (s *scene) restart(hash string, add func(o world.Object) world.Object, changed ...string) {
+func (s *harness) restart(hash string, add func(o world.Object) world.Object, changed ...string) {
 	call := s.call(replica, "patch", cart, []byte(`{}`))
 	s.oracle.Request(call)
 	next := edited(marked(s.objects[cart], hash), func(o world.Object) {
@@ -58,22 +58,22 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 	variables := func(env ...any) func(world.Object) world.Object {
 		return func(o world.Object) world.Object { return withEnv(o, env...) }
 	}
-	source := func(name string, late time.Duration) func(*scene) func(world.Object) world.Object {
-		return func(s *scene) func(world.Object) world.Object {
+	source := func(name string, late time.Duration) func(*harness) func(world.Object) world.Object {
+		return func(s *harness) func(world.Object) world.Object {
 			text := fmt.Sprintf(`{"type":"CONFIGMAP","name":%q,"namespace":"shop","hash":"0a","containerRefs":[""],"observedAt":%d}`, name, s.now.Add(late).Unix())
 			return func(o world.Object) world.Object {
 				return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), sourceMark, text) })
 			}
 		}
 	}
-	changed := func(s *scene) {
+	changed := func(s *harness) {
 		s.begin()
 		s.set(configMap("app"), "2")
 		s.wait(time.Second)
 	}
 	app, extra := "STAKATER_APP_CONFIGMAP", "STAKATER_EXTRA_CONFIGMAP"
-	moved := func(value string, first, second func(s *scene) func(world.Object) world.Object) func(*scene) {
-		return func(s *scene) {
+	moved := func(value string, first, second func(s *harness) func(world.Object) world.Object) func(*harness) {
+		return func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), value)
 			s.wait(time.Second)
@@ -85,8 +85,8 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			s.restart("c", second(s))
 		}
 	}
-	removed := func(second func(s *scene) func(world.Object) world.Object) func(*scene) {
-		return func(s *scene) {
+	removed := func(second func(s *harness) func(world.Object) world.Object) func(*harness) {
+		return func(s *harness) {
 			s.begin()
 			s.write(user, "update", configMap("app"), edited(s.objects[configMap("app")], func(o world.Object) { o["data"] = nil }))
 			s.wait(time.Second)
@@ -96,15 +96,15 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			s.restart("c", second(s))
 		}
 	}
-	asBefore := func(s *scene) func(world.Object) world.Object {
+	asBefore := func(s *harness) func(world.Object) world.Object {
 		text := text(annotationsOf(section(s.objects[cart], "spec", "template")), sourceMark)
 		return func(o world.Object) world.Object {
 			return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), sourceMark, text) })
 		}
 	}
-	sameVariable := func(*scene) func(world.Object) world.Object { return variables(variable(app, "0a")) }
-	twice := func(first, second func(world.Object) world.Object) func(*scene) {
-		return func(s *scene) {
+	sameVariable := func(*harness) func(world.Object) world.Object { return variables(variable(app, "0a")) }
+	twice := func(first, second func(world.Object) world.Object) func(*harness) {
+		return func(s *harness) {
 			changed(s)
 			s.restart("b", first)
 			s.set(configMap("app"), "3")
@@ -119,15 +119,15 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			"variable": {options: env, because: "it is the one of what changed", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0b")))},
 			"none":     {options: env, want: "explained/variable-stale", because: "it is missing", happens: twice(variables(variable(app, "0a")), variables())},
 			"stale":    {options: env, want: "explained/variable-stale", because: "it is as before", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0a")))},
-			"wrong value": {options: env, want: "explained/variable-wrong", because: "the value is that of another content", happens: func(s *scene) {
+			"wrong value": {options: env, want: "explained/variable-wrong", because: "the value is that of another content", happens: func(s *harness) {
 				twice(variables(variable(app, "0a")), variables(variable(app, "0b")))(s)
 				s.set(configMap("app"), "2")
 				s.wait(time.Second)
 				s.restart("d", variables(variable(app, "0c")))
 			}},
-			"source":    {options: annotations, because: "it is what changed", happens: func(s *scene) { changed(s); s.restart("b", source("app", 0)(s)) }},
-			"no source": {options: annotations, want: "explained/source-stale", because: "it is missing", happens: func(s *scene) { changed(s); s.restart("b", variables()) }},
-			"other source": {options: annotations, want: "explained/source-wrong", because: "extra has not changed", happens: func(s *scene) {
+			"source":    {options: annotations, because: "it is what changed", happens: func(s *harness) { changed(s); s.restart("b", source("app", 0)(s)) }},
+			"no source": {options: annotations, want: "explained/source-stale", because: "it is missing", happens: func(s *harness) { changed(s); s.restart("b", variables()) }},
+			"other source": {options: annotations, want: "explained/source-wrong", because: "extra has not changed", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", source("extra", 0)(s))
 			}},
@@ -144,34 +144,34 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			"variable of a key that moved": {
 				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable, sameVariable),
 			},
-			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *scene) {
+			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", source("app", -time.Minute)(s))
 			}},
 		},
 		"kept": {
-			"two": {options: env, because: "the other one stays", happens: func(s *scene) {
+			"two": {options: env, because: "the other one stays", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("extra"), "other")
 				s.wait(time.Second)
 				s.restart("c", variables(variable(app, "0a"), variable(extra, "0d")), "extra")
 			}},
-			"rewritten": {options: env, want: "kept/variable-rewritten", because: "app has not changed", happens: func(s *scene) {
+			"rewritten": {options: env, want: "kept/variable-rewritten", because: "app has not changed", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("extra"), "other")
 				s.wait(time.Second)
 				s.restart("c", variables(variable(app, "0e"), variable(extra, "0d")), "extra")
 			}},
-			"ignored for a while": {options: env, because: "the Record may still have what extra was before", happens: func(s *scene) {
+			"ignored for a while": {options: env, because: "the Record may still have what extra was before", happens: func(s *harness) {
 				beginAsking(auto())(s)
 				s.mark(configMap("extra"), "ignore", "true")
 				s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) { section(o, "data")["key"] = "2" }))
 				s.mark(configMap("extra"), "ignore", "")
 				s.restart("b", variables(variable(extra, "0d")), "extra")
 			}},
-			"ignored for a while, and unchanged": {options: env, want: "kept/variable-rewritten", because: "extra is what it was", happens: func(s *scene) {
+			"ignored for a while, and unchanged": {options: env, want: "kept/variable-rewritten", because: "extra is what it was", happens: func(s *harness) {
 				beginAsking(auto())(s)
 				s.mark(configMap("extra"), "ignore", "true")
 				s.mark(configMap("extra"), "ignore", "")
@@ -179,14 +179,14 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.wait(time.Second)
 				s.restart("b", variables(variable(app, "0a"), variable(extra, "0d")))
 			}},
-			"not returned": {options: env, want: "kept/strategy-not-returned", because: "the pods of the first template are not found again", happens: func(s *scene) {
+			"not returned": {options: env, want: "kept/strategy-not-returned", because: "the pods of the first template are not found again", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("app"), "1")
 				s.wait(time.Second)
 				s.restart("a", variables(variable(app, "0f")))
 			}},
-			"returned": {options: env, because: "the template of before comes back as it was", happens: func(s *scene) {
+			"returned": {options: env, because: "the template of before comes back as it was", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("app"), "1")
@@ -204,7 +204,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 
 func TestStrategyIsNotWrittenWithoutARestart(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, Options{Webhook: true, Strategy: strategyEnvVars})
+	s := newHarness(t, Options{Webhook: true, Strategy: strategyEnvVars})
 	s.begin()
 	s.restart("a", func(o world.Object) world.Object { return withEnv(o, variable("STAKATER_APP_CONFIGMAP", "0a")) })
 	assert.Contains(t, s.signatures(), "kept/strategy-rewritten")

@@ -20,7 +20,7 @@ const legacyChecksum = "kroxylicious.io/referent-checksum"
 
 // kroxylicious computes a checksum from the objects as the API server has them, in the order of the references: written
 // anew for this test, from what the operator does.
-func (s *scene) kroxylicious(referents ...client.Object) string {
+func (s *graphFixture) kroxylicious(referents ...client.Object) string {
 	s.Helper()
 	crc := crc32.NewIEEE()
 	for _, object := range referents {
@@ -38,7 +38,7 @@ func (s *scene) kroxylicious(referents ...client.Object) string {
 
 func TestTheChecksumsOfKroxyliciousAreReproduced(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	secret := func(name string) client.Object {
 		object := &corev1.Secret{}
 		object.Namespace, object.Name = s.Namespace, name
@@ -82,7 +82,7 @@ func same(name, want string, object *unstructured.Unstructured) error {
 // The division of labour of the proposal: another controller judges the leaf and publishes its checksum.
 func TestTheChecksumOfAnotherControllerIsTaken(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	publish := func(checksum string) {
 		s.Merge(s.custom("Operated", "web"), "web", `{"metadata":{"annotations":{"operator.example.com/checksum":"`+checksum+`"}}}`)
 	}
@@ -103,7 +103,7 @@ func TestTheChecksumOfAnotherControllerIsTaken(t *testing.T) {
 // The definition stores v1 and serves v1beta1, too, which is the one that the configuration names.
 func TestAResourceInTwoVersions(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.Secret("tls", fixture.Data{"k": "1"})
 	s.make("Gadget", "gadget", `{secretName: tls}`)
 	w := s.tracks("web", "gadgets.chain.example.com/gadget")

@@ -60,11 +60,11 @@ func deepConfiguration(n int) string {
 // A workload can name a resource that the configuration does not have, or an object that does not exist: other workloads restart as before.
 func TestUnknownResourcesOfAWorkload(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	user, warnings := s.Warned()
 	s.make("Part", "root", `{size: 1}`)
 	other := s.tracks("other", theParts+"root")
-	u := &scene{Fixture: user, rolled: s.rolled}
+	u := &graphFixture{Fixture: user, rolled: s.rolled}
 	u.tracksHeld("typo", "partz.chain.example.com/root")
 	u.tracksHeld("form", "parts.chain.example.com")
 	missing := u.tracksHeld("missing", theParts+"absent")

@@ -22,7 +22,7 @@ import (
 
 // outage is a graph on an installation that may break.
 type outage struct {
-	*scene
+	*graphFixture
 	in    *installation.Installation
 	proxy *controlplane.Proxy
 	web   observe.Workload
@@ -61,7 +61,7 @@ func TestOutages(t *testing.T) {
 		{"APIServerRestarted", apiServerRestarted},
 	} {
 		if !t.Run(test.name, func(t *testing.T) {
-			o := &outage{scene: newScene(t, in), in: in, proxy: proxy}
+			o := &outage{graphFixture: newGraphFixture(t, in), in: in, proxy: proxy}
 			o.Secret("tls", fixture.Data{"k": "1"})
 			o.make("Part", "leaf", `{secrets: [{name: tls}]}`)
 			o.make("Part", "root", `{parts: [{name: leaf}]}`)

@@ -20,7 +20,7 @@ const theParts = "parts.chain.example.com/"
 
 // Not parallel: the metrics are those of the whole process.
 func TestAChangeOfALeafEvaluatesItsAncestorsOnly(t *testing.T) {
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	const wide, leaves = 7, 10
 	for i := range wide {
 		for j := range wide {
@@ -68,7 +68,7 @@ func TestAChangeOfALeafEvaluatesItsAncestorsOnly(t *testing.T) {
 }
 
 // evaluations is how many objects the replicas have evaluated for some changes, once they were as many as they have to.
-func (s *scene) evaluations(least float64, change func()) (count float64) {
+func (s *graphFixture) evaluations(least float64, change func()) (count float64) {
 	s.Helper()
 	before, err := shared.Metrics(s.Context())
 	require.NoError(s, err)
@@ -92,7 +92,7 @@ func list(names []string) string {
 
 func TestACycleIsReportedAndHoldsNothingElse(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.make("Part", "a", `{parts: [{name: b}]}`)
 	s.make("Part", "b", `{parts: [{name: c}]}`)
 	s.make("Part", "c", `{size: 1}`)
@@ -126,7 +126,7 @@ func TestACycleIsReportedAndHoldsNothingElse(t *testing.T) {
 
 func TestAnObjectThatMovesRestartsBothParents(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.Secret("tls", fixture.Data{"tls.crt": "1"})
 	s.make("Part", "leaf", `{secrets: [{name: tls}]}`)
 	s.make("Part", "left", `{parts: [{name: leaf}]}`)
@@ -147,7 +147,7 @@ func TestAnObjectThatMovesRestartsBothParents(t *testing.T) {
 // A leaf that is deleted and created again and again counts once, if it differs in the end.
 func TestALeafThatIsReplacedInABurst(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.Secret("tls", fixture.Data{"tls.crt": "0"})
 	s.make("Part", "leaf", `{size: 0}`)
 	s.make("Part", "root", `{parts: [{name: leaf}], secrets: [{name: tls}]}`)
@@ -187,7 +187,7 @@ func TestALeafThatIsReplacedInABurst(t *testing.T) {
 // looked.
 func TestAnObjectThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.make("Part", "leaf", `{size: 1}`)
 	s.make("Part", "root", `{optional: [{name: leaf}]}`)
 	s.Merge(s.custom("Part", "leaf"), "leaf", `{"metadata":{"finalizers":["example.com/stuck"]}}`)
@@ -231,7 +231,7 @@ func TestARequiredObjectWhoseDeletionIsStuck(t *testing.T) {
 // A resource without namespace restarts the workloads of all namespaces that track it.
 func TestAnObjectWithoutNamespace(t *testing.T) {
 	t.Parallel()
-	one, two := newScene(t, shared), newScene(t, shared)
+	one, two := newGraphFixture(t, shared), newGraphFixture(t, shared)
 	name := one.Namespace
 	theRealm := "realms.chain.example.com/" + name
 	early := one.tracksHeld("early", theRealm)
@@ -251,7 +251,7 @@ func TestAnObjectWithoutNamespace(t *testing.T) {
 
 func TestReferencesThatCannotBeFollowed(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.make("Part", "other", `{size: 1}`)
 	other := s.tracks("other", theParts+"other")
 	held := map[string]observe.Workload{}

@@ -43,7 +43,7 @@ func TestADigestThatAPolicyRefuses(t *testing.T) {
 	for _, reason := range []string{"Invalid", "Forbidden"} { // 422 and 403
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, shared)
+			s := newGraphFixture(t, shared)
 			policy := strings.NewReplacer("NAME", s.Namespace, "REASON", reason).Replace(refusing)
 			require.NoError(t, shared.ControlPlane().Apply(t.Context(), policy))
 			s.Await("the policy", func() error {

@@ -19,7 +19,7 @@ import (
 // A tenant has thousands of objects, large ones, and a status that changes all the time. Others notice nothing.
 func TestTheWorstTenant(t *testing.T) {
 	t.Parallel()
-	tenant, neighbour := newScene(t, shared), newScene(t, shared)
+	tenant, neighbour := newGraphFixture(t, shared), newGraphFixture(t, shared)
 	neighbour.Secret("tls", fixture.Data{"k": "1"})
 	neighbour.make("Part", "root", `{secrets: [{name: tls}]}`)
 	calm := neighbour.tracks("web", theParts+"root")

@@ -32,7 +32,7 @@ const (
 
 func TestARouteItsGatewayAndItsCertificate(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	s.Secret("web-tls", fixture.Data{"tls.crt": "1", "tls.key": "1"})
 	s.Secret("other-tls", fixture.Data{"tls.crt": "1", "tls.key": "1"})
 	s.make("Gateway", "web", `{gatewayClassName: example, listeners: [{name: https, port: 443, protocol: HTTPS,
@@ -66,10 +66,10 @@ func TestARouteItsGatewayAndItsCertificate(t *testing.T) {
 // A Gateway of another namespace, which the configuration allows.
 func TestARouteToASharedGateway(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	infra := *s.Fixture
 	infra.Namespace = "gateways"
-	platform := &scene{Fixture: &infra}
+	platform := &graphFixture{Fixture: &infra}
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: infra.Namespace}}); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
@@ -98,7 +98,7 @@ const theCertificate = "certificates.cert-manager.io/web"
 // The controllers of cert-manager issue the certificate.
 func TestACertificateAndItsSecret(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, shared)
+	s := newGraphFixture(t, shared)
 	require.NoError(t, certmanager.Run(s.Patiently(), shared.ControlPlane()))
 	s.make("Issuer", "ca", `{selfSigned: {}}`)
 	s.make("Certificate", "web", `{secretName: web-tls, dnsNames: [web.example.com], issuerRef: {name: ca}}`)
@@ -125,7 +125,7 @@ func TestACertificateAndItsSecret(t *testing.T) {
 }
 
 // issued waits until cert-manager has seen the last edit of the Certificate, and is through with it.
-func (s *scene) issued() {
+func (s *graphFixture) issued() {
 	s.Helper()
 	s.Await("the certificate", func() error {
 		u := s.read("Certificate", "web")

@@ -52,7 +52,7 @@ func impersonated(t testing.TB, in *installation.Installation) client.Client {
 	return c
 }
 
-// guarded is a scene for which the API server enforces the guard already.
+// guarded is a fixture for which the API server enforces the guard already.
 func guarded(t testing.TB, in *installation.Installation) *fixture.Fixture {
 	t.Helper()
 	s := fixture.New(t, in)

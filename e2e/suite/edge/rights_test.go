@@ -33,26 +33,26 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		components []string
-		scene      func(testing.TB, *installation.Installation) *fixture.Fixture
+		newFixture func(testing.TB, *installation.Installation) *fixture.Fixture
 		// prepare comes before the installation, further after what every installation does, last after the judgement.
 		prepare func(*testing.T, *controlplane.ControlPlane)
 		further func(*testing.T, *fixture.Fixture)
 		last    func(*testing.T, *fixture.Fixture)
 	}{
-		"Default": {scene: anywhere, last: configMapsOnly},
+		"Default": {newFixture: anywhere, last: configMapsOnly},
 		"AllRightsGuarded": {
-			components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "guard", "network-policy"}, scene: guarded,
+			components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "guard", "network-policy"}, newFixture: guarded,
 			prepare: defineRollouts, further: everyFeature, last: guardRefuses,
 		},
 		"Namespaced": {
 			components: []string{"namespaced"},
-			scene: func(t testing.TB, in *installation.Installation) *fixture.Fixture {
+			newFixture: func(t testing.TB, in *installation.Installation) *fixture.Fixture {
 				t.Helper()
 				return fixture.In(t, in, "my-app")
 			},
 		},
 		"NamespaceSelectorAndSecureMetrics": {
-			components: []string{"namespace-selector", "secure-metrics"}, scene: anywhere, further: scrapes,
+			components: []string{"namespace-selector", "secure-metrics"}, newFixture: anywhere, further: scrapes,
 		},
 	}
 	for name, test := range tests {
@@ -77,7 +77,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 				Components: test.components,
 			})
 			require.Equal(t, user, in.Identity().User)
-			s := test.scene(t, in)
+			s := test.newFixture(t, in)
 			everything(t, s)
 			if test.further != nil {
 				test.further(t, s)
@@ -131,7 +131,7 @@ func leavesSpecAlone(t *testing.T, patches controlplane.Requests) {
 	}
 }
 
-// workloadPatches are the writes of the installation to the workloads of a scene.
+// workloadPatches are the writes of the installation to the workloads of a fixture.
 func workloadPatches(t *testing.T, s *fixture.Fixture) controlplane.Requests {
 	t.Helper()
 	requests, err := s.Installation.ControlPlane().Audit().All(t.Context())

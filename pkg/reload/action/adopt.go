@@ -22,7 +22,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 			return failed{s, f}
 		}
 	}
-	hash, born := s.View.Managed[stamp.Hash], a.state.Births.Version(s.Key)
+	hash, born := s.View.Managed[stamp.Hash], a.state.Creations.Version(s.Key)
 	in, outdated, err := a.gather.AsCreated(ctx, s, in, found.Verdict.Adopt)
 	if err != nil {
 		return failed{s, unreadable(err)}
@@ -43,7 +43,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	if err != nil {
 		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
 	}
-	a.state.Births.Recorded(s.Key, born)
+	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true

@@ -54,7 +54,7 @@ func (b *base) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
 		return 0
 	}
-	wait := b.gates.Resting(state.GateInput{Now: now, LastReload: last.Time})
+	wait := b.gates.RefractoryWait(state.GateInput{Now: now, LastReload: last.Time})
 	if wait > 0 {
 		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
 	}

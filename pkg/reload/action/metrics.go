@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return report.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
 	}
 	return &metrics{
-		pokes:     counter("pokes_total", "Reload requests to the webhook, by outcome.", "outcome"),
+		pokes:     counter("reload_requests_total", "Reload requests to the webhook, by outcome.", "outcome"),
 		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or in direct mode.", "kind"),
 		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was adopted as the running one.", "kind"),
 		failures:  counter("retries_total", "Failed attempts that are retried, by reason.", "reason"),

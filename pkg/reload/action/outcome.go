@@ -80,7 +80,7 @@ type failed struct {
 // settled reports whether the events of an attempt have settled. An attempt to adopt does not wait for that: where it fails, it has not
 // acted on them.
 func (a *Actions) settled(s gather.Subject) bool {
-	return a.gates.Settling(state.GateInput{Now: a.now(), Unacted: s.Events.Unacted, LastEvent: s.Events.Last}) == 0
+	return a.gates.SettleWait(state.GateInput{Now: a.now(), Unacted: s.Events.Unacted, LastEvent: s.Events.Last}) == 0
 }
 
 func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {

@@ -22,27 +22,27 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// jobScene is a scene without the loop: what is due is done at once.
-type jobScene struct{ *reloadtest.JobScene }
+// jobFixture is a fixture without the loop: what is due is done at once.
+type jobFixture struct{ *reloadtest.JobFixture }
 
-func newJobScene(t testing.TB, spec, status map[string]any) *jobScene {
+func newJobFixture(t testing.TB, spec, status map[string]any) *jobFixture {
 	t.Helper()
-	return &jobScene{reloadtest.NewJobScene(t, spec, status)}
+	return &jobFixture{reloadtest.NewJobFixture(t, spec, status)}
 }
 
 // leader returns the Actions of a process that leads.
-func (j *jobScene) leader() *Actions {
+func (j *jobFixture) leader() *Actions {
 	return newActions(Options{
 		Client: j.API, Webhook: true, InScope: notOther, Gates: state.Gates{Refractory: 5 * time.Second}, Jobs: Jobs{Follow: true, Store: j.Manifests},
 		Gather: gather.Gatherer{
-			Reader: j.Reader, Live: j.API, Store: &reloadtest.JobStore{Scene: j.JobScene}, Now: func() time.Time { return j.Now },
+			Reader: j.Reader, Live: j.API, Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Now: func() time.Time { return j.Now },
 			Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
 		},
 	}, j.Out)
 }
 
 // reconcile lets a leader do to the Job what is due.
-func (j *jobScene) reconcile(t testing.TB, a *Actions) reconcile.Result {
+func (j *jobFixture) reconcile(t testing.TB, a *Actions) reconcile.Result {
 	t.Helper()
 	defer a.Leave(reloadtest.JobKey)
 	ended := a.CompleteRecreation(t.Context(), reloadtest.JobKey)
@@ -52,7 +52,7 @@ func (j *jobScene) reconcile(t testing.TB, a *Actions) reconcile.Result {
 	return a.Close(t.Context(), ended)
 }
 
-func (j *jobScene) act(t testing.TB, a *Actions) Outcome {
+func (j *jobFixture) act(t testing.TB, a *Actions) Outcome {
 	t.Helper()
 	job, ok := j.Summary()
 	if !ok {
@@ -70,7 +70,7 @@ func (j *jobScene) act(t testing.TB, a *Actions) Outcome {
 
 func TestJobIsCreatedAgain(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	actions := j.leader()
 	require.Equal(t, policy.Reload, j.Due(t).Action)
 	assert.Zero(t, j.reconcile(t, actions))
@@ -91,7 +91,7 @@ func TestJobIsCreatedAgain(t *testing.T) {
 // A suspended Job has no pods: those that it starts later have what is there by then.
 func TestSuspendedJobAdoptsTheConfiguration(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, map[string]any{"suspend": true}, nil)
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
 	j.reconcile(t, j.leader())
 	assert.Equal(t, policy.Nothing, j.Due(t).Action)
 	assert.Equal(t, "uid-1", string(j.Stored().GetUID()))
@@ -123,7 +123,7 @@ func TestRefusalDeletesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
+			j := newJobFixture(t, nil, nil)
 			j.API.Before = func(call string) error {
 				if call == tc.step {
 					return tc.err
@@ -159,7 +159,7 @@ func TestManifestThatMayBeStoredIsFollowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
+			j := newJobFixture(t, nil, nil)
 			actions := j.leader()
 			j.API.Before = func(call string) error {
 				if call == tc.step {
@@ -175,7 +175,7 @@ func TestManifestThatMayBeStoredIsFollowed(t *testing.T) {
 
 func TestJobThatChangesBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	actions := j.leader()
 	j.API.Before = func(call string) error {
 		if call == "create Secret" {
@@ -196,7 +196,7 @@ func TestJobThatChangesBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 // The leader before has created the Job again, and the cache does not show it yet.
 func TestRecreationWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	actions := j.leader()
 	behind, _ := j.Summary()
 	view, _ := j.Reader.Read(workload.Object{Kind: reloadtest.JobKind, Raw: j.Stored().Object})
@@ -217,7 +217,7 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 		for _, step := range reloadtest.RecreationSteps {
 			t.Run(when+" "+step, func(t *testing.T) {
 				t.Parallel()
-				j := newJobScene(t, nil, nil)
+				j := newJobFixture(t, nil, nil)
 				stopped := false
 				stop := func(call string) error {
 					if stopped = stopped || call == step; stopped {
@@ -251,10 +251,10 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 	}
 }
 
-// begun is a scene in which a Job is deleted, and what follows fails.
-func begun(t *testing.T) (*jobScene, *Actions) {
+// begun is a fixture in which a Job is deleted, and what follows fails.
+func begun(t *testing.T) (*jobFixture, *Actions) {
 	t.Helper()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	j.API.Before = func(call string) error {
 		if call == "create Job" {
 			return errors.New("the connection is lost")
@@ -323,7 +323,7 @@ func TestRefusedCreationIsReportedAndRetried(t *testing.T) {
 
 func TestRecreationWaitsForFinalizers(t *testing.T) {
 	t.Parallel()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	j.Metadata("finalizers", []any{"example.org/keep"})
 	actions := j.leader()
 	assert.Positive(t, j.reconcile(t, actions).RequeueAfter, "it does not wait in a worker")
@@ -342,22 +342,22 @@ func TestRecreationWaitsForFinalizers(t *testing.T) {
 func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(j *jobScene)
+		meanwhile func(j *jobFixture)
 		want      []string
 		again     bool
 	}{
-		"the Job is gone":                 {meanwhile: func(j *jobScene) { delete(j.API.Objects, reloadtest.JobName) }},
-		"the configuration is back":       {meanwhile: func(j *jobScene) { j.Set("old") }, again: true},
-		"the configuration changed again": {meanwhile: func(j *jobScene) { j.Set("newer") }, want: reloadtest.RecreationSteps},
-		"it is excluded": {meanwhile: func(j *jobScene) {
+		"the Job is gone":                 {meanwhile: func(j *jobFixture) { delete(j.API.Objects, reloadtest.JobName) }},
+		"the configuration is back":       {meanwhile: func(j *jobFixture) { j.Set("old") }, again: true},
+		"the configuration changed again": {meanwhile: func(j *jobFixture) { j.Set("newer") }, want: reloadtest.RecreationSteps},
+		"it is excluded": {meanwhile: func(j *jobFixture) {
 			j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"})
 		}},
-		"it asks for nothing": {meanwhile: func(j *jobScene) { j.Annotate("reloader.stakater.com/auto", "false") }},
-		"it is out of scope":  {meanwhile: func(j *jobScene) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
+		"it asks for nothing": {meanwhile: func(j *jobFixture) { j.Annotate("reloader.stakater.com/auto", "false") }},
+		"it is out of scope":  {meanwhile: func(j *jobFixture) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJobScene(t, nil, nil)
+			j := newJobFixture(t, nil, nil)
 			actions := j.leader()
 			cached, _ := j.Summary()
 			s := actions.gather.Subject(reloadtest.JobKey, cached, state.Arrivals{})

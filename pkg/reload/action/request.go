@@ -63,7 +63,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 
 // requestFor returns the request for a reload with a digest.
 func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) poke.Request {
-	if a.insists(s, in) {
+	if a.asksForLive(s, in) {
 		proof = digest.Live // also where a Job was made with a content that is known
 	}
 	return poke.Request{
@@ -182,7 +182,7 @@ func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !runsAtOnce(s, verdict) && (a.insists(s, in) || a.gates.Restless(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
+	if !runsAtOnce(s, verdict) && (a.asksForLive(s, in) || a.gates.Unsettled(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
 		return digest.Live, nil
 	}
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
@@ -191,18 +191,18 @@ func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Refs))
 }
 
-// insists reports whether the webhook has rejected so many requests that the next one asks for whatever it reads. A replica that has
+// asksForLive reports whether the webhook has rejected so many requests that the next one asks for whatever it reads. A replica that has
 // just started, or may not read its configuration, does not know the custom resources that this one knows: it would stamp without
 // their changes, which would restart the pods once more.
-func (a *Actions) insists(s gather.Subject, in policy.Input) bool {
-	patience := state.Impatient
+func (a *Actions) asksForLive(s gather.Subject, in policy.Input) bool {
+	limit := state.FewConflicts
 	if slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool { return ref.Kind.Custom() && in.Current[ref].Hold == nil }) {
-		patience = state.Patient
+		limit = state.ManyConflicts
 		if a.now().Sub(s.Events.Last) < stillChanging {
-			patience = state.Alert
+			limit = state.SomeConflicts
 		}
 	}
-	return a.backoff.Insists(s.Key, patience)
+	return a.backoff.Exceeds(s.Key, limit)
 }
 
 // stillChanging is how long ago the last change of a configuration is that changes all the time.

@@ -88,7 +88,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 }
 
 // A replica that has just started does not know the custom resource that this one knows.
-func TestRequestAboutCustomResourcesInsistsLater(t *testing.T) {
+func TestRequestAboutCustomResourcesAsksForTheLiveStateLater(t *testing.T) {
 	t.Parallel()
 	app, edge := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: "proxies.example.com", Name: "edge"}
 	for name, tc := range map[string]struct {
@@ -108,7 +108,7 @@ func TestRequestAboutCustomResourcesInsistsLater(t *testing.T) {
 			s := gather.Subject{Key: workload.Key{Name: "web"}, Events: state.Arrivals{Last: now.Add(-tc.changed)}}
 			in := policy.Input{Refs: slices.Collect(maps.Keys(tc.states)), Current: tc.states}
 			waited := time.Duration(0)
-			for !actions.insists(s, in) {
+			for !actions.asksForLive(s, in) {
 				waited += actions.backoff.When(s.Key, state.Conflict)
 			}
 			assert.InDelta(t, tc.after.Seconds(), waited.Seconds(), 1)

@@ -25,7 +25,7 @@ func newActions(o Options, out report.Sender) *Actions {
 	leads := &queue.Leadership{}
 	leads.Begin(o.Gather.Now().Add(-time.Minute))
 	o.State, o.Backoff, o.Queue = &state.State{}, state.NewBackoff(), queue.New(leads, o.Gather.Now)
-	o.Gather.Births, o.Gather.Versions = &o.State.Births, &o.State.Versions
+	o.Gather.Creations, o.Gather.Versions = &o.State.Creations, &o.State.Versions
 	o.Events = report.New(report.Options{Out: out, Leads: leads, State: o.State, Now: o.Gather.Now})
 	return New(o)
 }

@@ -76,8 +76,8 @@ type Gatherer struct {
 	Live client.Reader
 	// Past returns the state that a ConfigMap or a Secret had at a resourceVersion; nil where old versions cannot be read.
 	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
-	// Births has the versions at which workloads were created.
-	Births *state.Births
+	// Creations has the versions at which workloads were created.
+	Creations *state.Creations
 	// Versions has the versions since which workloads are as they are.
 	Versions *state.Versions
 	// ReloadMissingRequired, Revision and NotifyOnly are the settings of the same name that the webhook decides by.

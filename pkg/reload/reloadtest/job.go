@@ -180,7 +180,7 @@ func (a *JobAPI) Patch(_ context.Context, object client.Object, patch client.Pat
 	})
 }
 
-// The Job of a scene.
+// The Job of a fixture.
 var (
 	JobKind = workload.NewKinds(workload.Builtin()...).Find("job")[0]
 	JobKey  = workload.Key{Kind: JobKind.ID(), Namespace: "shop", Name: "import"}
@@ -192,8 +192,8 @@ const JobName = "Job shop/import"
 // RecreationSteps are the writes of a re-creation, in order.
 var RecreationSteps = []string{"dry-run create Job", "create Secret", "delete Job", "create Job", "patch Job", "delete Secret"}
 
-// JobScene is an API server with a Job that depends on configmap/app, and what the loop knows of it.
-type JobScene struct {
+// JobFixture is an API server with a Job that depends on configmap/app, and what the loop knows of it.
+type JobFixture struct {
 	API  *JobAPI
 	Out  *Outbox
 	Now  time.Time
@@ -209,12 +209,12 @@ type JobScene struct {
 	Manifests jobrun.Store
 }
 
-// NewJobScene makes a Job that was started with another configuration than the present one.
-func NewJobScene(t testing.TB, spec, status map[string]any) *JobScene {
+// NewJobFixture makes a Job that was started with another configuration than the present one.
+func NewJobFixture(t testing.TB, spec, status map[string]any) *JobFixture {
 	t.Helper()
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
-	j := &JobScene{
+	j := &JobFixture{
 		API: &JobAPI{Objects: map[string]*unstructured.Unstructured{}}, Out: &Outbox{}, Ring: Ring(t, "a"),
 		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), App: reference.Ref{Kind: reference.ConfigMap, Name: "app"},
 		Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{
@@ -234,12 +234,12 @@ func NewJobScene(t testing.TB, spec, status map[string]any) *JobScene {
 }
 
 // Set sets the content of configmap/app.
-func (j *JobScene) Set(content string) {
+func (j *JobFixture) Set(content string) {
 	j.Live = map[reference.Ref]digest.State{j.App: j.At(content, content)}
 }
 
 // Job returns the Job, with what is added to its spec, and a status.
-func (j *JobScene) Job(spec, status map[string]any) *unstructured.Unstructured {
+func (j *JobFixture) Job(spec, status map[string]any) *unstructured.Unstructured {
 	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
 		"name": "main", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
 	}}}}
@@ -258,10 +258,10 @@ func (j *JobScene) Job(spec, status map[string]any) *unstructured.Unstructured {
 }
 
 // Stored is the Job as it is stored; nil if there is none.
-func (j *JobScene) Stored() *unstructured.Unstructured { return j.API.Objects[JobName] }
+func (j *JobFixture) Stored() *unstructured.Unstructured { return j.API.Objects[JobName] }
 
 // Due compares what the pods of the stored Job are known to have with the present configuration.
-func (j *JobScene) Due(t testing.TB) policy.Verdict {
+func (j *JobFixture) Due(t testing.TB) policy.Verdict {
 	t.Helper()
 	view, _ := j.Reader.Read(workload.Object{Kind: JobKind, Raw: j.Stored().Object})
 	return policy.Assess(policy.Input{
@@ -270,7 +270,7 @@ func (j *JobScene) Due(t testing.TB) policy.Verdict {
 }
 
 // Notes are the texts of the Events, each once: the API server refuses a second one of the same name.
-func (j *JobScene) Notes() []string {
+func (j *JobFixture) Notes() []string {
 	var notes []string
 	names := map[string]bool{}
 	for _, m := range j.Out.Messages {
@@ -283,14 +283,14 @@ func (j *JobScene) Notes() []string {
 }
 
 // Writes are the calls that are no reads.
-func (j *JobScene) Writes() []string {
+func (j *JobFixture) Writes() []string {
 	return slices.DeleteFunc(slices.Clone(j.API.Calls), func(call string) bool {
 		return strings.HasPrefix(call, "get ") || call == "list"
 	})
 }
 
 // Summary is what the watch of Jobs shows.
-func (j *JobScene) Summary() (workload.Summary, bool) {
+func (j *JobFixture) Summary() (workload.Summary, bool) {
 	job := j.Stored()
 	if job == nil {
 		return workload.Summary{Kind: JobKind}, false
@@ -298,26 +298,26 @@ func (j *JobScene) Summary() (workload.Summary, bool) {
 	return Summary(JobKind, job.Object), true
 }
 
-// JobStore reads the configuration of a scene.
+// JobStore reads the configuration of a fixture.
 type JobStore struct {
 	Store
-	Scene *JobScene
+	Fixture *JobFixture
 }
 
 // Observe returns what the watch has seen.
 func (s *JobStore) Observe(string, []reference.Ref) map[reference.Ref]digest.State {
-	if s.Scene.Seen != nil {
-		return maps.Clone(s.Scene.Seen)
+	if s.Fixture.Seen != nil {
+		return maps.Clone(s.Fixture.Seen)
 	}
-	return maps.Clone(s.Scene.Live)
+	return maps.Clone(s.Fixture.Live)
 }
 
 // Live replaces the digests of what the watch has seen: there are those of one version of an object.
 func (s *JobStore) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
-	for ref, state := range s.Scene.Seen {
-		s.Scene.Seen[ref] = digest.State{Absent: state.Absent, UID: state.UID, ResourceVersion: state.ResourceVersion}
+	for ref, state := range s.Fixture.Seen {
+		s.Fixture.Seen[ref] = digest.State{Absent: state.Absent, UID: state.UID, ResourceVersion: state.ResourceVersion}
 	}
-	return maps.Clone(s.Scene.Live), s.Scene.Unread
+	return maps.Clone(s.Fixture.Live), s.Fixture.Unread
 }
 
 // Current is Live.
@@ -326,17 +326,17 @@ func (s *JobStore) Current(ctx context.Context, namespace string, refs []referen
 }
 
 // Metadata sets a field of the metadata of the stored Job.
-func (j *JobScene) Metadata(field string, value any) {
+func (j *JobFixture) Metadata(field string, value any) {
 	_ = unstructured.SetNestedField(j.Stored().Object, value, "metadata", field)
 }
 
 // Annotate sets an annotation of the stored Job.
-func (j *JobScene) Annotate(key, value string) {
+func (j *JobFixture) Annotate(key, value string) {
 	_ = unstructured.SetNestedField(j.Stored().Object, value, "metadata", "annotations", key)
 }
 
 // At is configmap/app with a content, as it was written at a version.
-func (j *JobScene) At(content, version string) digest.State {
+func (j *JobFixture) At(content, version string) digest.State {
 	object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
 	object.Namespace, object.Name = "shop", "app"
 	return digest.StateOf(digest.OfConfigMap(object), "uid", version, j.Ring)

@@ -62,22 +62,22 @@ func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
 	}
 }
 
-// Insists reports whether requests of a workload were rejected so often, since the last success, that the next one asks for
+// Exceeds reports whether requests of a workload were rejected so often, since the last success, that the next one asks for
 // whatever the webhook reads live.
-func (b Backoff) Insists(key workload.Key, after Patience) bool {
+func (b Backoff) Exceeds(key workload.Key, after ConflictLimit) bool {
 	return b.conflicts.NumRequeues(key) >= int(after)
 }
 
-// Patience is after how many conflicts in a row a request insists.
-type Patience int
+// ConflictLimit is after how many conflicts in a row a request asks for the live state.
+type ConflictLimit int
 
 const (
-	// Impatient takes 200 ms. Under constant change the digest that is asked with is always an old one.
-	Impatient Patience = 3
-	// Alert takes 3 s: a conflict may have another reason than a change.
-	Alert Patience = 7
-	// Patient takes 15 s, in which another replica can read what it does not know yet.
-	Patient Patience = 11
+	// FewConflicts takes 200 ms. Under constant change the digest that is asked with is always an old one.
+	FewConflicts ConflictLimit = 3
+	// SomeConflicts takes 3 s: a conflict may have another reason than a change.
+	SomeConflicts ConflictLimit = 7
+	// ManyConflicts takes 15 s, in which another replica can read what it does not know yet.
+	ManyConflicts ConflictLimit = 11
 )
 
 // Lingers reports whether a failure that passes by itself has not passed, after some seconds.

@@ -25,26 +25,26 @@ func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
 	assert.Equal(t, firstRarely, b.rarely.When(poisoned), "a success starts its pace anew")
 }
 
-func TestOnlyConflictsMakeARequestInsist(t *testing.T) {
+func TestOnlyConflictsMakeARequestAskForTheLiveState(t *testing.T) {
 	t.Parallel()
 	b, key := NewBackoff(), workload.Key{Name: "web"}
 	for range 20 {
 		b.When(key, Soon)
 		b.When(key, Rarely)
 	}
-	assert.False(t, b.Insists(key, Impatient), "an API server that is away is no constant change")
-	for range int(Impatient) {
-		assert.False(t, b.Insists(key, Impatient))
+	assert.False(t, b.Exceeds(key, FewConflicts), "an API server that is away is no constant change")
+	for range int(FewConflicts) {
+		assert.False(t, b.Exceeds(key, FewConflicts))
 		b.When(key, Conflict)
 	}
-	assert.True(t, b.Insists(key, Impatient))
+	assert.True(t, b.Exceeds(key, FewConflicts))
 	waited := time.Duration(0)
-	for !b.Insists(key, Patient) {
+	for !b.Exceeds(key, ManyConflicts) {
 		waited += b.When(key, Conflict)
-		assert.Equal(t, waited > 2*time.Second, b.Insists(key, Alert))
+		assert.Equal(t, waited > 2*time.Second, b.Exceeds(key, SomeConflicts))
 	}
 	assert.InDelta(t, 15, waited.Seconds(), 5, "another replica may need 10 s to read its configuration")
-	assert.False(t, b.Insists(workload.Key{Name: "other"}, Impatient))
+	assert.False(t, b.Exceeds(workload.Key{Name: "other"}, FewConflicts))
 	b.Forget(key)
-	assert.False(t, b.Insists(key, Impatient), "the next change is asked for with its digest again")
+	assert.False(t, b.Exceeds(key, FewConflicts), "the next change is asked for with its digest again")
 }

@@ -30,18 +30,18 @@ type GateInput struct {
 
 // Wait returns how long to wait before looking again, and which gate holds it back; 0 and "" when all are open.
 func (g Gates) Wait(in GateInput) (time.Duration, string) {
-	if d := g.Settling(in); d > 0 {
+	if d := g.SettleWait(in); d > 0 {
 		return d, GateSettle
 	}
-	if d := g.resting(in); d > 0 {
+	if d := g.refractoryWait(in); d > 0 {
 		return d, gateRefractory
 	}
 	return 0, ""
 }
 
-// Settling returns how long to wait for the first gate alone: until nothing has changed for a while, so that a burst is one reload and
+// SettleWait returns how long to wait for the first gate alone: until nothing has changed for a while, so that a burst is one reload and
 // a release that changes configuration first is one rollout.
-func (g Gates) Settling(in GateInput) time.Duration {
+func (g Gates) SettleWait(in GateInput) time.Duration {
 	if g.Settle <= 0 || in.Unacted.IsZero() {
 		return 0
 	}
@@ -52,20 +52,20 @@ func (g Gates) Settling(in GateInput) time.Duration {
 	return max(quiet.Sub(in.Now), 0)
 }
 
-// Restless reports whether the configuration has not been quiet, although no gate waits for that any more: a digest of it would
+// Unsettled reports whether the configuration has not been quiet, although no gate waits for that any more: a digest of it would
 // be an old one before the webhook sees it.
-func (g Gates) Restless(in GateInput) bool {
+func (g Gates) Unsettled(in GateInput) bool {
 	return !in.LastEvent.IsZero() && in.Now.Sub(in.LastEvent) < g.Settle
 }
 
 // window is how long changes may go on until they are acted upon.
 func (g Gates) window() time.Duration { return max(g.SettleMax, g.Settle) }
 
-// Resting returns how long to wait for the second gate alone.
-func (g Gates) Resting(in GateInput) time.Duration { return g.resting(in) }
+// RefractoryWait returns how long to wait for the second gate alone.
+func (g Gates) RefractoryWait(in GateInput) time.Duration { return g.refractoryWait(in) }
 
-// resting keeps two reloads of one workload apart.
-func (g Gates) resting(in GateInput) time.Duration {
+// refractoryWait keeps two reloads of one workload apart.
+func (g Gates) refractoryWait(in GateInput) time.Duration {
 	if g.Refractory <= 0 || in.LastReload.IsZero() {
 		return 0
 	}

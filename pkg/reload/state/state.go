@@ -21,7 +21,7 @@ type State struct {
 	Contests  contests
 	Runs      runs
 	Unread    unreadWaits
-	Births    Births
+	Creations Creations
 	Versions  Versions
 	// Recreations outlive the workload.
 	Recreations recreations
@@ -44,7 +44,7 @@ func (s *State) Leave(key workload.Key) bool {
 
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Births, &s.Versions,
+		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Creations, &s.Versions,
 	} {
 		part.Forget(key)
 	}

@@ -247,14 +247,14 @@ func (t *Tracking) forgetFormer(before, after, current workload.Summary) workloa
 func (t *Tracking) born(before, after workload.Summary) {
 	key, another := after.Key(), before.Kept == nil || before.UID() != after.UID()
 	created := another && !after.Created().Before(t.began)
-	if !created && t.with.State.Births.Version(key) == "" {
+	if !created && t.with.State.Creations.Version(key) == "" {
 		return
 	}
 	switch recorded := after.Annotations()[t.with.Reader.Keys.ConfigRecord] != ""; {
 	case recorded:
-		t.with.State.Births.Forget(key)
+		t.with.State.Creations.Forget(key)
 	case created && t.intent(after).Asked:
-		t.with.State.Births.Born(key, after.ResourceVersion())
+		t.with.State.Creations.Created(key, after.ResourceVersion())
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func (g Gatherer) AsCreated(
 	ctx context.Context, s Subject, in policy.Input, refs []reference.Ref,
 ) (created policy.Input, outdated bool, err error) {
-	version := g.Births.Version(s.Key)
+	version := g.Creations.Version(s.Key)
 	if version == "" || s.View.Managed[stamp.Record] != "" || in.Known.Hash != "" {
 		return in, false, nil
 	}

@@ -20,8 +20,8 @@ const (
 	user    = "user"
 )
 
-// scene feeds an oracle with what happens in a small cluster.
-type scene struct {
+// harness feeds an oracle with what happens in a small cluster.
+type harness struct {
 	t       *testing.T
 	oracle  *Oracle
 	now     time.Time
@@ -34,12 +34,12 @@ type scene struct {
 	reloads int
 }
 
-func newScene(t *testing.T, options Options) *scene {
+func newHarness(t *testing.T, options Options) *harness {
 	t.Helper()
 	if options.Settle == 0 {
 		options.Settle, options.SettleMax, options.Refractory = time.Second, 5*time.Second, 5*time.Second
 	}
-	s := &scene{
+	s := &harness{
 		t: t, oracle: New(options), now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), version: 100,
 		objects: map[world.Key]world.Object{},
 	}
@@ -48,12 +48,12 @@ func newScene(t *testing.T, options Options) *scene {
 	return s
 }
 
-func webhookScene(t *testing.T) *scene {
+func webhookHarness(t *testing.T) *harness {
 	t.Helper()
-	return newScene(t, Options{Webhook: true})
+	return newHarness(t, Options{Webhook: true})
 }
 
-func (s *scene) startProgram() {
+func (s *harness) startProgram() {
 	s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica})
 	s.request(replica, "list", world.Key{Resource: world.Deployments}, nil)
 	s.write(replica, "create", world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"},
@@ -61,9 +61,9 @@ func (s *scene) startProgram() {
 	s.space("shop", nil)
 }
 
-func (s *scene) wait(d time.Duration) { s.now = s.now.Add(d) }
+func (s *harness) wait(d time.Duration) { s.now = s.now.Add(d) }
 
-func (s *scene) call(client, verb string, key world.Key, body []byte) *world.Call {
+func (s *harness) call(client, verb string, key world.Key, body []byte) *world.Call {
 	s.number++
 	return &world.Call{
 		Number: int64(s.number), Client: client, Verb: verb, Key: key, Body: body, Arrived: s.now, ArrivedVersion: s.version,
@@ -72,7 +72,7 @@ func (s *scene) call(client, verb string, key world.Key, body []byte) *world.Cal
 }
 
 // request is a request that is answered at once.
-func (s *scene) request(client, verb string, key world.Key, body []byte) *world.Call {
+func (s *harness) request(client, verb string, key world.Key, body []byte) *world.Call {
 	call := s.call(client, verb, key, body)
 	s.oracle.Request(call)
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
@@ -80,7 +80,7 @@ func (s *scene) request(client, verb string, key world.Key, body []byte) *world.
 }
 
 // change stores an object, or deletes it, by a request.
-func (s *scene) change(call *world.Call, key world.Key, sent, next world.Object) {
+func (s *harness) change(call *world.Call, key world.Key, sent, next world.Object) {
 	s.version++
 	commit := world.Commit{At: s.now, Version: s.version, Key: key, Call: call, Sent: sent, New: next}
 	if old, ok := s.objects[key]; ok {
@@ -95,7 +95,7 @@ func (s *scene) change(call *world.Call, key world.Key, sent, next world.Object)
 }
 
 // write is a write that no webhook changes.
-func (s *scene) write(client, verb string, key world.Key, next world.Object) {
+func (s *harness) write(client, verb string, key world.Key, next world.Object) {
 	body, err := json.Marshal(next)
 	require.NoError(s.t, err)
 	call := s.call(client, verb, key, body)
@@ -104,7 +104,7 @@ func (s *scene) write(client, verb string, key world.Key, next world.Object) {
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
-func (s *scene) space(name string, labels world.Object) {
+func (s *harness) space(name string, labels world.Object) {
 	s.write(user, "update", world.Key{Resource: world.Namespaces, Name: name}, world.Object{"metadata": world.Object{"name": name, "labels": labels}})
 }
 
@@ -117,7 +117,7 @@ func secret(name string) world.Key {
 }
 
 // set gives a config object a value.
-func (s *scene) set(key world.Key, value string) {
+func (s *harness) set(key world.Key, value string) {
 	if key.Resource == world.Secrets {
 		value = base64.StdEncoding.EncodeToString([]byte(value))
 	}
@@ -125,7 +125,7 @@ func (s *scene) set(key world.Key, value string) {
 }
 
 // remove deletes an object.
-func (s *scene) remove(client string, key world.Key) {
+func (s *harness) remove(client string, key world.Key) {
 	call := s.call(client, "delete", key, nil)
 	s.oracle.Request(call)
 	s.change(call, key, nil, nil)
@@ -188,7 +188,7 @@ func marked(o world.Object, hash string) world.Object {
 }
 
 // sends is a user's write of a workload that the webhook gives a hash; an empty one leaves it alone.
-func (s *scene) sends(verb string, key world.Key, sent world.Object, hash string) {
+func (s *harness) sends(verb string, key world.Key, sent world.Object, hash string) {
 	call := s.call(user, verb, key, nil)
 	s.oracle.Request(call)
 	stored := sent
@@ -200,19 +200,19 @@ func (s *scene) sends(verb string, key world.Key, sent world.Object, hash string
 }
 
 // edit is a user's change of what is stored.
-func (s *scene) edit(key world.Key, change func(o world.Object)) {
+func (s *harness) edit(key world.Key, change func(o world.Object)) {
 	sent := edited(s.objects[key], change)
 	s.sends("patch", key, sent, "")
 }
 
 // reload is a reload by the program, with its Event.
-func (s *scene) reload(key world.Key, hash string, changes ...string) {
+func (s *harness) reload(key world.Key, hash string, changes ...string) {
 	s.reloadSilently(key, hash, changes...)
 	s.announce(key)
 }
 
 // reloadSilently is a reload by the program without an Event.
-func (s *scene) reloadSilently(key world.Key, hash string, changes ...string) {
+func (s *harness) reloadSilently(key world.Key, hash string, changes ...string) {
 	var list []any
 	for _, change := range changes {
 		name, kind, _ := strings.Cut(change, " ")
@@ -224,7 +224,7 @@ func (s *scene) reloadSilently(key world.Key, hash string, changes ...string) {
 }
 
 // stamp is a request of the program after which the template has a hash and the workload a last-reload annotation.
-func (s *scene) stamp(key world.Key, hash, lastReload string) {
+func (s *harness) stamp(key world.Key, hash, lastReload string) {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix)
 	if !s.oracle.options.Webhook {
 		body = []byte(`[{"op":"add","path":"/spec/template/metadata/annotations"}]`)
@@ -237,21 +237,21 @@ func (s *scene) stamp(key world.Key, hash, lastReload string) {
 }
 
 // announce writes the Event of a reload.
-func (s *scene) announce(key world.Key) {
+func (s *harness) announce(key world.Key) {
 	s.reloads++
 	s.event(key, fmt.Sprintf("reload-%d", s.reloads), "Normal", "Reloaded")
 }
 
-func (s *scene) event(about world.Key, name, kind, reason string) {
+func (s *harness) event(about world.Key, name, kind, reason string) {
 	s.eventWith(about, name, kind, reason, "")
 }
 
 // warn writes an Event about a watch that fails.
-func (s *scene) warn(about world.Key, note string) {
+func (s *harness) warn(about world.Key, note string) {
 	s.eventWith(about, "blind", "Warning", "WatchFailing", note)
 }
 
-func (s *scene) eventWith(about world.Key, name, kind, reason, note string) {
+func (s *harness) eventWith(about world.Key, name, kind, reason, note string) {
 	s.write(replica, "create", world.Key{Resource: world.Events, Namespace: about.Namespace, Name: name}, world.Object{
 		"type": kind, "reason": reason, "note": note,
 		"regarding": world.Object{"kind": about.Resource.Kind, "namespace": about.Namespace, "name": about.Name, "uid": "uid-" + about.Name},
@@ -259,7 +259,7 @@ func (s *scene) eventWith(about world.Key, name, kind, reason, note string) {
 }
 
 // rollout makes the ReplicaSet and one running pod of the present template, and deletes the pods of the one before.
-func (s *scene) rollout(key world.Key) {
+func (s *harness) rollout(key world.Key) {
 	old := s.pods
 	s.pods = []world.Key{s.pod(key, key.Name+fmt.Sprintf("-%d", s.version))}
 	for _, pod := range old {
@@ -268,7 +268,7 @@ func (s *scene) rollout(key world.Key) {
 }
 
 // pod starts a pod of the present template.
-func (s *scene) pod(of world.Key, name string) world.Key {
+func (s *harness) pod(of world.Key, name string) world.Key {
 	template := section(s.objects[of], "spec", "template")
 	set := world.Key{Resource: world.ReplicaSets, Namespace: of.Namespace, Name: "rs-" + name}
 	s.change(nil, set, nil, world.Object{
@@ -279,7 +279,7 @@ func (s *scene) pod(of world.Key, name string) world.Key {
 }
 
 // podOf starts a pod of a ReplicaSet.
-func (s *scene) podOf(set world.Key, name string, template world.Object) world.Key {
+func (s *harness) podOf(set world.Key, name string, template world.Object) world.Key {
 	pod := world.Key{Resource: world.Pods, Namespace: set.Namespace, Name: name}
 	metadata := maps.Clone(section(template, "metadata"))
 	metadata["name"], metadata["uid"], metadata["ownerReferences"] = name, "uid-"+name, owner(set)
@@ -296,14 +296,14 @@ func owner(key world.Key) []any {
 }
 
 // fault lasts for a while.
-func (s *scene) fault(kind, scope string, lasting time.Duration) {
+func (s *harness) fault(kind, scope string, lasting time.Duration) {
 	s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
 	s.wait(lasting)
 	s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope})
 }
 
 // begin creates app, extra and cart, which the webhook stamps with the hash "a".
-func (s *scene) begin() {
+func (s *harness) begin() {
 	s.set(configMap("app"), "1")
 	s.set(configMap("extra"), "1")
 	hash := "a"
@@ -317,7 +317,7 @@ func (s *scene) begin() {
 }
 
 // quiet ends the history long after everything.
-func (s *scene) quiet() {
+func (s *harness) quiet() {
 	s.wait(10 * time.Minute)
 	s.oracle.Quiet(s.now)
 }

@@ -53,7 +53,7 @@ func TestCreationOfAWorkloadWithoutARecordIsKept(t *testing.T) {
 				report(c.seen[i], c.seen[i+1])
 			}
 			key := workload.Key{Kind: workload.Builtin()[1].ID(), Namespace: "shop", Name: "web"}
-			assert.Equal(t, c.want, l.state.Births.Version(key), "the resourceVersion at which the configuration is looked up")
+			assert.Equal(t, c.want, l.state.Creations.Version(key), "the resourceVersion at which the configuration is looked up")
 		})
 	}
 }
@@ -66,7 +66,7 @@ func TestCreationInTheSecondInWhichTheProcessBeganIsKept(t *testing.T) {
 		l, _ := leading(t, Options{})
 		web := version("u", "7", time.Now(), "configmaps")
 		changesOf(l, web.Kind)(workload.Summary{}, web)
-		assert.Equal(t, "7", l.state.Births.Version(web.Key()))
+		assert.Equal(t, "7", l.state.Creations.Version(web.Key()))
 	})
 }
 
@@ -92,7 +92,7 @@ func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 				watch.kept = workload.Summary{Kind: web.Kind}
 			}
 			l.tracking.Gone(web.Key())
-			assert.Equal(t, c.want, l.state.Births.Version(web.Key()))
+			assert.Equal(t, c.want, l.state.Creations.Version(web.Key()))
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestWhatIsKeptGoesWithAKind(t *testing.T) {
 	t.Parallel()
 	l, _ := leading(t, Options{})
 	web := version("u", "7", time.Now(), "configmaps")
-	l.state.Births.Born(web.Key(), "7")
+	l.state.Creations.Created(web.Key(), "7")
 	l.tracking.Gone(web.Key())
-	assert.Empty(t, l.state.Births.Version(web.Key()))
+	assert.Empty(t, l.state.Creations.Version(web.Key()))
 }

@@ -46,7 +46,7 @@ func anyTracked(r *rand.Rand) tracked {
 
 // deletionUnseen is one deletion, which restarts a workload, while its watch is blind: mostly in the way after which nothing is
 // left to list.
-func deletionUnseen(r *rand.Rand) scene {
+func deletionUnseen(r *rand.Rand) situation {
 	all := []tracked{ // the pods do not require these objects
 		{"deployments/shop/web", "configmaps/shop/extra"},
 		{"deployments/shop/web", "configmaps/shop/app"},
@@ -62,30 +62,30 @@ func deletionUnseen(r *rand.Rand) scene {
 		fault.Do, fault.On = "fold-watches", resource
 	}
 	deletion := history.Step{Do: act.DeleteConfig, On: p.config, Wait: history.Duration(time.Duration(r.IntN(20)) * 100 * time.Millisecond)}
-	return scene{workload: p.workload, steps: []history.Step{fault, deletion}}
+	return situation{workload: p.workload, steps: []history.Step{fault, deletion}}
 }
 
 // requestRevived is a request for a reload that is stored while the webhook is away, copied to a ReplicaSet, and brought back by an
 // undo. Where the API server is slow, the controllers copy the request before the program writes directly.
-func requestRevived(r *rand.Rand) scene {
+func requestRevived(r *rand.Rand) situation {
 	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
 	const away = "12s"
-	steps := []history.Step{{Do: "webhook-away", Wait: history.Duration(betweenScenes), With: map[string]string{"for": away}}}
+	steps := []history.Step{{Do: "webhook-away", Wait: history.Duration(betweenSituations), With: map[string]string{"for": away}}}
 	if r.IntN(4) > 0 {
 		steps = append(steps, history.Step{Do: "api-slow", With: map[string]string{"for": away, "by": "4s"}})
 	}
 	steps = append(steps,
-		p.edit("revived-1", time.Second), p.edit("revived-2", betweenScenes),
-		history.Step{Do: "undo", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"back": pick(r, "1", "2", "2")}})
-	return scene{workload: p.workload, steps: steps}
+		p.edit("revived-1", time.Second), p.edit("revived-2", betweenSituations),
+		history.Step{Do: "undo", On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{"back": pick(r, "1", "2", "2")}})
+	return situation{workload: p.workload, steps: steps}
 }
 
 // writesRefused is a change whose reload is refused for some seconds. Nothing happens afterwards that would have the program look
 // again.
-func writesRefused(r *rand.Rand) scene {
+func writesRefused(r *rand.Rand) situation {
 	p := anyTracked(r)
-	return scene{workload: p.workload, steps: []history.Step{
-		{Do: "api-errors", Wait: history.Duration(betweenScenes), With: map[string]string{
+	return situation{workload: p.workload, steps: []history.Step{
+		{Do: "api-errors", Wait: history.Duration(betweenSituations), With: map[string]string{
 			"for": "8s", "percent": "100", "resource": p.resource(), "code": pick(r, "409", "409", "429", "500", "503"),
 		}},
 		p.edit("refused", 500*time.Millisecond),
@@ -93,23 +93,23 @@ func writesRefused(r *rand.Rand) scene {
 }
 
 // writesHang is a change whose reload never has an answer.
-func writesHang(r *rand.Rand) scene {
+func writesHang(r *rand.Rand) situation {
 	p := anyTracked(r)
-	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{
-		{Do: "hang-writes", On: p.resource(), Wait: history.Duration(betweenScenes), With: map[string]string{"for": "8s"}},
+	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{
+		{Do: "hang-writes", On: p.resource(), Wait: history.Duration(betweenSituations), With: map[string]string{"for": "8s"}},
 		p.edit("hung", 500*time.Millisecond),
 	}}
 }
 
 // leaderKilled is a change right after one of two replicas was killed, mostly the one that leads. It does not come back: the other one
 // has to wait until the lease has run out, and no longer.
-func leaderKilled(r *rand.Rand) scene {
+func leaderKilled(r *rand.Rand) situation {
 	p := anyTracked(r)
-	return scene{
+	return situation{
 		workload: p.workload, rest: untilPrompt,
 		setup: func(setup *history.Setup) { setup.Replicas = 2 },
 		steps: []history.Step{
-			{Do: "kill", On: pick(r, "replica-0", "replica-0", "replica-1"), Wait: history.Duration(betweenScenes), With: map[string]string{"for": "2m"}},
+			{Do: "kill", On: pick(r, "replica-0", "replica-0", "replica-1"), Wait: history.Duration(betweenSituations), With: map[string]string{"for": "2m"}},
 			p.edit("led-anew", time.Second),
 		},
 	}
@@ -117,7 +117,7 @@ func leaderKilled(r *rand.Rand) scene {
 
 // published is a custom resource whose own fields change, and change back: the digest that is published in it is one of what it refers
 // to. It is judged in histories without faults.
-func published(*rand.Rand) scene {
+func published(*rand.Rand) situation {
 	const edge = "proxies/shop/edge"
 	var steps []history.Step
 	for _, referent := range []string{"filters/shop/auth", "filters/shop/limit", edge} {
@@ -127,24 +127,24 @@ func published(*rand.Rand) scene {
 	steps = append(steps, history.Step{Do: "edit-references", On: edge, With: map[string]string{"filters": "auth,limit"}})
 	for _, mode := range []string{"fast", "slow", "fast"} {
 		steps = append(steps, history.Step{
-			Do: "edit-referent", On: edge, Wait: history.Duration(betweenScenes), With: map[string]string{"mode": mode},
+			Do: "edit-referent", On: edge, Wait: history.Duration(betweenSituations), With: map[string]string{"mode": mode},
 		})
 	}
-	return scene{workload: "deployments/shop/cart", undisturbed: true, steps: steps}
+	return situation{workload: "deployments/shop/cart", undisturbed: true, steps: steps}
 }
 
 // constantChange is an object that is never quiet for the settle time, for much longer than settle-max.
-func constantChange(r *rand.Rand) scene {
+func constantChange(r *rand.Rand) situation {
 	return hammered(anyTracked(r), "150", "400ms")
 }
 
 // constantConflict is an object that changes faster than its state can be read and a reload be asked for.
-func constantConflict(r *rand.Rand) scene { return conflicting(anyTracked(r)) }
+func constantConflict(r *rand.Rand) situation { return conflicting(anyTracked(r)) }
 
 // constantPasses is an object that changes between the two passes of our webhook: another one, after ours, changes what ours has
 // stamped, so that the API server calls ours again for the same request. A write that takes long by chance would leave both passes
 // with the same content.
-func constantPasses(r *rand.Rand) scene {
+func constantPasses(r *rand.Rand) situation {
 	all := []tracked{
 		{"deployments/shop/cart", "configmaps/shop/app"},
 		{"deployments/shop/web", "configmaps/shop/app"},
@@ -161,7 +161,7 @@ func constantPasses(r *rand.Rand) scene {
 }
 
 // conflicting is an object that is written again before a request of the program has its answer.
-func conflicting(p tracked) scene {
+func conflicting(p tracked) situation {
 	s := hammered(p, "800", "25ms")
 	s.setup = func(setup *history.Setup) {
 		setup.Latency = history.Duration(25 * time.Millisecond)
@@ -171,37 +171,37 @@ func conflicting(p tracked) scene {
 }
 
 // hammered is an object that is written some times.
-func hammered(p tracked, n, every string) scene {
-	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{{
-		Do: "hammer-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"key": p.key(), "n": n, "every": every},
+func hammered(p tracked, n, every string) situation {
+	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{{
+		Do: "hammer-config", On: p.config, Wait: history.Duration(betweenSituations), With: map[string]string{"key": p.key(), "n": n, "every": every},
 	}}}
 }
 
 // keyRotated is a write that changes no content after the digest key was rotated: what is known is under the older key.
-func keyRotated(r *rand.Rand) scene {
+func keyRotated(r *rand.Rand) situation {
 	p := anyTracked(r)
-	return scene{workload: p.workload, steps: []history.Step{
-		{Do: "rotate-key", On: keySecret, Wait: history.Duration(betweenScenes), With: map[string]string{"seed": "77"}},
-		{Do: "label-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"value": pick(r, "x", "y")}},
+	return situation{workload: p.workload, steps: []history.Step{
+		{Do: "rotate-key", On: keySecret, Wait: history.Duration(betweenSituations), With: map[string]string{"seed": "77"}},
+		{Do: "label-config", On: p.config, Wait: history.Duration(betweenSituations), With: map[string]string{"value": pick(r, "x", "y")}},
 	}}
 }
 
 // keyLost is a change long after the digest key was lost: by then the program has found out anew with what the pods run.
-func keyLost(r *rand.Rand) scene {
+func keyLost(r *rand.Rand) situation {
 	p := anyTracked(r)
-	loss := history.Step{Do: "delete-key-secret", On: keySecret, Wait: history.Duration(betweenScenes)}
+	loss := history.Step{Do: "delete-key-secret", On: keySecret, Wait: history.Duration(betweenSituations)}
 	if r.IntN(3) > 0 {
 		loss.Do, loss.With = "lose-key", map[string]string{"seed": "78"}
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: []history.Step{loss, p.edit("after-loss", 170*time.Second)}}
+	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{loss, p.edit("after-loss", 170*time.Second)}}
 }
 
 // fieldMoved is a key that moves to the other field of a ConfigMap, with the same bytes: pods that read it from their environment
 // lose it.
-func fieldMoved(r *rand.Rand) scene {
+func fieldMoved(r *rand.Rand) situation {
 	p := tracked{pick(r, "deployments/shop/cart", "daemonsets/shop/agent"), "configmaps/shop/app"}
-	return scene{workload: p.workload, steps: []history.Step{{
-		Do: "edit-config-binary", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"key": p.key()},
+	return situation{workload: p.workload, steps: []history.Step{{
+		Do: "edit-config-binary", On: p.config, Wait: history.Duration(betweenSituations), With: map[string]string{"key": p.key()},
 	}}}
 }
 

@@ -10,26 +10,26 @@ import (
 
 // strategyKept is a workload whose restarts write what Reloader writes, and then a write that must leave all of it: a change of
 // another object, a content that comes back, or a manifest without any of it.
-func strategyKept(r *rand.Rand) scene {
+func strategyKept(r *rand.Rand) situation {
 	p := anyTracked(r)
-	steps := []history.Step{p.edit("strategy-1", betweenScenes)}
+	steps := []history.Step{p.edit("strategy-1", betweenSituations)}
 	for range 2 {
 		switch r.IntN(4) {
 		case 0:
 			steps = append(steps, history.Step{
-				Do: "replace-workload", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"version": "2"},
+				Do: "replace-workload", On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{"version": "2"},
 			})
 		case 1:
-			steps = append(steps, p.edit("strategy-2", betweenScenes), p.edit("strategy-1", betweenScenes))
+			steps = append(steps, p.edit("strategy-2", betweenSituations), p.edit("strategy-1", betweenSituations))
 		case 2:
 			steps = append(steps, history.Step{
-				Do: "label-config", On: p.config, Wait: history.Duration(betweenScenes), With: map[string]string{"value": "y"},
+				Do: "label-config", On: p.config, Wait: history.Duration(betweenSituations), With: map[string]string{"value": "y"},
 			})
 		case 3:
-			steps = append(steps, other(p).edit("strategy-3", betweenScenes))
+			steps = append(steps, other(p).edit("strategy-3", betweenSituations))
 		}
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: steps, setup: func(setup *history.Setup) {
+	return situation{workload: p.workload, rest: untilPrompt, steps: steps, setup: func(setup *history.Setup) {
 		setup.Flags = append(selection(setup.Flags), strategyFlag+pick(r, "env-vars", "env-vars", "annotations"))
 	}}
 }
@@ -52,37 +52,37 @@ func other(p tracked) tracked {
 
 // pausedReload is a reload that pauses a Deployment, and what must not keep the pause from its end: a restart of the program, a
 // further change, or a user who pauses it as well.
-func pausedReload(r *rand.Rand) scene {
+func pausedReload(r *rand.Rand) situation {
 	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
 	steps := []history.Step{
-		{Do: act.AskPause, On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"period": pick(r, "15s", "40s")}},
+		{Do: act.AskPause, On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{"period": pick(r, "15s", "40s")}},
 	}
 	if r.IntN(3) == 0 {
-		steps = append(steps, history.Step{Do: "pause-rollout", On: p.workload, Wait: history.Duration(betweenScenes)})
+		steps = append(steps, history.Step{Do: "pause-rollout", On: p.workload, Wait: history.Duration(betweenSituations)})
 	}
 	steps = append(steps, p.edit("paused-1", adopted))
 	switch r.IntN(4) {
 	case 0:
-		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(betweenScenes / 2), With: map[string]string{"for": "20s"}})
+		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(betweenSituations / 2), With: map[string]string{"for": "20s"}})
 	case 1:
-		steps = append(steps, p.edit("paused-2", betweenScenes/2))
+		steps = append(steps, p.edit("paused-2", betweenSituations/2))
 	case 2:
-		steps = append(steps, history.Step{Do: "resume-rollout", On: p.workload, Wait: history.Duration(betweenScenes / 2)})
+		steps = append(steps, history.Step{Do: "resume-rollout", On: p.workload, Wait: history.Duration(betweenSituations / 2)})
 	case 3:
-		steps = append(steps, history.Step{Do: "ignore", On: p.workload, Wait: history.Duration(betweenScenes / 2), With: map[string]string{"label": "ignored"}})
+		steps = append(steps, history.Step{Do: "ignore", On: p.workload, Wait: history.Duration(betweenSituations / 2), With: map[string]string{"label": "ignored"}})
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+	return situation{workload: p.workload, rest: untilPrompt, steps: steps}
 }
 
 // jobCreatedAgain is a Job that is created again, and a fault between two of the writes that this takes.
-func jobCreatedAgain(r *rand.Rand) scene {
+func jobCreatedAgain(r *rand.Rand) situation {
 	p := tracked{"deployments/shop/web", "configmaps/shop/app"}
 	job := pick(r, "jobs/shop/import", "jobs/shop/report")
-	create := history.Step{Do: act.CreateJob, On: job, Wait: history.Duration(betweenScenes), With: map[string]string{
+	create := history.Step{Do: act.CreateJob, On: job, Wait: history.Duration(betweenSituations), With: map[string]string{
 		"asks": pick(r, "auto", "named"), "endless": pick(r, "true", "true", "true", "false"), "suspended": pick(r, "false", "false", "true"),
 		"held": pick(r, "false", "false", "true"),
 	}}
-	remove := history.Step{Do: "delete-job", On: job, Wait: history.Duration(betweenScenes / 4)}
+	remove := history.Step{Do: "delete-job", On: job, Wait: history.Duration(betweenSituations / 4)}
 	steps := []history.Step{remove, create, p.edit("job-1", adopted)}
 	var setup func(*history.Setup)
 	soon := history.Duration(time.Duration(r.IntN(30)) * 100 * time.Millisecond)
@@ -100,19 +100,19 @@ func jobCreatedAgain(r *rand.Rand) scene {
 		steps = append(steps, p.edit("job-2", time.Duration(soon)))
 	}
 	if create.With["held"] == "true" {
-		steps = append(steps, history.Step{Do: "release-job", On: job, Wait: history.Duration(betweenScenes)})
+		steps = append(steps, history.Step{Do: "release-job", On: job, Wait: history.Duration(betweenSituations)})
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: steps, setup: setup}
+	return situation{workload: p.workload, rest: untilPrompt, steps: steps, setup: setup}
 }
 
 // cronJobRun is a CronJob that is run with each reload.
-func cronJobRun(r *rand.Rand) scene {
+func cronJobRun(r *rand.Rand) situation {
 	p := tracked{act.CronJob, pick(r, "configmaps/shop/app", "secrets/shop/db")}
 	steps := []history.Step{
-		{Do: act.AskRun, On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"for": pick(r, "auto", "named"), "lists": pick(r, "removed", "kept")}},
+		{Do: act.AskRun, On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{"for": pick(r, "auto", "named"), "lists": pick(r, "removed", "kept")}},
 	}
 	if r.IntN(4) == 0 {
-		steps = append(steps, history.Step{Do: "suspend-cronjob", On: p.workload, Wait: history.Duration(betweenScenes), With: map[string]string{"value": "true"}})
+		steps = append(steps, history.Step{Do: "suspend-cronjob", On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{"value": "true"}})
 	}
 	policy := pick(r, "", "Forbid", "Forbid", "Replace", "Replace")
 	if policy != "" {
@@ -131,13 +131,13 @@ func cronJobRun(r *rand.Rand) scene {
 	case 2:
 		steps = append(steps, p.edit("run-2", soon))
 	}
-	return scene{workload: p.workload, rest: untilPrompt, steps: steps}
+	return situation{workload: p.workload, rest: untilPrompt, steps: steps}
 }
 
 // occupied sets the concurrencyPolicy of a CronJob of which a Job is active.
 func occupied(cronJob, policy string) []history.Step {
 	return []history.Step{
-		{Do: act.SetConcurrency, On: cronJob, Wait: history.Duration(betweenScenes / 2), With: map[string]string{"policy": policy}},
+		{Do: act.SetConcurrency, On: cronJob, Wait: history.Duration(betweenSituations / 2), With: map[string]string{"policy": policy}},
 		{Do: act.RunCronJob, On: cronJob, Wait: history.Duration(time.Second), With: map[string]string{"name": act.FirstRun, "endless": "true"}},
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // afterExcludedRelease changes a ConfigMap, unless the value is empty, releases the Deployment while a label excludes it, so that it
 // keeps its hash, takes the label off, and rolls out what the reload makes.
-func afterExcludedRelease(value string, reload func(*scene)) func(*scene) {
-	return func(s *scene) {
+func afterExcludedRelease(value string, reload func(*harness)) func(*harness) {
+	return func(s *harness) {
 		s.begin()
 		if value != "" {
 			s.set(configMap("app"), value)
@@ -28,7 +28,7 @@ func afterExcludedRelease(value string, reload func(*scene)) func(*scene) {
 }
 
 // clientAsks is a verified reload by a client.
-func clientAsks(s *scene) {
+func clientAsks(s *harness) {
 	call := s.call(user, "patch", cart, fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix))
 	s.oracle.Request(call)
 	s.change(call, cart, s.objects[cart], marked(s.objects[cart], "b"))
@@ -37,7 +37,7 @@ func clientAsks(s *scene) {
 
 // undoesWhileExcluded replaces the Deployment by a release that cannot start, and that by its first manifest with a label that
 // excludes it. The webhook answers with these hashes.
-func (s *scene) undoesWhileExcluded(released, undone string) {
+func (s *harness) undoesWhileExcluded(released, undone string) {
 	s.sends("update", cart, manifest(cart, "broken"), released)
 	s.wait(time.Minute)
 	s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) {
@@ -53,8 +53,8 @@ func tracksMore() world.Object {
 
 // releasedWhileHeld adopts a Secret with a content, releases the Deployment while a ConfigMap that its pods require is missing, when the
 // Secret has the content "2" again, and rolls out what the reload afterwards makes.
-func releasedWhileHeld(adopted string, changes ...string) func(*scene) {
-	return func(s *scene) {
+func releasedWhileHeld(adopted string, changes ...string) func(*harness) {
+	return func(s *harness) {
 		s.set(secret("db"), "2")
 		s.begin()
 		s.set(secret("db"), adopted)
@@ -76,7 +76,7 @@ func releasedWhileHeld(adopted string, changes ...string) func(*scene) {
 }
 
 // changesAndBack changes a ConfigMap and takes that back, both with a stamp, before the pods are replaced.
-func (s *scene) changesAndBack() {
+func (s *harness) changesAndBack() {
 	s.wait(time.Minute)
 	s.set(configMap("extra"), "2")
 	s.wait(time.Second)
@@ -89,7 +89,7 @@ func (s *scene) changesAndBack() {
 }
 
 // keys replaces the digest keys.
-func (s *scene) keys(values ...string) {
+func (s *harness) keys(values ...string) {
 	data := world.Object{}
 	for _, value := range values {
 		data[value] = value

@@ -18,10 +18,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// newUnrecordedJob is a scene whose Job asks for something and has neither a Record nor a stamp.
-func newUnrecordedJob(t *testing.T) *jobScene {
+// newUnrecordedJob is a fixture whose Job asks for something and has neither a Record nor a stamp.
+func newUnrecordedJob(t *testing.T) *jobFixture {
 	t.Helper()
-	j := newJobScene(t, nil, nil)
+	j := newJobFixture(t, nil, nil)
 	job := j.Stored()
 	job.SetAnnotations(map[string]string{"reloader.stakater.com/auto": "true"})
 	unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata")
@@ -35,34 +35,34 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 	adopts := []string{"patch Job"}
 	for name, tc := range map[string]struct {
 		// live and past are versions of configmap/app: now, and when the Job was created, which is version 1.
-		live, past func(j *jobScene) digest.State
+		live, past func(j *jobFixture) digest.State
 		err        error
 		created    time.Duration
 		want       []string
 	}{
 		"modified": {
-			live: func(j *jobScene) digest.State { return j.At("new", "2") },
-			past: func(j *jobScene) digest.State { return j.At("old", "0") }, want: reloads,
+			live: func(j *jobFixture) digest.State { return j.At("new", "2") },
+			past: func(j *jobFixture) digest.State { return j.At("old", "0") }, want: reloads,
 		},
 		"not its content": {
-			live: func(j *jobScene) digest.State { return j.At("old", "2") },
-			past: func(j *jobScene) digest.State { return j.At("old", "0") }, want: adopts,
+			live: func(j *jobFixture) digest.State { return j.At("old", "2") },
+			past: func(j *jobFixture) digest.State { return j.At("old", "0") }, want: adopts,
 		},
 		"created, which does not trigger": {
-			live: func(j *jobScene) digest.State { return j.At("new", "2") },
-			past: func(*jobScene) digest.State { return digest.State{Absent: true} }, want: []string{"patch Job", "patch Job"},
+			live: func(j *jobFixture) digest.State { return j.At("new", "2") },
+			past: func(*jobFixture) digest.State { return digest.State{Absent: true} }, want: []string{"patch Job", "patch Job"},
 		},
-		"modified before": {live: func(j *jobScene) digest.State { return j.At("new", "0") }, want: adopts},
+		"modified before": {live: func(j *jobFixture) digest.State { return j.At("new", "0") }, want: adopts},
 		"the old version is not kept": {
-			live: func(j *jobScene) digest.State { return j.At("new", "2") },
-			past: func(*jobScene) digest.State { return digest.State{} }, err: errors.New("expired"), want: adopts,
+			live: func(j *jobFixture) digest.State { return j.At("new", "2") },
+			past: func(*jobFixture) digest.State { return digest.State{} }, err: errors.New("expired"), want: adopts,
 		},
 		"another storage with other revisions": {
-			live: func(j *jobScene) digest.State { return j.At("new", "2") },
-			past: func(j *jobScene) digest.State { return j.At("old", "2") }, want: adopts,
+			live: func(j *jobFixture) digest.State { return j.At("new", "2") },
+			past: func(j *jobFixture) digest.State { return j.At("old", "2") }, want: adopts,
 		},
 		"the workload is older than this process": {
-			live: func(j *jobScene) digest.State { return j.At("new", "2") }, created: -time.Second, want: adopts,
+			live: func(j *jobFixture) digest.State { return j.At("new", "2") }, created: -time.Second, want: adopts,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			}
 			assert.ElementsMatch(t, tc.want, j.Writes())
 			assert.Equal(t, policy.Nothing, j.Due(t).Action)
-			assert.Empty(t, l.state.Births.Version(reloadtest.JobKey), "nothing is kept once there is a Record")
+			assert.Empty(t, l.state.Creations.Version(reloadtest.JobKey), "nothing is kept once there is a Record")
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 			j.Seen = map[reference.Ref]digest.State{j.App: states["seen"]}
 			j.reconcile(t, l)
 			assert.Equal(t, tc.writes, j.Writes())
-			assert.Equal(t, tc.unread != nil, l.state.Births.Version(reloadtest.JobKey) != "", "kept for the retry")
+			assert.Equal(t, tc.unread != nil, l.state.Creations.Version(reloadtest.JobKey) != "", "kept for the retry")
 			if tc.want != "" {
 				j.Live[j.App] = states[tc.want]
 				assert.Equal(t, policy.Nothing, j.Due(t).Action, "it is the content that was recorded")
@@ -128,8 +128,8 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 // A workload can be deleted and created anew at any time of a reconciliation.
 func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 	t.Parallel()
-	for name, course := range map[string]func(t *testing.T, j *jobScene, l *loop, born func()){
-		"behind the write of the Record": func(t *testing.T, j *jobScene, l *loop, born func()) {
+	for name, course := range map[string]func(t *testing.T, j *jobFixture, l *loop, born func()){
+		"behind the write of the Record": func(t *testing.T, j *jobFixture, l *loop, born func()) {
 			t.Helper()
 			j.API.After = func(call string) error {
 				if call == "patch Job" {
@@ -140,7 +140,7 @@ func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 			j.reconcile(t, l)
 			require.Equal(t, []string{"patch Job"}, j.Writes())
 		},
-		"behind the look at the workload, which is gone": func(t *testing.T, j *jobScene, l *loop, born func()) {
+		"behind the look at the workload, which is gone": func(t *testing.T, j *jobFixture, l *loop, born func()) {
 			t.Helper()
 			stored := maps.Clone(j.API.Objects)
 			clear(j.API.Objects)
@@ -157,9 +157,9 @@ func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 			j := newUnrecordedJob(t)
 			j.Live = map[reference.Ref]digest.State{j.App: j.At("new", "0")}
 			l := j.leader(t)
-			l.state.Births.Born(reloadtest.JobKey, "1")
-			course(t, j, l, func() { l.state.Births.Born(reloadtest.JobKey, "9") })
-			assert.Equal(t, "9", l.state.Births.Version(reloadtest.JobKey))
+			l.state.Creations.Created(reloadtest.JobKey, "1")
+			course(t, j, l, func() { l.state.Creations.Created(reloadtest.JobKey, "9") })
+			assert.Equal(t, "9", l.state.Creations.Version(reloadtest.JobKey))
 		})
 	}
 }

@@ -12,11 +12,11 @@ import (
 const adopted = 25 * time.Second
 
 // reloaderAsked is a workload that uses the second dialect from its creation on, and one change that restarts it, or must not.
-func reloaderAsked(r *rand.Rand) scene {
-	scenes := []func(*rand.Rand) scene{
+func reloaderAsked(r *rand.Rand) situation {
+	situations := []func(*rand.Rand) situation{
 		editOfTracked, editOfMarked, editOfIgnored, editOfExcluded, editOfAnyWhileOff, comingAndGoing, returnWithOtherContent, lateCreation,
 	}
-	s := scenes[r.IntN(len(scenes))](r)
+	s := situations[r.IntN(len(situations))](r)
 	s.rest = untilPrompt
 	return s
 }
@@ -44,17 +44,17 @@ func optionalObjects(r *rand.Rand) tracked {
 }
 
 // editOfTracked restarts the workload.
-func editOfTracked(r *rand.Rand) scene {
+func editOfTracked(r *rand.Rand) situation {
 	p := anyTracked(r)
 	asks := pick(r, "auto", "named", "patterns", "on-template", "on-template")
 	if p.config == "secrets/shop/db" { // web lists it, and does not reference it
 		asks = pick(r, "named", "patterns")
 	}
-	return scene{workload: p.workload, asks: asks, steps: []history.Step{p.edit("tracked", adopted)}}
+	return situation{workload: p.workload, asks: asks, steps: []history.Step{p.edit("tracked", adopted)}}
 }
 
 // editOfMarked restarts a workload that searches only while the object has the mark. The mark itself restarts nothing.
-func editOfMarked(r *rand.Rand) scene {
+func editOfMarked(r *rand.Rand) situation {
 	p := optionalObjects(r)
 	other := tracked{p.workload, "configmaps/shop/app"}
 	if p.config == other.config {
@@ -64,50 +64,50 @@ func editOfMarked(r *rand.Rand) scene {
 	if r.IntN(2) > 0 {
 		steps = append(steps, p.mark("match", pick(r, "true", "absent")), p.edit("marked-2", adopted))
 	}
-	return scene{workload: p.workload, asks: "search", steps: steps}
+	return situation{workload: p.workload, asks: "search", steps: steps}
 }
 
 // editOfIgnored restarts nothing, until the object is no longer ignored.
-func editOfIgnored(r *rand.Rand) scene {
+func editOfIgnored(r *rand.Rand) situation {
 	p := optionalObjects(r)
 	steps := []history.Step{p.mark("ignore", "true"), p.edit("ignored", adopted)}
 	if r.IntN(2) > 0 {
 		steps = append(steps, p.mark("ignore", pick(r, "absent", "false")), p.edit("counts-again", adopted))
 	}
-	return scene{workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"), steps: steps}
+	return situation{workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"), steps: steps}
 }
 
 // editOfExcluded restarts nothing.
-func editOfExcluded(r *rand.Rand) scene {
+func editOfExcluded(r *rand.Rand) situation {
 	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/extra"}
-	return scene{workload: p.workload, asks: "auto-but", steps: []history.Step{p.edit("excluded", adopted)}}
+	return situation{workload: p.workload, asks: "auto-but", steps: []history.Step{p.edit("excluded", adopted)}}
 }
 
 // editOfAnyWhileOff restarts nothing: an explicit false turns the dialect off.
-func editOfAnyWhileOff(r *rand.Rand) scene {
+func editOfAnyWhileOff(r *rand.Rand) situation {
 	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
-	return scene{workload: p.workload, asks: "auto-false", steps: []history.Step{p.edit("off", adopted)}}
+	return situation{workload: p.workload, asks: "auto-false", steps: []history.Step{p.edit("off", adopted)}}
 }
 
 // comingAndGoing is a deletion, and a creation with equal content: neither restarts anything.
-func comingAndGoing(r *rand.Rand) scene {
+func comingAndGoing(r *rand.Rand) situation {
 	p := optionalObjects(r)
-	return scene{
+	return situation{
 		workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"),
 		steps: []history.Step{p.does(act.DeleteConfig), p.does(act.CreateConfig)},
 	}
 }
 
 // returnWithOtherContent restarts the workload: the pods have the content of before.
-func returnWithOtherContent(r *rand.Rand) scene {
+func returnWithOtherContent(r *rand.Rand) situation {
 	p := optionalObjects(r)
 	back := p.does(act.RecreateConfigChanged)
 	back.With = map[string]string{"key": p.key(), "value": "other", "pause": adopted.String()}
-	return scene{workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"), steps: []history.Step{back}}
+	return situation{workload: p.workload, asks: pick(r, "auto", "configmap-auto", "named", "patterns"), steps: []history.Step{back}}
 }
 
 // lateCreation is a creation, which restarts nothing, and then a change, which does.
-func lateCreation(r *rand.Rand) scene {
+func lateCreation(r *rand.Rand) situation {
 	p := tracked{"daemonsets/shop/agent", act.LateConfig}
 	asks := pick(r, "auto", "configmap-auto", "named")
 	again := recreated(p.workload, asks)
@@ -115,5 +115,5 @@ func lateCreation(r *rand.Rand) scene {
 	if r.IntN(2) > 0 {
 		steps = append(steps, p.edit("later", adopted))
 	}
-	return scene{workload: p.workload, asks: asks, steps: steps}
+	return situation{workload: p.workload, asks: asks, steps: steps}
 }

@@ -18,23 +18,23 @@ import (
 // fromSettings makes the sub-commands read the configuration of the installation.
 const fromSettings = "--config=configmap:pod-reloader/settings"
 
-// scene is a namespace with custom resources of any kind, and workloads that track some of them.
-type scene struct {
+// graphFixture is a namespace with custom resources of any kind, and workloads that track some of them.
+type graphFixture struct {
 	*fixture.Fixture
 	// rolled is how often each workload has been restarted.
 	rolled map[observe.Workload]int
 }
 
-func newScene(t *testing.T, in *installation.Installation) *scene {
+func newGraphFixture(t *testing.T, in *installation.Installation) *graphFixture {
 	t.Helper()
-	return &scene{Fixture: fixture.New(t, in), rolled: map[observe.Workload]int{}}
+	return &graphFixture{Fixture: fixture.New(t, in), rolled: map[observe.Workload]int{}}
 }
 
 // certManager is the group whose kinds come with the controllers.
 const certManager = "cert-manager.io"
 
 // custom is an object of a kind of this suite, in the version that is stored.
-func (s *scene) custom(kind, name string) *unstructured.Unstructured {
+func (s *graphFixture) custom(kind, name string) *unstructured.Unstructured {
 	s.Helper()
 	resource, known := resources[kind]
 	if !known {
@@ -54,7 +54,7 @@ func (s *scene) custom(kind, name string) *unstructured.Unstructured {
 }
 
 // make creates an object with a spec in YAML.
-func (s *scene) make(kind, name, spec string) *unstructured.Unstructured {
+func (s *graphFixture) make(kind, name, spec string) *unstructured.Unstructured {
 	s.Helper()
 	u := s.custom(kind, name)
 	fields := map[string]any{}
@@ -65,13 +65,13 @@ func (s *scene) make(kind, name, spec string) *unstructured.Unstructured {
 }
 
 // edit changes the spec of an object, by a JSON merge patch.
-func (s *scene) edit(kind, name, patch string) {
+func (s *graphFixture) edit(kind, name, patch string) {
 	s.Helper()
 	s.Merge(s.custom(kind, name), name, `{"spec":`+patch+`}`)
 }
 
 // remove deletes an object.
-func (s *scene) remove(object client.Object, name string) {
+func (s *graphFixture) remove(object client.Object, name string) {
 	s.Helper()
 	object.SetNamespace(s.Namespace)
 	object.SetName(name)
@@ -79,7 +79,7 @@ func (s *scene) remove(object client.Object, name string) {
 }
 
 // report writes the status of an object, in YAML. GENERATION is that of the object.
-func (s *scene) report(kind, name, status string) {
+func (s *graphFixture) report(kind, name, status string) {
 	s.Helper()
 	s.Await("the status of "+name, func() error {
 		u := s.read(kind, name)
@@ -94,7 +94,7 @@ func (s *scene) report(kind, name, status string) {
 }
 
 // read reads an object.
-func (s *scene) read(kind, name string) *unstructured.Unstructured {
+func (s *graphFixture) read(kind, name string) *unstructured.Unstructured {
 	s.Helper()
 	u := s.custom(kind, name)
 	require.NoError(s, s.Client.Get(s.Context(), client.ObjectKeyFromObject(u), u))
@@ -102,7 +102,7 @@ func (s *scene) read(kind, name string) *unstructured.Unstructured {
 }
 
 // tracks creates a Deployment that tracks a custom resource, and waits until pod-reloader knows the whole graph.
-func (s *scene) tracks(name, referent string) observe.Workload {
+func (s *graphFixture) tracks(name, referent string) observe.Workload {
 	s.Helper()
 	w := s.tracksHeld(name, referent)
 	s.AwaitAdopted(w, referent)
@@ -114,13 +114,13 @@ func (s *scene) tracks(name, referent string) observe.Workload {
 }
 
 // tracksHeld creates a Deployment that tracks a custom resource, in whatever state.
-func (s *scene) tracksHeld(name, referent string) observe.Workload {
+func (s *graphFixture) tracksHeld(name, referent string) observe.Workload {
 	s.Helper()
 	return s.Deployment(name, fixture.Uses{Annotations: map[string]string{referents: referent}})
 }
 
 // rolls requires one more restart than before, and no further one.
-func (s *scene) rolls(w observe.Workload, why string) {
+func (s *graphFixture) rolls(w observe.Workload, why string) {
 	s.Helper()
 	s.rolled[w]++
 	s.AwaitChanges(w, s.rolled[w], why)
@@ -129,7 +129,7 @@ func (s *scene) rolls(w observe.Workload, why string) {
 
 // stays requires that there is no further restart. The observer may be asked too early: what came too late counts in the
 // next rolls.
-func (s *scene) stays(w observe.Workload, why string) {
+func (s *graphFixture) stays(w observe.Workload, why string) {
 	s.Helper()
 	s.Settled()
 	s.RequireChanges(w, s.rolled[w], why)

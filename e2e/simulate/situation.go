@@ -9,13 +9,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
-// A scene ends a history with a workload as in its manifest, with all objects that its pods require, after all earlier faults:
+// A situation ends a history with a workload as in its manifest, with all objects that its pods require, after all earlier faults:
 // nothing excuses what the program does about it.
-type scene struct {
+type situation struct {
 	workload string
 	// asks is what the workload asks for by the annotations of Reloader; empty means that it has the lists of its manifest.
 	asks string
-	// rest is how long before the scene all earlier faults have ended.
+	// rest is how long before the situation all earlier faults have ended.
 	rest  time.Duration
 	steps []history.Step
 	// setup changes the installation; nil leaves it as it was drawn.
@@ -24,19 +24,19 @@ type scene struct {
 	undisturbed bool
 }
 
-// sceneKind is a situation that random steps hardly ever make.
-type sceneKind struct {
+// situationKind is a situation that random steps hardly ever make.
+type situationKind struct {
 	name string
 	// weight is how often it is drawn, relative to others.
 	weight int
-	draw   func(r *rand.Rand) scene
+	draw   func(r *rand.Rand) situation
 	// graph means that it is about custom resources: only histories with any have it.
 	graph bool
 }
 
-// sceneKinds are all scenes.
-func sceneKinds() []sceneKind {
-	return []sceneKind{
+// situationKinds are all situations.
+func situationKinds() []situationKind {
+	return []situationKind{
 		{name: "deletion-unseen", weight: 9, draw: deletionUnseen},
 		{name: "request-revived", weight: 3, draw: requestRevived},
 		{name: "writes-refused", weight: 2, draw: writesRefused},
@@ -59,55 +59,55 @@ func sceneKinds() []sceneKind {
 	}
 }
 
-// SceneNames returns the names of all scenes.
-func SceneNames() []string {
+// SituationNames returns the names of all situations.
+func SituationNames() []string {
 	var names []string
-	for _, k := range sceneKinds() {
+	for _, k := range situationKinds() {
 		names = append(names, k.name)
 	}
 	return names
 }
 
-// drawScene draws a scene of a name, or any that fits a history, which has custom resources or not.
-func drawScene(r *rand.Rand, name string, graph bool) scene {
-	var kinds []sceneKind
-	for _, k := range sceneKinds() {
+// drawSituation draws a situation of a name, or any that fits a history, which has custom resources or not.
+func drawSituation(r *rand.Rand, name string, graph bool) situation {
+	var kinds []situationKind
+	for _, k := range situationKinds() {
 		if k.name == name {
 			return k.draw(r)
 		}
 		if graph || !k.graph {
-			kinds = append(kinds, slices.Repeat([]sceneKind{k}, k.weight)...)
+			kinds = append(kinds, slices.Repeat([]situationKind{k}, k.weight)...)
 		}
 	}
 	return kinds[r.IntN(len(kinds))].draw(r)
 }
 
 const (
-	// betweenScenes is how long all may settle before a scene and within it.
-	betweenScenes = 20 * time.Second
+	// betweenSituations is how long all may settle before a situation and within it.
+	betweenSituations = 20 * time.Second
 	// untilPrompt is how long after most faults the oracle excuses no delay any more.
 	untilPrompt = 75 * time.Second
 )
 
-// stage replaces the last steps of a history by a scene. A history that is too short for it stays as it is.
-func stage(h *history.History, with scene) {
+// stage replaces the last steps of a history by a situation. A history that is too short for it stays as it is.
+func stage(h *history.History, with situation) {
 	var first []history.Step
 	for _, config := range []string{"configmaps/shop/app", "configmaps/shop/extra", act.LateConfig, "secrets/shop/db", "secrets/shop/tls"} {
 		first = append(first, history.Step{Do: act.CreateConfig, On: config})
 	}
-	scene := slices.Concat(first, []history.Step{recreated(with.workload, with.asks)}, with.steps)
-	if len(h.Steps) <= len(scene) {
+	situation := slices.Concat(first, []history.Step{recreated(with.workload, with.asks)}, with.steps)
+	if len(h.Steps) <= len(situation) {
 		return
 	}
 	if with.setup != nil {
 		with.setup(&h.Setup)
 	}
-	before := slices.Clone(h.Steps[:len(h.Steps)-len(scene)])
+	before := slices.Clone(h.Steps[:len(h.Steps)-len(situation)])
 	if with.undisturbed {
 		replaceFaults(before)
 	}
-	scene[0].Wait = history.Duration(max(with.rest, betweenScenes) + remaining(before))
-	h.Steps = append(before, scene...)
+	situation[0].Wait = history.Duration(max(with.rest, betweenSituations) + remaining(before))
+	h.Steps = append(before, situation...)
 }
 
 // replaceFaults puts a step that hardly ever does anything in the place of each fault.
