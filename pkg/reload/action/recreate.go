@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,7 +72,14 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 		return c.adoptSuspended(ctx, s, next.input)
 	}
 	next.explain(s, verdict, c.now())
-	if err := c.replace(ctx, s, next.manifest); err != nil {
+	return c.replaceAndComplete(ctx, s, next.manifest)
+}
+
+func (c recreations) replaceAndComplete(ctx context.Context, s gather.Subject, m jobrun.Manifest) Outcome {
+	switch err := c.replace(ctx, s, m); {
+	case errors.Is(err, errDeleted):
+		return InOrder{s}
+	case err != nil:
 		return failed{s, failedRecreation(err)}
 	}
 	if ended := c.complete(ctx, s.Key); ended != nil {
@@ -116,35 +124,50 @@ func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time
 	r.manifest.Reload = last
 }
 
-// replace stores the manifest and deletes the Job. Where it returns an error, the Job may be deleted or not: what is stored by
-// then is completed, or dropped, by the next attempt.
+// errDeleted says that another than pod-reloader has deleted a Job: it is not created again.
+var errDeleted = errors.New("the job was deleted meanwhile")
+
+// replace stores the manifest and deletes the Job. Where it returns another error than errDeleted, the Job may be deleted or not: what
+// is stored by then is completed, or dropped, by the next attempt.
 func (c recreations) replace(ctx context.Context, s gather.Subject, m jobrun.Manifest) error {
+	secret, err := c.storeManifest(ctx, s, m)
+	if err != nil {
+		return err
+	}
+	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
+	err = c.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if err == nil {
+		return nil
+	}
+	if answered(err) && c.dropManifest(ctx, s, secret) == nil {
+		c.state.Recreations.Done(s.Key, secret.GetName())
+	}
+	if absence.Certain(err) { // no other leader has: it would have stored the manifest first, and still have it
+		return errDeleted
+	}
+	return fmt.Errorf("delete the job: %w", err)
+}
+
+// storeManifest stores the manifest of a Job that the API server accepts, and returns its Secret. Where that may be there, it is
+// remembered also where an error is returned.
+func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobrun.Manifest) (*unstructured.Unstructured, error) {
 	err := c.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
 	// The name is looked for last: there is nothing else against the new Job.
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("dry run of the new job: %w", err)
+		return nil, fmt.Errorf("dry run of the new job: %w", err)
 	}
 	secret, err := c.jobs.Store.Encode(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = c.create(ctx, s, secret)
 	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
 		c.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {
-		return fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
+		return nil, fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
-	uid, version := types.UID(s.Object.UID()), s.Object.ResourceVersion()
-	err = c.deleteJob(ctx, s, s.Key.Name, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if err == nil || absence.Certain(err) {
-		// Not found: another leader may have deleted it for the same reason, and stopped.
-		return nil
-	}
-	if answered(err) && c.dropManifest(ctx, s, secret) == nil {
-		c.state.Recreations.Done(s.Key, secret.GetName())
-	}
-	return fmt.Errorf("delete the job: %w", err)
+	return secret, nil
 }
 
 // answered reports whether the API server answered a request: without an answer, it may have done what was asked for.
