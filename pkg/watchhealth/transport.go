@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// watchAnswer is how long a watch may wait for the header of its response, which the API server sends at once.
-	watchAnswer = 30 * time.Second
+	// watchAnswer is how long a watch may wait for the header of its response, which the API server sends at once. As the others, it
+	// is shorter than the limits of the clients (30 s in package watch): a request that its caller has given up is no failure here.
+	watchAnswer = 20 * time.Second
 	// answer is the same for all other requests. The API server ends those after 60 s by itself.
 	answer = 70 * time.Second
 	// watchSilence is how long a watch may deliver nothing. The API server sends a bookmark about every minute.

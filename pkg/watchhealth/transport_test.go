@@ -165,7 +165,7 @@ func TestRequestsAreGivenUp(t *testing.T) {
 		server server
 		after  time.Duration
 	}{
-		"watch without answer":    {watch, hang, 30 * time.Second},
+		"watch without answer":    {watch, hang, 20 * time.Second},
 		"list without answer":     {list, hang, 70 * time.Second},
 		"read without answer":     {single, hang, 70 * time.Second},
 		"list that stops":         {list, stream(nil), time.Minute},
