@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type answers struct {
 	held map[referent.Key]time.Time
 	// refused are what the API server has refused.
 	refused refusals
+	// outdated are the config objects that are to be read, or are being read: the graph may have an older content of them.
+	outdated map[referent.Key]struct{}
 	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
 	// prunedAt is when the program last dropped entries of held, refused and tracked for objects that are in no graph.
@@ -192,6 +195,35 @@ func (a *answers) unknown(kind reference.Kind) string {
 		return text + ": they have " + reference.List(known, 8)
 	}
 	return text
+}
+
+// setOutdated takes in which config objects are to be read. The goroutine of Start calls it.
+func (a *answers) setOutdated(outdated map[referent.Key]struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outdated = outdated
+}
+
+// markUnverified marks the states of custom resources of a namespace below which the graph may have an older content than the watches
+// know of.
+func (a *answers) markUnverified(states map[reference.Ref]digest.State, namespace string, reason error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.graph == nil || len(a.outdated) == 0 {
+		return
+	}
+	for ref, state := range states {
+		resource, ok := a.schema.Resource(ref.Kind.GroupResource())
+		if ok && state.Hold == nil && slices.ContainsFunc(a.graph.Below(resource.Key(namespace, ref.Name)), a.isOutdated) {
+			state.Unverified = reason.Error()
+			states[ref] = state
+		}
+	}
+}
+
+func (a *answers) isOutdated(key referent.Key) bool {
+	_, outdated := a.outdated[key]
+	return outdated
 }
 
 // exists reports whether there is an object of a custom resource, as far as the watches have delivered it.

@@ -219,6 +219,7 @@ func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	} else if c.reads.ready() {
 		c.inbox.wakeUp() // reads wait for the debounce: one that ends must not begin the next one at once
 	}
+	c.answers.setOutdated(c.reads.outstanding())
 	c.publisher.publish(p, changes)
 	c.report(changes)
 }

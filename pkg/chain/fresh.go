@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
-	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -30,8 +28,8 @@ const (
 )
 
 // readLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
-// server has it now. Which objects refer to one is known from the watches. Where that is too much to read, the graph answers; where
-// something cannot be read, too, and the states say that they are not verified. What may not be read is held by the graph as well.
+// server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read,
+// the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified.
 func (c *Chain) readLive(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
@@ -47,9 +45,7 @@ func (c *Chain) readLive(ctx context.Context, from reader, namespace string, ref
 	}
 	if err := f.read(ctx); err != nil {
 		c.options.Log.V(1).Info("Custom resources are answered from the graph", "namespace", namespace, "reason", err.Error())
-		if !errors.Is(err, errTooMany) && !refused(err) {
-			unverified(states, err)
-		}
+		c.answers.markUnverified(states, namespace, err)
 		return states
 	}
 	for _, ref := range refs {
@@ -58,25 +54,6 @@ func (c *Chain) readLive(ctx context.Context, from reader, namespace string, ref
 		}
 	}
 	return states
-}
-
-// refused reports whether an error says of all that was not read that it may not be read.
-func refused(err error) bool {
-	failed := configstate.ReadErrors(err)
-	if len(failed) == 0 {
-		return apierrors.IsForbidden(err)
-	}
-	return !slices.ContainsFunc(failed, func(one *configstate.ReadError) bool { return !apierrors.IsForbidden(one.Err) })
-}
-
-// unverified marks all states that are known.
-func unverified(states map[reference.Ref]digest.State, err error) {
-	for ref, state := range states {
-		if state.Hold == nil {
-			state.Unverified = err.Error()
-			states[ref] = state
-		}
-	}
 }
 
 // fresh is a graph for one question.

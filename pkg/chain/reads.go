@@ -106,6 +106,19 @@ func (r *reads) underWay() bool {
 	return false
 }
 
+// outstanding returns what is to be read, or is being read.
+func (r *reads) outstanding() map[referent.Key]struct{} {
+	outstanding := map[referent.Key]struct{}{}
+	for namespace, in := range r.in {
+		for _, refs := range []map[reference.Ref]struct{}{in.wanted, in.inFlight, in.failed} {
+			for ref := range refs {
+				outstanding[referent.ConfigKey(namespace, ref)] = struct{}{}
+			}
+		}
+	}
+	return outstanding
+}
+
 // begin begins the batches that can begin. They end with the configuration, which waits for them; then the channel is closed.
 func (r *reads) begin() (done <-chan struct{}) {
 	ended := make(chan struct{})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -151,13 +150,21 @@ func TestAdmissionReadsLive(t *testing.T) {
 		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
-		assert.Contains(t, states[proxy].Unverified, "no answer", "which may be older than the question")
-		w.mu.Lock()
-		w.failing = apierrors.NewForbidden(corev1.Resource("secrets"), tls.Name, errors.New("no right"))
-		w.mu.Unlock()
+		assert.Empty(t, states[proxy].Unverified, "which knows all that the watches know of")
+
+		w.set(tls, "3") // the graph cannot read it either
+		w.pass(time.Second)
 		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
-		assert.Empty(t, states[proxy].Unverified, "what may not be read does not become readable by asking again")
+		assert.Equal(t, live, states[proxy].Entries[newest.ID])
+		assert.Contains(t, states[proxy].Unverified, "no answer", "the watches know of a later one")
+		w.mu.Lock()
+		w.failing = nil
+		w.mu.Unlock()
+		w.pass(time.Minute)
+		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		assert.Empty(t, states[proxy].Unverified)
 	})
 }
 

@@ -28,8 +28,8 @@ type State struct {
 	Mounted bool
 	// Hold is set while the state of a custom resource cannot be trusted: the running pods keep what they have.
 	Hold *Hold
-	// Unverified says why the state of a custom resource is the one that the watches have delivered, though it was to be read live; empty
-	// where it was read, or needs not be. It may be older than the question, so that it verifies no reload request.
+	// Unverified says why the state of a custom resource could not be read live, if what is known of it instead may be older than what
+	// the watches have delivered: it verifies no reload request. Empty otherwise.
 	Unverified string
 	// Steps are the latest changes of a custom resource, oldest first.
 	Steps []Step
