@@ -44,7 +44,7 @@ func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	o.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
 	tooSoon := sinceFirst < almost(gates.settle) || amongChanges(sinceLast, gates) && o.watched(w, first.at, s.arrivedAt)
-	if !tooSoon || s.arrivedAt.Sub(o.firstTouch(w, before.arrived, first.at)) >= almost(gates.settleMax) {
+	if !tooSoon || s.arrivedAt.Sub(o.firstTouch(w, w.markedSince(before), first.at)) >= almost(gates.settleMax) {
 		return
 	}
 	o.violate(s.at, broken{"gates", w.id.String(), "settle"},
@@ -64,7 +64,8 @@ func amongChanges(sinceLast time.Duration, gates timing) bool {
 }
 
 // firstTouch returns when one of the listed objects was written first after a version, at the latest at the given time. A write
-// that changes no content begins the settle time, too: the program knows what it was only when the time is over.
+// that changes no content begins the settle time, too: the program knows what it was only when the time is over. A release that is
+// not stamped acts on none of them.
 func (o *Oracle) firstTouch(w *workload, from int64, latest time.Time) time.Time {
 	for _, r := range w.refs {
 		h := o.contents.of(w.id.namespace, r)

@@ -160,6 +160,11 @@ func (o *Oracle) judgeRun(j *job, c world.Commit) {
 		return
 	}
 	edits, runs, from := 0, o.runsSince(w, s.arrived), o.ranBefore(w, s)
+	for _, run := range o.jobs.runs[owner] {
+		if run.version > s.arrived {
+			from = min(from, run.content) // a release may have stamped its change meanwhile
+		}
+	}
 	for r := range o.atOnce(w) {
 		edits += len(o.contents.of(w.id.namespace, r).within(from, c.Version))
 	}

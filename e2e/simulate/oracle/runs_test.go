@@ -68,7 +68,10 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 				setAnnotation(section(o, template...), prefix+requestMark, "b")
 				setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
 			}))
-			s.wait(5 * time.Second)
+			for _, call := range []*world.Call{created, ran, stamped} {
+				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+			}
+			s.wait(time.Minute)
 			s.runs("n2")
 			s.expectOnly("jobs", tt.want, "each change is one run")
 		})

@@ -217,10 +217,10 @@ func (s *stamp) add(periods []*period) {
 }
 
 // missesRequired reports whether an object that the pods may require was absent during a stamp: then the program may have
-// kept what it knew of before.
+// kept what it knew of before. An absent one that no annotation names any more may still be recorded, and match an expression.
 func (o *Oracle) missesRequired(w *workload, s *stamp) bool {
-	for _, r := range w.refs {
-		if w.needs[r] == optional {
+	for r, need := range w.needs {
+		if need == optional {
 			continue
 		}
 		set := believed{}

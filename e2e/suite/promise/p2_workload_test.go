@@ -22,6 +22,8 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		kinds  []string
+		// scales means that the number of pods changes; which ones go is the controller's choice.
+		scales bool
 		update func(s *fixture.Fixture, of observe.Workload, n int)
 	}{
 		"PutWithoutOurAnnotations": {
@@ -34,6 +36,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 		"ScaleSubresource": {
 			reason: "scaled, as a HorizontalPodAutoscaler does",
 			kinds:  []string{"Deployment", "StatefulSet"},
+			scales: true,
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
 				scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: int32(n%3 + 1)}}
 				require.NoError(s, s.SubResource("scale").Update(s.Context(), s.Get(of), client.WithSubResourceBody(scale)))
@@ -42,6 +45,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 		"Replicas": {
 			reason: "scaled by kubectl",
 			kinds:  []string{"Deployment", "StatefulSet"},
+			scales: true,
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
 				merge(s, of, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n%3+1))
 			},
@@ -97,7 +101,9 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 			for _, w := range workloads {
 				s.AssertChanges(w, 1, "only the reload before: "+test.reason)
 			}
-			assert.Subset(t, podUIDs(s), ran, "the pods of then, and those that scaling has added: %s", test.reason)
+			if !test.scales {
+				assert.ElementsMatch(t, ran, podUIDs(s), "the same pods: %s", test.reason)
+			}
 		})
 	}
 }
