@@ -210,29 +210,6 @@ func TestRecreationWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	assert.Equal(t, reloadtest.RecreationSteps, j.Writes())
 }
 
-// A user deletes the Job after the loop has read it: the user's deletion counts, at whichever step it comes.
-func TestJobThatAUserDeletesIsNotCreatedAgain(t *testing.T) {
-	t.Parallel()
-	for _, step := range reloadtest.RecreationSteps[:3] {
-		t.Run("before "+step, func(t *testing.T) {
-			t.Parallel()
-			j := newJobFixture(t, nil, nil)
-			j.API.Before = func(call string) error {
-				if call == step {
-					delete(j.API.Objects, reloadtest.JobName)
-				}
-				return nil
-			}
-			actions := j.leader()
-			assert.Zero(t, j.reconcile(t, actions), "nothing is left to do")
-			assert.Nil(t, j.Stored())
-			assert.Empty(t, j.API.Objects, "the manifest is gone, so that no other leader creates it")
-			assert.Empty(t, actions.state.Recreations.First(reloadtest.JobKey))
-			assert.Empty(t, j.Notes(), "nothing was reloaded")
-		})
-	}
-}
-
 // A leader stops before or after each of its writes, without an answer: the next one ends what it has begun.
 func TestAnyLeaderCompletesARecreation(t *testing.T) {
 	t.Parallel()
