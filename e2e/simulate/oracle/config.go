@@ -46,7 +46,7 @@ func (o *Oracle) commitContent(c world.Commit) {
 // commitKey takes note of a lost digest key: what was recorded under it means nothing any more.
 func (o *Oracle) commitKey(c world.Commit) {
 	before, after := section(c.Old, "data"), section(c.New, "data")
-	o.jobs.keyChanged, o.reads.keyed, o.graph.keyChanged = c.Version, c.At, c.At
+	o.jobs.keyChanged, o.keysChanged = c.Version, c.At
 	clear(o.graph.published)
 	lost := c.Old != nil && c.New == nil
 	for name, value := range before {

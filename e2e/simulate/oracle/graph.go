@@ -33,8 +33,7 @@ type graph struct {
 	objects map[id]world.Object
 	nodes   map[id]*referent
 	// published has the digest that was written for each content below a proxy, since the digest key changed last.
-	published  map[string]int
-	keyChanged time.Time
+	published map[string]int
 }
 
 func newGraph() graph {

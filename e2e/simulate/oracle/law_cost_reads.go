@@ -21,8 +21,6 @@ type reads struct {
 	running []*tally
 	// lastWrite is when a write of a workload in a namespace was last under way.
 	lastWrite map[string]time.Time
-	// keyed is when the digest keys changed last: what was read before does not count.
-	keyed time.Time
 }
 
 // readKey is an object as one process knows it.
@@ -126,7 +124,7 @@ func (o *Oracle) judgeContentRead(call *world.Call) {
 		return
 	}
 	o.count("second reads of a version")
-	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(o.reads.keyed) < recovery || o.disturbedReads(known.at) {
+	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(o.keysChanged) < recovery || o.disturbedReads(known.at) {
 		return // what a watch delivers late makes the program forget what it has read since
 	}
 	o.violate(call.Arrived, broken{"cost", key.String(), "content-again"}, "%s read its content at %s, although it had read the same version until %s",

@@ -44,7 +44,7 @@ func changesMoreThan(mark string, before, after world.Object) bool {
 // faults are over for some time, and so is the last change of the digest key.
 func (o *Oracle) graphSeen(now time.Time) bool {
 	t := &o.faults
-	if t.begun.IsZero() || now.Sub(t.begun) <= warmUp || !t.working() || t.restored().After(now) || now.Sub(o.graph.keyChanged) < recovery {
+	if t.begun.IsZero() || now.Sub(t.begun) <= warmUp || !t.working() || t.restored().After(now) || now.Sub(o.keysChanged) < recovery {
 		return false
 	}
 	return !slices.ContainsFunc(t.spans, func(s *span) bool {

@@ -52,6 +52,8 @@ type Oracle struct {
 	scope    scope
 	contents contents
 	graph    graph
+	// keysChanged is when the digest keys changed last: what was read or published before does not count.
+	keysChanged time.Time
 	// traits are those of the config objects that exist.
 	traits map[id]traits
 	// revisions are the UIDs and resource versions of the config objects, empty for those that do not exist.

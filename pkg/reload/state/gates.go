@@ -33,7 +33,7 @@ func (g Gates) Wait(in GateInput) (time.Duration, string) {
 	if d := g.SettleWait(in); d > 0 {
 		return d, GateSettle
 	}
-	if d := g.refractoryWait(in); d > 0 {
+	if d := g.RefractoryWait(in); d > 0 {
 		return d, gateRefractory
 	}
 	return 0, ""
@@ -61,11 +61,8 @@ func (g Gates) Unsettled(in GateInput) bool {
 // window is how long changes may go on until they are acted upon.
 func (g Gates) window() time.Duration { return max(g.SettleMax, g.Settle) }
 
-// RefractoryWait returns how long to wait for the second gate alone.
-func (g Gates) RefractoryWait(in GateInput) time.Duration { return g.refractoryWait(in) }
-
-// refractoryWait keeps two reloads of one workload apart.
-func (g Gates) refractoryWait(in GateInput) time.Duration {
+// RefractoryWait returns how long to wait for the second gate alone, which keeps two reloads of one workload apart.
+func (g Gates) RefractoryWait(in GateInput) time.Duration {
 	if g.Refractory <= 0 || in.LastReload.IsZero() {
 		return 0
 	}
