@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -24,6 +26,8 @@ type Watcher struct {
 	metadata  metadata.Interface
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
+	// connection is that of this watcher alone.
+	connection *http.Client
 
 	mutex     sync.Mutex
 	histories map[Workload]*history
@@ -36,18 +40,22 @@ type Watcher struct {
 // Start watches the built-in kinds and further ones in a namespace ("" is all of them) and returns when the objects that
 // are there were seen. It runs until Stop or until ctx ends.
 func Start(ctx context.Context, config *rest.Config, namespace string, further ...Kind) (*Watcher, error) {
-	objects, err := dynamic.NewForConfig(config)
+	connection, err := ownConnection(config)
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
-	light, err := metadata.NewForConfig(config)
+	objects, err := dynamic.NewForConfigAndClient(config, connection)
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	light, err := metadata.NewForConfigAndClient(config, connection)
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watcher{
 		kinds:     append(append(Builtin(), replicaSets()), further...),
-		namespace: namespace, objects: objects, metadata: light, cancel: cancel,
+		namespace: namespace, objects: objects, metadata: light, cancel: cancel, connection: connection,
 		histories: map[Workload]*history{}, changed: make(chan struct{}),
 	}
 	for _, kind := range w.kinds {
@@ -59,6 +67,17 @@ func Start(ctx context.Context, config *rest.Config, namespace string, further .
 		w.running.Go(func() { w.follow(ctx, kind, version) })
 	}
 	return w, nil
+}
+
+// ownConnection returns a client that shares its connection with nobody. Clients of one configuration share one
+// otherwise, and an API server serves 100 streams on each: beside some dozen watchers, the connection of all tests would
+// always be full. A server of golang.org/x/net/http2 that has not yet counted the end of a stream resets the next one
+// then, with PROTOCOL_ERROR, which no client repeats.
+func ownConnection(config *rest.Config) (*http.Client, error) {
+	config = rest.CopyConfig(config)
+	// Configurations with a function for the proxy cannot be compared, so that client-go shares no transport of theirs.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	return rest.HTTPClientFor(config)
 }
 
 // New starts a watcher for a test and stops it with the test. At the end it fails the test if versions went unseen,
@@ -82,6 +101,7 @@ func New(t testing.TB, config *rest.Config, namespace string, further ...Kind) *
 func (w *Watcher) Stop() {
 	w.cancel()
 	w.running.Wait()
+	w.connection.CloseIdleConnections()
 }
 
 // Changes are the template changes of a workload since it was first seen, or since it was last created.
