@@ -51,6 +51,8 @@ const (
 type lastReload struct {
 	Time    string
 	Changes []reloadCause
+	// Before are the reloads before it.
+	Before []struct{ Time string }
 }
 
 // reloadCause is a change that the annotation names.
@@ -177,6 +179,25 @@ func (o *Oracle) noteStory(w *workload, c world.Commit) {
 	w.story.returned = w.story.returned || w.story.announced[value]
 	w.story.overtaken = w.story.overtaken || c.At.Sub(w.story.noted) < soon
 	w.story.announced[value], w.story.noted = true, c.At
+	if c.Old == nil {
+		w.story.unannounced += o.copiedFromTheFuture(value, c.At)
+	}
+}
+
+// copiedFromTheFuture returns how many earlier reloads an annotation names that was copied from another workload, and that a wrong
+// clock has put after the creation of this one: by nothing else can the program know that they were not its own.
+func (o *Oracle) copiedFromTheFuture(value string, created time.Time) int {
+	var last lastReload
+	if json.Unmarshal([]byte(value), &last) != nil {
+		return 0
+	}
+	count := 0
+	for _, earlier := range last.Before {
+		if at, err := time.Parse(time.RFC3339, earlier.Time); err == nil && !at.Before(created.Truncate(time.Second)) {
+			count++
+		}
+	}
+	return count
 }
 
 // judgeStoryAtQuiet is the law "explained" for Events.
