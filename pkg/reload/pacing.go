@@ -50,6 +50,17 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	return wait
 }
 
+// postponeAgain is postpone for what was found by reading: that may be newer than the events which the attempt began with, and what has
+// changed meanwhile is given the time to settle, too.
+func (p pacing) postponeAgain(ctx context.Context, s gather.Subject, a policy.Assessment) time.Duration {
+	last := p.state.Changes.Last(s.Key)
+	if !last.After(s.Events.Last) {
+		return 0
+	}
+	s.Events.Last = last
+	return p.postpone(ctx, s, a)
+}
+
 // unreadLook is how often a workload is looked at that waits for custom resources. Not each one that is read is reported: one that does
 // not exist is not.
 const unreadLook = time.Second

@@ -1,13 +1,17 @@
 package reload
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -25,4 +29,49 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	now = now.Add(5 * time.Second)
 	wait, _ = l.pacing.gates.Wait(l.pacing.input(s))
 	assert.Zero(t, wait, "but only once: the clock of the replica that wrote it may be wrong by hours")
+}
+
+// changing is a Store whose content changes while it is read.
+type changing struct {
+	reloadtest.Store
+	reading func()
+}
+
+func (c *changing) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	c.reading()
+	return c.Store.Current(ctx, namespace, refs)
+}
+
+// A read takes long, and finds what has changed since it began: that is given the time to settle, too.
+func TestChangeThatComesWhileTheConfigurationIsReadSettles(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := reloadtest.Ring(t, "a")
+	newest, _ := ring.Newest()
+	store, w := &changing{reading: func() {}}, &refusing{}
+	store.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}
+	l := newLoop(cluster{
+		client: w, events: &reloadtest.Outbox{}, Dependencies: Dependencies{Store: store, Keys: &reloadtest.Keys{Present: ring}},
+	}, Options{Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second, Now: func() time.Time { return now }})
+	key := workload.Key{Namespace: "shop", Name: "web"}
+	attempt := func() time.Duration {
+		s := gather.Subject{Key: key, View: reloadtest.View(t), Events: l.state.Changes.Attempt(key)}
+		s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef"}
+		return l.actions.Close(t.Context(), l.reconcile(t.Context(), s)).RequeueAfter
+	}
+	change := func() { l.state.Changes.Changed(key, now) }
+
+	change()
+	now = now.Add(time.Second)
+	store.reading = func() {
+		now = now.Add(100 * time.Millisecond)
+		change()
+	}
+	assert.Equal(t, time.Second, attempt())
+	assert.Zero(t, w.writes)
+
+	now = now.Add(3*time.Second + 900*time.Millisecond)
+	attempt()
+	assert.Equal(t, 1, w.writes, "the longest time is over: a change that comes now puts off nothing")
 }

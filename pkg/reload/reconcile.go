@@ -129,6 +129,9 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 			return action.Unreadable(s, err)
 		}
 		a = policy.Assess(in)
+		if wait := l.pacing.postponeAgain(ctx, s, a); wait > 0 {
+			return action.Waiting(queue.After(wait, queue.Config))
+		}
 	}
 	return l.apply(ctx, s, in, a)
 }

@@ -93,6 +93,12 @@ func (c *changes) Attempt(key workload.Key) Arrivals {
 	return a
 }
 
+// Last is when the last config event came, also since the attempt began.
+func (c *changes) Last(key workload.Key) (last time.Time) {
+	c.find(key, func(e *arrivalsEntry) { last = e.Arrivals.Last })
+	return last
+}
+
 // Acted records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
 func (c *changes) Acted(key workload.Key) {
 	c.find(key, func(e *arrivalsEntry) { e.Unacted = e.next })
