@@ -84,6 +84,8 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	o, err := c.gather.Stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
+	case absence.Certain(err) && c.state.Recreations.IsCreated(s.Key, r.secret.GetName()): // a user has deleted the new Job
+		return c.endRecreation(ctx, s, r)
 	case absence.Certain(err):
 		return c.createJob(ctx, s, r)
 	case err != nil:
@@ -126,6 +128,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret.
 func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
+	c.state.Recreations.Created(s.Key, r.secret.GetName())
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload

@@ -30,3 +30,22 @@ func TestJobThatAUserDeletesIsNotCreatedAgain(t *testing.T) {
 		})
 	}
 }
+
+// The manifest cannot be deleted, so that the loop comes back to it.
+func TestJobThatAUserDeletesAfterItWasCreatedAgainStaysDeleted(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = func(call string) error {
+		if call == "delete Secret" {
+			return forbidden("Secret")
+		}
+		return nil
+	}
+	actions := j.leader()
+	assert.NotZero(t, j.reconcile(t, actions), "the manifest is still there")
+	assert.NotNil(t, j.Stored())
+	delete(j.API.Objects, reloadtest.JobName)
+	j.API.Before = nil
+	assert.Zero(t, j.reconcile(t, actions))
+	assert.Empty(t, j.API.Objects, "the Job is not created a second time, and the manifest is gone")
+}

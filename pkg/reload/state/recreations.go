@@ -8,33 +8,61 @@ import (
 
 // recreations has the Secrets with Jobs that are to be created again. They outlive the Job: nothing but the Secret ends one, so that
 // State.Forget keeps them.
-type recreations struct{ secrets perWorkload[[]string] }
+type recreations struct{ secrets perWorkload[[]manifestSecret] }
+
+// manifestSecret is a Secret with the manifest of a Job.
+type manifestSecret struct {
+	name string
+	// created says that the Job was created again, and that the Secret could not be deleted yet.
+	created bool
+}
 
 // Add records that a Secret has the manifest of a Job.
 func (r *recreations) Add(key workload.Key, secret string) {
-	r.secrets.with(key, func(names *[]string) {
-		if !slices.Contains(*names, secret) {
-			*names = append(*names, secret)
+	r.secrets.with(key, func(all *[]manifestSecret) {
+		if !slices.ContainsFunc(*all, named(secret)) {
+			*all = append(*all, manifestSecret{name: secret})
 		}
 	})
+}
+
+func named(secret string) func(manifestSecret) bool {
+	return func(s manifestSecret) bool { return s.name == secret }
+}
+
+// Created records that the Job of a Secret was created again.
+func (r *recreations) Created(key workload.Key, secret string) {
+	r.secrets.find(key, func(all *[]manifestSecret) {
+		if i := slices.IndexFunc(*all, named(secret)); i >= 0 {
+			(*all)[i].created = true
+		}
+	})
+}
+
+// IsCreated reports whether the Job of a Secret was created again: where it does not exist, somebody has deleted it.
+func (r *recreations) IsCreated(key workload.Key, secret string) (created bool) {
+	r.secrets.find(key, func(all *[]manifestSecret) {
+		created = slices.Contains(*all, manifestSecret{name: secret, created: true})
+	})
+	return created
 }
 
 // Done forgets a Secret that is deleted.
 func (r *recreations) Done(key workload.Key, secret string) {
 	r.secrets.mu.Lock()
 	defer r.secrets.mu.Unlock()
-	names, ok := r.secrets.entries[key]
+	all, ok := r.secrets.entries[key]
 	if !ok {
 		return
 	}
-	*names = slices.DeleteFunc(*names, func(name string) bool { return name == secret })
-	if len(*names) == 0 {
+	*all = slices.DeleteFunc(*all, named(secret))
+	if len(*all) == 0 {
 		delete(r.secrets.entries, key)
 	}
 }
 
 // First returns the first Secret for a Job; empty if there is none.
 func (r *recreations) First(key workload.Key) (secret string) {
-	r.secrets.find(key, func(names *[]string) { secret = (*names)[0] })
+	r.secrets.find(key, func(all *[]manifestSecret) { secret = (*all)[0].name })
 	return secret
 }

@@ -25,3 +25,18 @@ func TestRecreationsOutliveTheJob(t *testing.T) {
 	assert.Empty(t, s.Recreations.secrets.entries, "nothing remains of a Job that was created again")
 	s.Recreations.Done(key, "b")
 }
+
+func TestRecreationIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	s, key := State{}, workload.Key{Kind: "batch/v1/Job", Namespace: "shop", Name: "import"}
+	s.Recreations.Created(key, "a")
+	assert.False(t, s.Recreations.IsCreated(key, "a"), "a Secret that is not known")
+	s.Recreations.Add(key, "a")
+	s.Recreations.Add(key, "b")
+	s.Recreations.Created(key, "a")
+	s.Recreations.Add(key, "a")
+	assert.True(t, s.Recreations.IsCreated(key, "a"))
+	assert.False(t, s.Recreations.IsCreated(key, "b"), "another Job of the name")
+	s.Recreations.Done(key, "a")
+	assert.False(t, s.Recreations.IsCreated(key, "a"))
+}
