@@ -91,6 +91,10 @@ func TestJobs(t *testing.T) {
 		"created again":      {options: hooked, because: "its configuration changed", happens: deletes()},
 		"suspended":          {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
 		"finished":           {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"finished while watches were held": {options: hooked, because: "what was first cannot be known", happens: func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "jobs", Begin: true})
+			deletes(isDone)(s)
+		}},
 		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *harness) {
 			beginJob()(s)
 			s.change(nil, importJob, nil, jobNamed("one", isDone))

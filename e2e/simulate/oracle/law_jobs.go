@@ -26,7 +26,7 @@ func (o *Oracle) wronglyDeleted(j *job, c world.Commit) string {
 		return o.replacedRun(j, c)
 	case o.ignoresJobs(c.At):
 		return "ignored"
-	case finishedJob(w.object) && !o.options.RerunFinished && o.editsOf(j, j.since, j.finished) == 0:
+	case finishedJob(w.object) && !o.options.RerunFinished && o.editsOf(j, j.since, o.mayHaveFinished(j)) == 0:
 		return "finished"
 	case suspended(w.object) && !finishedJob(w.object):
 		return "suspended"
@@ -36,6 +36,18 @@ func (o *Oracle) wronglyDeleted(j *job, c world.Commit) string {
 		return "no-cause"
 	}
 	return ""
+}
+
+// mayHaveFinished returns the last version at which a Job may have finished as far as the program can know: each watch delivers in
+// order, but what watches of two resources have held back comes in any order.
+func (o *Oracle) mayHaveFinished(j *job) int64 {
+	at := o.finishedAt(j)
+	for _, s := range o.faults.spans {
+		if s.kind == "watch-held" && !s.from.After(at.Add(notice)) && (s.open || !s.to.Before(at)) {
+			return o.version
+		}
+	}
+	return j.finished
 }
 
 // ignoresJobs reports whether the flags of all replicas take Jobs away.
