@@ -16,10 +16,10 @@ const (
 // bound makes warnings fit for the headers in which they travel: each on one line and not too long, and not too many.
 func bound(warnings []string) []string {
 	var kept []string
-	room := maxWarnings
+	left := maxWarnings
 	for i, w := range warnings {
 		w = oneLine(w)
-		if room -= len([]rune(w)); room < 0 {
+		if left -= len([]rune(w)); left < 0 {
 			return append(kept, "pod-reloader: "+reference.Count(len(warnings)-i, "more warning"))
 		}
 		kept = append(kept, w)

@@ -143,8 +143,8 @@ const tailSize = 256 << 10
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if room := tailSize - t.kept.Len(); room > 0 {
-		t.kept.Write(p[:min(room, len(p))])
+	if left := tailSize - t.kept.Len(); left > 0 {
+		t.kept.Write(p[:min(left, len(p))])
 	}
 	return len(p), nil
 }

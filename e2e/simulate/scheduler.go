@@ -29,7 +29,7 @@ func (s *simulation) after(d time.Duration, do func()) {
 // settle waits until everything but the scheduler is at rest.
 func (s *simulation) settle() { synctest.Wait() }
 
-// latency is how long a decision takes, so that no two things have the same time: real clocks tell them apart, too.
+// latency is how long a decision takes, so that no two things have the same time: they have different times on real clocks, too.
 const latency = 100 * time.Microsecond
 
 // hotLoop is how many decisions may be needed without a rest. More are a loop that never waits.

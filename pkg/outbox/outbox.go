@@ -89,7 +89,7 @@ func (o *Outbox) put(m Message) (dropped *item) {
 			}
 		}
 	} else {
-		dropped = o.makeRoom(waiting)
+		dropped = o.dropOldest(waiting)
 	}
 	o.order++
 	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
@@ -113,8 +113,8 @@ func (o *Outbox) release(namespace string, now time.Time) {
 	}
 }
 
-// makeRoom removes the oldest message without a Topic of a subject that may have no further one.
-func (o *Outbox) makeRoom(waiting []*item) *item {
+// dropOldest removes the oldest message without a Topic of a subject that may have no further one.
+func (o *Outbox) dropOldest(waiting []*item) *item {
 	oldest := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.flying })
 	if untitled(waiting) < perSubject || o.surplus < beyond || oldest < 0 {
 		return nil

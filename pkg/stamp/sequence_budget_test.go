@@ -96,15 +96,15 @@ func TestRecordOfTheNextVersionIsDroppedFromAFullWorkload(t *testing.T) {
 func TestExplanationOfAReloadGivesWay(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		room            int
+		bytes           int
 		before, changes int
 		gone            bool
 	}{
-		"all fits":                         {room: 700, before: 3, changes: 1},
-		"the oldest reloads are forgotten": {room: 400, before: 1, changes: 1},
-		"all earlier ones are":             {room: 250, changes: 1},
-		"the cause is not named":           {room: 220},
-		"it is not explained":              {room: 100, gone: true},
+		"all fits":                         {bytes: 700, before: 3, changes: 1},
+		"the oldest reloads are forgotten": {bytes: 400, before: 1, changes: 1},
+		"all earlier ones are":             {bytes: 250, changes: 1},
+		"the cause is not named":           {bytes: 220},
+		"it is not explained":              {bytes: 100, gone: true},
 	} {
 		for _, second := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/second webhook %t", name, second), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestExplanationOfAReloadGivesWay(t *testing.T) {
 					w.at(t, i+1, "a change")
 				}
 				require.Nil(t, w.write(func(raw map[string]any) {
-					annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-tc.room-len("big")))
+					annotate(raw, "big", strings.Repeat("x", w.spare(LastReload)-tc.bytes-len("big")))
 				}))
 				if second {
 					w.other = func(raw map[string]any) { annotate(raw, "other", "1") }

@@ -69,10 +69,9 @@ func Start(ctx context.Context, config *rest.Config, namespace string, further .
 	return w, nil
 }
 
-// ownConnection returns a client that shares its connection with nobody. Clients of one configuration share one
-// otherwise, and an API server serves 100 streams on each: beside some dozen watchers, the connection of all tests would
-// always be full. A server of golang.org/x/net/http2 that has not yet counted the end of a stream resets the next one
-// then, with PROTOCOL_ERROR, which no client repeats.
+// ownConnection returns a client with a connection of its own. Clients of one configuration share one otherwise, and an
+// API server serves 100 streams on each: beside some dozen watchers, the connection of all tests would always be full, and
+// a server that still counts a stream which the client has seen end resets the next one, with PROTOCOL_ERROR.
 func ownConnection(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	// Configurations with a function for the proxy cannot be compared, so that client-go shares no transport of theirs.

@@ -109,7 +109,7 @@ func raise(k *kind, next, old object) {
 	}
 }
 
-// sameMessage compares by the protobuf form, which does not tell nil from empty, as semantic equality.
+// sameMessage compares by the protobuf form, for which nil and empty are equal, as semantic equality.
 func sameMessage(a, b message) bool { return bytes.Equal(marshal(a), marshal(b)) }
 
 func copyStatus(next, old object) {

@@ -34,7 +34,7 @@ func keys(f facts, api simulate.Reader) {
 	}
 }
 
-// events notes how many reloads of each workload were announced, and what else the program says of it: how often it says
+// events notes how many reloads of each workload were reported, and what else the program says of it: how often it says
 // that is a matter of time. Whether it sees that an object is missing that is deleted and created again at once depends on
 // the order of requests.
 func events(f facts, api simulate.Reader, namespace string) {

@@ -30,11 +30,11 @@ func (d *deployment) freshReplicas() int {
 	if !d.rolling {
 		return d.replicas
 	}
-	room := d.replicas + d.surge - sum(d.all(), wantedPods)
-	if room <= 0 {
+	left := d.replicas + d.surge - sum(d.all(), wantedPods)
+	if left <= 0 {
 		return d.fresh.replicas
 	}
-	return d.fresh.replicas + min(room, d.replicas-d.fresh.replicas)
+	return d.fresh.replicas + min(left, d.replicas-d.fresh.replicas)
 }
 
 // shrinkOld scales the old ReplicaSets down: first by pods that are not available, then as far as maxUnavailable allows

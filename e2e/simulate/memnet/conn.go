@@ -30,8 +30,8 @@ func newHalf() *half {
 	return h
 }
 
-// room is how much memory is kept for what will be written.
-const room = 64 << 10
+// keptCapacity is how much memory is kept for what will be written.
+const keptCapacity = 64 << 10
 
 func (h *half) take(p []byte) (int, error) {
 	h.mu.Lock()
@@ -60,12 +60,12 @@ func (h *half) take(p []byte) (int, error) {
 // empty forgets what was written.
 func (h *half) empty() {
 	h.read = 0
-	if h.data = h.data[:0]; cap(h.data) > room {
+	if h.data = h.data[:0]; cap(h.data) > keptCapacity {
 		h.data = nil
 	}
 }
 
-// write never blocks: the network of the simulator has room for everything.
+// write never blocks: the network of the simulator takes everything.
 func (h *half) write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

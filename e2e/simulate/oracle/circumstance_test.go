@@ -156,7 +156,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.wait(20 * time.Minute)
 			s.changed()
 			s.reload(cart, "b", "configmap/app modified")
-			s.announce(cart)
+			s.reportReload(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
@@ -169,8 +169,8 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.remove("user", cart)
 			s.wait(time.Second)
 			s.write("user", "create", cart, copied)
-			s.announce(cart)
-			s.announce(cart)
+			s.reportReload(cart)
+			s.reportReload(cart)
 			s.quiet()
 		}},
 		"an old annotation came back": {options: hooked, want: "explained/event-doubled/marks-back", because: "it was reported before", happens: func(s *harness) {
@@ -180,7 +180,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			before := text(annotationsOf(s.objects[cart]), prefix+reloadMark)
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadMark, "") })
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadMark, before) })
-			s.announce(cart)
+			s.reportReload(cart)
 			s.quiet()
 		}},
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// announcement is one Event that says that a workload was reloaded.
-type announcement struct {
+// reloadEvent is one Event that says that a workload was reloaded.
+type reloadEvent struct {
 	namespace, kind, name, uid string
 	// count is how many reloads it counts.
 	count int
@@ -24,7 +24,7 @@ type announcement struct {
 // events has the Events that the program wrote.
 type events struct {
 	// reloaded has one entry for each name: an Event that is written again counts once.
-	reloaded map[string]announcement
+	reloaded map[string]reloadEvent
 	// writes has the process that wrote one, each time.
 	writes []eventWrite
 	// bodies has the Events as they are stored, by namespace and name.
@@ -54,7 +54,7 @@ type warning struct {
 func noteOf(event world.Object) string { return text(event, "note") + text(event, "message") }
 
 func newEvents() events {
-	return events{reloaded: map[string]announcement{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{}}
+	return events{reloaded: map[string]reloadEvent{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{}}
 }
 
 // subjectOf returns what an Event is about, in either of the two APIs.
@@ -84,7 +84,7 @@ func (o *Oracle) commitEvent(c world.Commit) {
 	if text(c.New, "reason") == "Reloaded" {
 		o.events.writes = append(o.events.writes, eventWrite{c.Call.Client, c.At})
 	}
-	o.noteAnnouncement(name, c.New)
+	o.noteReloadEvent(name, c.New)
 }
 
 // noteHeld takes note of an Event that says that custom resources are held.
@@ -98,13 +98,13 @@ func (o *Oracle) noteHeld(c world.Commit) {
 	})
 }
 
-// noteAnnouncement takes note of an Event that reports a reload.
-func (o *Oracle) noteAnnouncement(name string, body world.Object) {
+// noteReloadEvent takes note of an Event that reports a reload.
+func (o *Oracle) noteReloadEvent(name string, body world.Object) {
 	if text(body, "reason") != "Reloaded" {
 		return
 	}
 	about := subjectOf(body)
-	event := announcement{
+	event := reloadEvent{
 		namespace: text(about, "namespace"), kind: text(about, "kind"), name: text(about, "name"), uid: text(about, "uid"), count: 1,
 	}
 	for _, count := range []any{body["count"], body["deprecatedCount"], section(body, "series")["count"]} {
@@ -132,7 +132,7 @@ func (o *Oracle) noteCollision(r world.Reply) {
 		same = same && text(subjectOf(stored), field) == text(subjectOf(body), field)
 	}
 	if stored != nil && !same {
-		o.noteAnnouncement(name+" "+text(body, "note")+text(subjectOf(body), "resourceVersion"), body)
+		o.noteReloadEvent(name+" "+text(body, "note")+text(subjectOf(body), "resourceVersion"), body)
 		o.count("Events that collided")
 	}
 }
@@ -165,8 +165,8 @@ func eventOf(call *world.Call) world.Object {
 	return event
 }
 
-// reloadsAnnounced counts the reloads of a workload that Events report.
-func (o *Oracle) reloadsAnnounced(w *workload) int {
+// reloadsReported counts the reloads of a workload that Events report.
+func (o *Oracle) reloadsReported(w *workload) int {
 	names := make([]string, 0, len(o.events.reloaded))
 	for name := range o.events.reloaded {
 		names = append(names, name)

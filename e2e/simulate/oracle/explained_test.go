@@ -62,7 +62,7 @@ func TestExplained(t *testing.T) {
 		"reported twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *harness) {
 			changed(s)
 			s.reload(cart, "b", "configmap/app modified")
-			s.announce(cart)
+			s.reportReload(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
@@ -124,7 +124,7 @@ func TestExplained(t *testing.T) {
 			reloadUnreported(s, 8)
 			s.oracle.Leader("replica-1.1", s.now)
 			for range 5 {
-				s.announce(cart)
+				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
@@ -132,28 +132,28 @@ func TestExplained(t *testing.T) {
 			reloadUnreported(s, 8)
 			s.oracle.Leader("replica-1.1", s.now)
 			for range 4 {
-				s.announce(cart)
+				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
 		"the leader reports the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "it has made all of them", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			for range 5 {
-				s.announce(cart)
+				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
 		"more reloads than Events can wait": {options: hooked, because: "the oldest were dropped", happens: func(s *harness) {
 			reloadUnreported(s, mostWaiting+8)
 			for range mostWaiting {
-				s.announce(cart)
+				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
 		"more reloads than Events can wait, and more are missing": {options: hooked, want: "explained/event-missing/after-fault", because: "only those beyond the bound are dropped", happens: func(s *harness) {
 			reloadUnreported(s, mostWaiting+8)
 			for range mostWaiting - 1 {
-				s.announce(cart)
+				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
@@ -226,17 +226,17 @@ func TestExplained(t *testing.T) {
 			s.quiet()
 		}},
 		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *harness) {
-			reloadWithoutRoom(s)
+			reloadUnannotated(s)
 			s.scrape(replica, 2, nil)
 			s.quiet()
 		}},
 		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *harness) {
-			reloadWithoutRoom(s)
-			s.announce(cart)
+			reloadUnannotated(s)
+			s.reportReload(cart)
 			s.quiet()
 		}},
 		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *harness) {
-			reloadWithoutRoom(s)
+			reloadUnannotated(s)
 			s.scrape(replica, 3, nil)
 			s.quiet()
 		}},
@@ -271,9 +271,9 @@ func reloadUnreported(s *harness, n int) {
 	s.wait(5 * time.Minute)
 }
 
-// reloadWithoutRoom is a release that brings a change, then a reload by the program for whose annotation a user has left no room: each has
+// reloadUnannotated is a release that brings a change, then a reload by the program for whose annotation a user has left no room: each has
 // its Event.
-func reloadWithoutRoom(s *harness) {
+func reloadUnannotated(s *harness) {
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
@@ -284,7 +284,7 @@ func reloadWithoutRoom(s *harness) {
 	s.oracle.Request(call)
 	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"release"}`) }))
 	s.rollout(cart)
-	s.announce(cart)
+	s.reportReload(cart)
 	s.edit(cart, func(o world.Object) {
 		setAnnotation(o, prefix+"last-reload", "")
 		setAnnotation(o, "example.com/bulk", strings.Repeat("x", annotationLimit-storyNeeds/2))
@@ -292,7 +292,7 @@ func reloadWithoutRoom(s *harness) {
 	s.set(configMap("app"), "3")
 	s.wait(10 * time.Second)
 	s.stamp(cart, "c", "")
-	s.announce(cart)
+	s.reportReload(cart)
 	s.rollout(cart)
 	s.wait(5 * time.Minute)
 }
@@ -306,7 +306,7 @@ func TestReloadsOfUsersMayBeReported(t *testing.T) {
 	s.oracle.Request(call)
 	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"list-edit"}`) }))
 	s.rollout(cart)
-	s.announce(cart)
+	s.reportReload(cart)
 	s.quiet()
 	assert.Empty(t, s.oracle.Violations())
 }

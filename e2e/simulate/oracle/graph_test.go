@@ -118,7 +118,7 @@ func TestGraphKept(t *testing.T) {
 			s.change(call, cart, s.objects[cart], edited(marked(s.objects[cart], "b"), func(o world.Object) {
 				setAnnotation(o, prefix+"last-reload", `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
 			}))
-			s.announce(cart)
+			s.reportReload(cart)
 			s.rollout(cart)
 		}},
 		"changed and held at once, stamped for another reason": {

@@ -208,7 +208,7 @@ func (s *harness) edit(key world.Key, change func(o world.Object)) {
 // reload is a reload by the program, with its Event.
 func (s *harness) reload(key world.Key, hash string, changes ...string) {
 	s.reloadSilently(key, hash, changes...)
-	s.announce(key)
+	s.reportReload(key)
 }
 
 // reloadSilently is a reload by the program without an Event.
@@ -236,8 +236,8 @@ func (s *harness) stamp(key world.Key, hash, lastReload string) {
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
-// announce writes the Event of a reload.
-func (s *harness) announce(key world.Key) {
+// reportReload writes the Event of a reload.
+func (s *harness) reportReload(key world.Key) {
 	s.reloads++
 	s.event(key, fmt.Sprintf("reload-%d", s.reloads), "Normal", "Reloaded")
 }

@@ -93,15 +93,15 @@ func (o *Oracle) requestCommitted(c world.Commit) {
 	}
 }
 
-// roomy is the size of users' annotations beside which the program surely keeps what it knows. Where it had to drop that, the
+// ample is the size of users' annotations beside which the program surely keeps what it knows. Where it had to drop that, the
 // next write makes it read everything again.
-const roomy = annotationLimit - 32<<10
+const ample = annotationLimit - 32<<10
 
 // outsideTemplate reports whether a user changed neither the pod template nor marks nor lists nor what decides about scope,
 // of a workload on which the program can keep what it knows.
 func (o *Oracle) outsideTemplate(w *workload, before, sent world.Object) bool {
 	path := templatePath(w.id.plural)
-	return o.sizeOfOthers(annotationsOf(before)) < roomy && equal(section(before, path...), section(sent, path...)) && o.marksOfAll(before) == o.marksOfAll(sent) &&
+	return o.sizeOfOthers(annotationsOf(before)) < ample && equal(section(before, path...), section(sent, path...)) && o.marksOfAll(before) == o.marksOfAll(sent) &&
 		equal(listsOf(before, o.options.Prefix), listsOf(sent, o.options.Prefix)) &&
 		equal(ownLabels(before, o.options.Prefix), ownLabels(sent, o.options.Prefix)) &&
 		o.scopeOf(before, w) == o.scopeOf(sent, w)

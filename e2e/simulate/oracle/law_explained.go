@@ -11,9 +11,9 @@ import (
 
 // story is what is known of a workload's reloads.
 type story struct {
-	// restarts counts those that the program made for sure, announced those that a last-reload annotation reports.
+	// restarts counts those that the program made for sure, annotated those that a last-reload annotation reports.
 	restarts  int
-	announced map[string]bool
+	annotated map[string]bool
 	// last is when the last of them was made, first when the first one was.
 	first, last time.Time
 	lastVersion int64
@@ -21,10 +21,10 @@ type story struct {
 	// one came back.
 	noted               time.Time
 	overtaken, returned bool
-	// untold is the version of the last restart for whose annotation there was no room, unannounced how many there were: only the
+	// unannotatedAt is the version of the last restart for whose annotation there was no room, unannotated how many there were: only the
 	// process that asked for one can report it.
-	untold      int64
-	unannounced int
+	unannotatedAt int64
+	unannotated   int
 	// lost is how many reloads a new leader may not know of, since earlier ones could not write their Events.
 	lost int
 	// cramped means that there was no space for it.
@@ -82,9 +82,9 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 	name := o.options.Prefix + reloadMark
 	value := text(annotationsOf(c.New), name)
 	if value == "" || value == text(annotationsOf(c.Old), name) {
-		if o.roomOn(c.New) < storyNeeds {
-			w.story.untold = c.Version
-			w.story.unannounced++
+		if o.bytesLeftOn(c.New) < storyNeeds {
+			w.story.unannotatedAt = c.Version
+			w.story.unannotated++
 			o.count("restarts excused: no space for an annotation")
 			w.story.cramped = true
 			return
@@ -107,7 +107,7 @@ func (o *Oracle) judgeStory(w *workload, c world.Commit, before, s *stamp) {
 // reportable is how many reloads may have an Event: what annotations report, which includes those that users caused, and what had no room
 // for one.
 func (s story) reportable() int {
-	return max(len(s.announced)+s.unannounced, s.restarts)
+	return max(len(s.annotated)+s.unannotated, s.restarts)
 }
 
 // closeTo is how far the time in the annotation may be from that of the request.
@@ -158,14 +158,14 @@ func (o *Oracle) changedSince(w *workload, carried []*period, r ref, since, unti
 	return len(h.within(since, until)) > 0 || isReferent(r.plural) && h.touchedWithin(since, until)
 }
 
-// roomOn returns how many bytes the annotations of others leave on an object.
-func (o *Oracle) roomOn(object world.Object) int {
+// bytesLeftOn returns how many bytes the annotations of others leave on an object.
+func (o *Oracle) bytesLeftOn(object world.Object) int {
 	return annotationLimit - o.sizeOfOthers(annotationsOf(object))
 }
 
 // noteStory takes note of a new last-reload annotation, whichever request brought it, and of what has no room.
 func (o *Oracle) noteStory(w *workload, c world.Commit) {
-	if text(annotationsOf(c.New), o.options.Prefix+recordMark) == "" && o.roomOn(c.New) < recordNeeds {
+	if text(annotationsOf(c.New), o.options.Prefix+recordMark) == "" && o.bytesLeftOn(c.New) < recordNeeds {
 		w.story.unrecorded = c.Version
 	}
 	name := o.options.Prefix + reloadMark
@@ -173,14 +173,14 @@ func (o *Oracle) noteStory(w *workload, c world.Commit) {
 	if value == "" || value == text(annotationsOf(c.Old), name) {
 		return
 	}
-	if w.story.announced == nil {
-		w.story.announced = map[string]bool{}
+	if w.story.annotated == nil {
+		w.story.annotated = map[string]bool{}
 	}
-	w.story.returned = w.story.returned || w.story.announced[value]
+	w.story.returned = w.story.returned || w.story.annotated[value]
 	w.story.overtaken = w.story.overtaken || c.At.Sub(w.story.noted) < soon
-	w.story.announced[value], w.story.noted = true, c.At
+	w.story.annotated[value], w.story.noted = true, c.At
 	if c.Old == nil {
-		w.story.unannounced += o.copiedFromTheFuture(value, c.At)
+		w.story.unannotated += o.copiedFromTheFuture(value, c.At)
 	}
 }
 
@@ -202,11 +202,11 @@ func (o *Oracle) copiedFromTheFuture(value string, created time.Time) int {
 
 // judgeStoryAtQuiet is the law "explained" for Events.
 func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
-	reloads, events := w.story.restarts, o.reloadsAnnounced(w)
+	reloads, events := w.story.restarts, o.reloadsReported(w)
 	if most := w.story.reportable(); events > most {
 		o.violate(now, broken{"explained", w.id.String(), "event-doubled" + o.doubledUnder(w)}, "%d Events report reloads, but only %d were made", events, most)
 	}
-	if reloads == 0 || o.excusedFromAnnouncing(w, now) {
+	if reloads == 0 || o.mayLackEvent(w, now) {
 		return
 	}
 	o.count("Events judged")
@@ -219,7 +219,7 @@ func (o *Oracle) judgeStoryAtQuiet(w *workload, now time.Time) {
 // inheritStories takes note of what a new leader does not know: of the reloads without an Event, the annotation names the last ones only.
 func (o *Oracle) inheritStories() {
 	for _, w := range o.all {
-		w.story.lost += max(w.story.reportable()-w.story.lost-o.reloadsAnnounced(w)-mostNamed, 0)
+		w.story.lost += max(w.story.reportable()-w.story.lost-o.reloadsReported(w)-mostNamed, 0)
 	}
 }
 
@@ -236,8 +236,8 @@ func (o *Oracle) unreportable(w *workload) int {
 	return w.story.lost + max(sum-mostWaiting, 0)
 }
 
-// excusedFromAnnouncing reports whether an Event may rightly be missing.
-func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
+// mayLackEvent reports whether an Event may rightly be missing.
+func (o *Oracle) mayLackEvent(w *workload, now time.Time) bool {
 	calm, known := o.calmSince(w)
 	allowed, written := o.eventsAllowedSince()
 	calm = later(calm, allowed)
@@ -253,6 +253,6 @@ func (o *Oracle) excusedFromAnnouncing(w *workload, now time.Time) bool {
 	case now.Sub(later(w.story.last, calm)) < recovery:
 		return true // it may still come
 	}
-	// Reloads are announced for 50 minutes; faults that last longer may hide one.
+	// Reloads are reported for 50 minutes; faults that last longer may hide one.
 	return calm.Sub(w.story.first) > repeat && calm.Sub(w.story.last) > repeat-longRecovery
 }

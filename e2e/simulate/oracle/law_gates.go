@@ -21,7 +21,7 @@ func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration
 		return
 	}
 	before := w.stamps[len(w.stamps)-2]
-	if !before.program || w.fumbled > before.version || w.story.untold >= before.version || len(w.stamps) > 2 && before.marks == w.stamps[len(w.stamps)-3].marks {
+	if !before.program || w.fumbled > before.version || w.story.unannotatedAt >= before.version || len(w.stamps) > 2 && before.marks == w.stamps[len(w.stamps)-3].marks {
 		return
 	}
 	o.count("refractory judged")

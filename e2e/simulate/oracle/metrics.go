@@ -108,7 +108,7 @@ func (t *timeline) disturbedSince(at time.Time) time.Time {
 func (o *Oracle) judgeCounted(sum float64, clients []string, now time.Time) (broke bool) {
 	events := 0
 	for _, w := range o.all {
-		events += o.reloadsAnnounced(w)
+		events += o.reloadsReported(w)
 	}
 	broke = sum < float64(events) && o.faults.never()
 	if broke {
@@ -124,7 +124,7 @@ func (o *Oracle) excusedFromCounting(now time.Time) bool {
 	var last time.Time
 	for _, w := range o.all {
 		last = later(last, w.story.last)
-		if w.story.restarts > 0 && o.excusedFromAnnouncing(w, now) {
+		if w.story.restarts > 0 && o.mayLackEvent(w, now) {
 			return true
 		}
 	}

@@ -221,7 +221,7 @@ func (o *Oracle) Owes(now time.Time) bool {
 		return true
 	}
 	for _, w := range o.all {
-		if o.owesHeldReport(w, now) || !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsAnnounced(w) < w.story.restarts-o.unreportable(w) {
+		if o.owesHeldReport(w, now) || !w.gone && !w.due.since.IsZero() || w.eligible && w.paused() || o.reloadsReported(w) < w.story.restarts-o.unreportable(w) {
 			return true
 		}
 	}

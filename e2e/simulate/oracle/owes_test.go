@@ -18,6 +18,6 @@ func TestOwesUntilTheReloadAndItsEvent(t *testing.T) {
 	s.reloadSilently(cart, "b", "configmap/app modified")
 	s.rollout(cart)
 	assert.True(t, s.oracle.Owes(s.now), "the Event of the reload is missing")
-	s.announce(cart)
+	s.reportReload(cart)
 	assert.False(t, s.oracle.Owes(s.now), "the reload is made and reported")
 }

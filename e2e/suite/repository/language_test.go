@@ -14,16 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// vague are words that hide the subject of a sentence, or that have a standard term: report for tells and told, failure for
-// trouble, valid for honest.
-var vague = regexp.MustCompile(
-	`(?i)\b(somebody|nobody|anybody|everybody|whoever|strangers?|honest|tells|told|troubles?|troubled|complains?|complaints?)\b`)
-
-// unclear are further such words: report, notify or emit for each of them. The simulator still uses them for its Events.
-var unclear = regexp.MustCompile(`(?i)\b(tell|telling|untold|announc\w*|unannounced)\b`)
-
-// simulator is the directory in which unclear words are not looked for.
-const simulator = "e2e/simulate/"
+// vague are words that hide the subject of a sentence, or that have a standard term: report, notify or emit for tell and announce,
+// failure for trouble, valid for honest.
+var vague = regexp.MustCompile(`(?i)\b(somebody|nobody|anybody|everybody|whoever|strangers?|honest|` +
+	`tells?|telling|told|untold|announc\w*|unannounced|troubles?|troubled|complains?|complaints?)\b`)
 
 // A word of an identifier ends before a capital letter that follows a small one, and before the last of several capital
 // letters, as in AStranger.
@@ -44,7 +38,7 @@ func TestDocumentsUsePlainWords(t *testing.T) {
 		}
 		checked++
 		for n, line := range strings.Split(read(t, file), "\n") {
-			assertPlain(t, file, line, "%s:%d", file, n+1)
+			assertPlain(t, line, "%s:%d", file, n+1)
 		}
 	}
 	require.Greater(t, checked, 150)
@@ -82,10 +76,8 @@ func TestVagueWordsAreFoundInIdentifiers(t *testing.T) {
 		"TestFoundByAStranger": "Stranger", "tellAgain": "tell", "reloadsAnnounced": "Announced",
 		"NoBody": "", "UpdateWithoutOldAnnotations": "", "toldest": "", "intelligent": "",
 	} {
-		assert.Equal(t, word, wordToAvoid("a.go", words(name)), name)
+		assert.Equal(t, word, vague.FindString(words(name)), name)
 	}
-	assert.Empty(t, wordToAvoid(simulator+"a.go", words("tellAgain")))
-	assert.Equal(t, "told", wordToAvoid(simulator+"a.go", words("told")))
 }
 
 // isText reports whether a file that is no Go file is read by users or contributors: pages, what is installed, fixtures and
@@ -117,32 +109,24 @@ func assertPlainFile(t *testing.T, file string) {
 		switch n := n.(type) {
 		case *ast.BasicLit:
 			if n.Kind == token.STRING {
-				assertPlain(t, file, n.Value, "%s", files.Position(n.Pos()))
+				assertPlain(t, n.Value, "%s", files.Position(n.Pos()))
 			}
 		case *ast.Ident:
-			assertPlain(t, file, words(n.Name), "%s", files.Position(n.Pos()))
+			assertPlain(t, words(n.Name), "%s", files.Position(n.Pos()))
 		}
 		return true
 	})
 	for _, group := range parsed.Comments {
 		for _, comment := range group.List {
-			assertPlain(t, file, comment.Text, "%s", files.Position(comment.Pos()))
+			assertPlain(t, comment.Text, "%s", files.Position(comment.Pos()))
 		}
 	}
 }
 
-// wordToAvoid returns the first word of a file's text that is to be replaced; none if all are plain.
-func wordToAvoid(file, text string) string {
-	if word := vague.FindString(text); word != "" || strings.HasPrefix(file, simulator) {
-		return word
-	}
-	return unclear.FindString(text)
-}
-
 // assertPlain checks one text of a file.
-func assertPlain(t *testing.T, file, text, where string, arguments ...any) {
+func assertPlain(t *testing.T, text, where string, arguments ...any) {
 	t.Helper()
-	if word := wordToAvoid(file, text); word != "" {
+	if word := vague.FindString(text); word != "" {
 		assert.Fail(t, "use another word than "+word+": "+text, append([]any{where}, arguments...)...)
 	}
 }

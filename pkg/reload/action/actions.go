@@ -111,9 +111,9 @@ func (a *Actions) ResumeRecreations(ctx context.Context) { a.recreations.resume(
 
 // The reasons of the Events about the Record and the stamp.
 const (
-	reasonAdopted = "RecordAdopted"
-	reasonNoRoom  = "RecordTooLarge"
-	reasonLost    = "StampLost"
+	reasonAdopted  = "RecordAdopted"
+	reasonTooLarge = "RecordTooLarge"
+	reasonLost     = "StampLost"
 )
 
 // ReportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.

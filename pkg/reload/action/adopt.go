@@ -34,7 +34,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
-	a.events.Warn(s.Reported(), reasonNoRoom, noRoom(fits))
+	a.events.Warn(s.Reported(), reasonTooLarge, tooLargeText(fits))
 	if !fits {
 		return a.Purge(ctx, s) // the hash alone is compared, at the price of reads
 	}
@@ -111,8 +111,8 @@ func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 	return a.Purge(ctx, s)
 }
 
-// noRoom is the text of the Event about a Record that does not fit; empty if it does.
-func noRoom(fits bool) string {
+// tooLargeText is the text of the Event about a Record that does not fit; empty if it does.
+func tooLargeText(fits bool) string {
 	if fits {
 		return ""
 	}

@@ -25,7 +25,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
 	if !fits {
-		return failed{s, failure{reason: reasonNoRoom, err: errors.New(noRoom(false))}}
+		return failed{s, failure{reason: reasonTooLarge, err: errors.New(tooLargeText(false))}}
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {

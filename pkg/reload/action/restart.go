@@ -53,7 +53,7 @@ func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.V
 		text, fits = rec.Text(s.View.WorkloadBudget - len(last.String()))
 	}
 	if !fits {
-		return nil, last, errors.New(noRoom(false))
+		return nil, last, errors.New(tooLargeText(false))
 	}
 	// The controller restarts the pods that were created before this second begins, and creation times have no fractions.
 	at := now.Truncate(time.Second).Add(time.Second)

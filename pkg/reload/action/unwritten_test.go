@@ -53,7 +53,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	require.NoError(t, err)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		room       int
+		bytes      int
 		hash       string
 		uid        types.UID
 		unreadable error
@@ -65,12 +65,12 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 		"a release came first":               {hash: "other", reads: 1},
 		"another workload by now":            {hash: due, uid: "new", reads: 1},
 		"the template cannot be read":        {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
-		"there is room: the answer is stale": {hash: due, room: 1000},
+		"there is room: the answer is stale": {hash: due, bytes: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			web, out := reloadtest.Web(t), &reloadtest.Outbox{}
-			web.View.WorkloadBudget = tc.room
+			web.View.WorkloadBudget = tc.bytes
 			web.View.Managed[stamp.Hash] = "present"
 			web.View.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
 			c := &full{unreadable: tc.unreadable, stored: stored{hash: tc.hash, uid: types.UID(web.Object.UID()), annotations: map[string]string{

@@ -39,7 +39,7 @@ func (r *recreations) Created(key workload.Key, secret string) {
 	})
 }
 
-// IsCreated reports whether the Job of a Secret was created again: where it does not exist, somebody has deleted it.
+// IsCreated reports whether the Job of a Secret was created again: where it does not exist, a user has deleted it.
 func (r *recreations) IsCreated(key workload.Key, secret string) (created bool) {
 	r.secrets.find(key, func(all *[]manifestSecret) {
 		created = slices.Contains(*all, manifestSecret{name: secret, created: true})
