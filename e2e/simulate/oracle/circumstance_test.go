@@ -52,6 +52,19 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
+		"key lost, and the webhook does not accept what the program writes": {options: hooked, because: "it is not adopted yet", happens: func(s *harness) {
+			s.begin()
+			s.keys("one")
+			s.keys("two")
+			s.wait(time.Second)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { section(o, "metadata")["managedFields"] = []any{"x"} }))
+			s.wait(time.Second)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordMark, "x") }))
+			s.wait(time.Minute)
+			s.tick()
+		}},
 		"marks of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")

@@ -360,18 +360,6 @@ func TestKept(t *testing.T) {
 				s.change(nil, s.pods[0], nil, nil)
 			},
 		},
-		"asked for with a revision digest, after a release while it was excluded": {
-			options: Options{Webhook: true, Revision: true}, because: "the client waits for pods with that digest", happens: afterExcludedRelease("2", clientAsks),
-		},
-		"asked for with a revision digest that the pods have": {
-			options: Options{Webhook: true, Revision: true}, want: "kept/verified-reload/excluded", because: "no version has changed", happens: afterExcludedRelease("", clientAsks),
-		},
-		"reloaded by the program after a release while it was excluded, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *harness) { s.reload(cart, "b", "configmap/app modified") }),
-		},
-		"asked for with a content digest, after a release while it was excluded": {
-			options: hooked, want: "kept/verified-reload/excluded", because: "the pods have that content", happens: afterExcludedRelease("2", clientAsks),
-		},
 		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")

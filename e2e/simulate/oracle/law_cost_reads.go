@@ -152,8 +152,13 @@ func (o *Oracle) exists(key id, now time.Time) bool {
 
 // disturbedReads reports whether something may have made the program read more than usual: faults, or custom resources.
 func (o *Oracle) disturbedReads(now time.Time) bool {
-	return len(o.graph.nodes) > 0 || slices.ContainsFunc(o.faults.spans, func(s *span) bool { return s.open || s.to.Add(s.recovery()).After(now) })
+	return len(o.graph.nodes) > 0 || slices.ContainsFunc(o.faults.spans, func(s *span) bool {
+		return s.open || s.to.Add(s.recovery()).After(now) || s.kind == "watch-held" && s.to.Add(silentRecovery).After(now)
+	})
 }
+
+// silentRecovery is how long a watch that was held back may still count as silent: until its next bookmark, and the reads after that.
+const silentRecovery = 3 * time.Minute
 
 // noteRead takes note of the answer to a read of a content.
 func (o *Oracle) noteRead(reply world.Reply) {

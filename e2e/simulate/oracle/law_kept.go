@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -154,6 +155,10 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "not known yet"
 	case w.lostKeySince(p.stamp):
 		return "key lost"
+	case w.keyChanged > w.firstWith(p.stamp).version && w.bringsBack(s, p.stamp):
+		return "template of another content brought back, and the key changed"
+	case o.options.Revision && o.by(s) == "verified-reload" && w.rewritten > w.markedSince(p.stamp):
+		return "a client waits for the digest of the lists as they are written"
 	}
 	for _, r := range w.refs {
 		if excuse := cmp.Or(o.contentCause(p, s, r), o.unclearGraph(p, s, r)); excuse != "" {
@@ -164,6 +169,15 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "content changed"
 	}
 	return ""
+}
+
+// bringsBack reports whether a user's write brings the template of an earlier stamp with another hash than that of the present one.
+// The webhook gives it the hash of the present content: under a newer key that is not the hash of the pods.
+func (w *workload) bringsBack(s, present *stamp) bool {
+	return !s.program && s.call != nil && slices.ContainsFunc(w.stamps, func(e *stamp) bool {
+		hash, _, _ := strings.Cut(e.hash, " ")
+		return hash != "" && e.version < s.version && e.hash != present.hash && e.hash != s.hash && bytes.Contains(s.call.Body, []byte(hash))
+	})
 }
 
 // droppedChanged reports whether an object changed that the workload of a pod has tracked since the pod's stamp, and tracks no more.

@@ -134,6 +134,18 @@ func TestReadsOfMetadata(t *testing.T) {
 			s.begin()
 			s.readMetadata(replica, app)
 		}},
+		"after a watch was held back": {options: hooked, because: "it has missed a bookmark", happens: func(s *harness) {
+			s.begin()
+			s.fault("watch-held", "configmaps", 12*time.Second)
+			s.wait(90 * time.Second)
+			s.readMetadata(replica, app)
+		}},
+		"long after a watch was held back": {options: hooked, want: "cost/unasked", because: "it is healthy again", happens: func(s *harness) {
+			s.begin()
+			s.fault("watch-held", "configmaps", 12*time.Second)
+			s.wait(10 * time.Minute)
+			s.readMetadata(replica, app)
+		}},
 		"while a watch fails": {options: hooked, because: "the tracked objects are read periodically", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "configmaps", Begin: true})

@@ -44,9 +44,9 @@ type workload struct {
 	stamps    []*stamp
 	// tracked has the version since which an object is tracked.
 	tracked map[ref]int64
-	// relisted is the last version at which the set of its lists changed.
-	relisted  int64
-	adoptions []*adoption
+	// relisted is the last version at which the set of its lists changed, rewritten the last one at which their text did.
+	relisted, rewritten int64
+	adoptions           []*adoption
 	// open has the periods that have not ended.
 	open []*period
 	// keyChanged is the last version at which the digest keys changed.
@@ -113,7 +113,7 @@ func (o *Oracle) commitWorkload(c world.Commit) {
 		w.acts = [3]time.Time{w.acts[1], w.acts[2], c.At}
 		o.noteMarks(w, c)
 	}
-	if c.Call != nil && o.options.Program(c.Call.Client) {
+	if c.Call != nil && o.options.Program(c.Call.Client) && !equal(annotationsOf(c.Old), annotationsOf(c.New)) {
 		w.closeWaiting(c.Version)
 	}
 	o.learn(c)
@@ -242,10 +242,19 @@ func (o *Oracle) track(w *workload, object world.Object, c world.Commit, created
 	if !slices.Equal(lists, w.listed) && !created {
 		w.relisted = c.Version
 	}
+	if o.listText(c.Old) != o.listText(c.New) && !created {
+		w.rewritten = c.Version
+	}
 	w.listed, w.triggers = lists, by
 	if !slices.Equal(refs, w.refs) {
 		o.relist(w, refs, c, created)
 	}
+}
+
+// listText returns the lists of an object as they are written.
+func (o *Oracle) listText(object world.Object) string {
+	annotations := annotationsOf(object)
+	return text(annotations, o.options.Prefix+"configmaps") + "\n" + text(annotations, o.options.Prefix+"secrets")
 }
 
 // relist takes note of other objects.

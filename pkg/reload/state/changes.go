@@ -95,7 +95,7 @@ func (c *changes) Attempt(key workload.Key) Arrivals {
 
 // Last is when the last config event came, also since the attempt began.
 func (c *changes) Last(key workload.Key) (last time.Time) {
-	c.find(key, func(e *arrivalsEntry) { last = e.Arrivals.Last })
+	c.find(key, func(e *arrivalsEntry) { last = e.Last })
 	return last
 }
 

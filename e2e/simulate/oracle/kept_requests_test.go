@@ -1,0 +1,70 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestKeptByVerifiedReloads(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	rewritten := func(s *harness) {
+		s.begin()
+		s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,app,app") })
+		s.wait(time.Minute)
+		clientAsks(s)
+		s.rollout(cart)
+	}
+	runLaw(t, "kept", map[string]lawCase{
+		"asked for with a revision digest, after a release while it was excluded": {
+			options: Options{Webhook: true, Revision: true}, because: "the client waits for pods with that digest", happens: afterExcludedRelease("2", clientAsks),
+		},
+		"asked for with a revision digest that the pods have": {
+			options: Options{Webhook: true, Revision: true}, want: "kept/verified-reload/excluded", because: "no version has changed", happens: afterExcludedRelease("", clientAsks),
+		},
+		"reloaded by the program after a release while it was excluded, with revision digests": {
+			options: Options{Webhook: true, Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *harness) { s.reload(cart, "b", "configmap/app modified") }),
+		},
+		"asked for with a content digest, after a release while it was excluded": {
+			options: hooked, want: "kept/verified-reload/excluded", because: "the pods have that content", happens: afterExcludedRelease("2", clientAsks),
+		},
+		"asked for with a revision digest, after the lists were written differently": {
+			options: Options{Webhook: true, Revision: true}, because: "the digest is over the names as they are written", happens: rewritten,
+		},
+		"asked for with a content digest, after the lists were written differently": {
+			options: hooked, want: "kept/verified-reload", because: "the same objects are tracked", happens: rewritten,
+		},
+	})
+}
+
+func TestKeptByUndo(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	// undo goes back over a reload, to a template from before it, and the webhook gives that the hash of the present content.
+	undo := func(hash string) func(s *harness) {
+		return func(s *harness) {
+			s.begin()
+			s.keys("one")
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b7", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(time.Minute)
+			if hash != "b7" {
+				s.keys("one", "two")
+				s.wait(time.Minute)
+			}
+			call := s.call(user, "patch", cart, []byte(`{"spec":{"template":{"metadata":{"annotations":{"`+prefix+`config-hash":"a"}}}}}`))
+			s.oracle.Request(call)
+			s.change(call, cart, marked(s.objects[cart], "a"), marked(s.objects[cart], hash))
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+			s.rollout(cart)
+		}
+	}
+	runLaw(t, "kept", map[string]lawCase{
+		"over a reload":                      {options: hooked, because: "the hash is that of the pods", happens: undo("b7")},
+		"over a reload, and the key changed": {options: hooked, because: "the hash is another one under that key", happens: undo("c8")},
+	})
+}
