@@ -140,15 +140,33 @@ func (w *workload) stampAt(version int64) *stamp {
 
 // causeOf returns what may have led from the stamp of a pod to a later one; empty if nothing has.
 func (o *Oracle) causeOf(p *pod, s *stamp) string {
-	w := p.workload
 	if excuse := editCause(p, s); excuse != "" {
 		return excuse
 	}
-	switch {
-	case outOfCare(p, s) && o.undoneOutOfCare(p, s):
-		return "release with configuration undone while excluded"
-	case outOfCare(p, s):
+	if outOfCare(p, s) {
+		if o.undoneOutOfCare(p, s) {
+			return "release with configuration undone while excluded"
+		}
 		return "" // the program restarts nothing then, whatever the contents
+	}
+	if excuse := o.hashCause(p, s); excuse != "" {
+		return excuse
+	}
+	for _, r := range p.workload.refs {
+		if excuse := cmp.Or(o.contentCause(p, s, r), o.unclearGraph(p, s, r)); excuse != "" {
+			return excuse
+		}
+	}
+	if o.droppedChanged(p) {
+		return "content changed"
+	}
+	return ""
+}
+
+// hashCause returns why the hash of a pod means nothing, or is another one although all contents are the same.
+func (o *Oracle) hashCause(p *pod, s *stamp) string {
+	w := p.workload
+	switch {
 	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
 		return "not looked after"
 	case w.uncertain(p.stamp):
@@ -159,14 +177,6 @@ func (o *Oracle) causeOf(p *pod, s *stamp) string {
 		return "template of another content brought back, and the key changed"
 	case o.options.Revision && o.by(s) == "verified-reload" && w.rewritten > w.markedSince(p.stamp):
 		return "a client waits for the digest of the lists as they are written"
-	}
-	for _, r := range w.refs {
-		if excuse := cmp.Or(o.contentCause(p, s, r), o.unclearGraph(p, s, r)); excuse != "" {
-			return excuse
-		}
-	}
-	if o.droppedChanged(p) {
-		return "content changed"
 	}
 	return ""
 }
