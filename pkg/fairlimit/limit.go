@@ -62,7 +62,7 @@ func (l *Limit) Acquire(ctx context.Context, name string, weight int) (release f
 	}
 	weight = min(weight, l.share)
 	release = func() { l.release(name, weight) }
-	waiting, place, err := l.enter(name, weight)
+	waiting, element, err := l.enter(name, weight)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (l *Limit) Acquire(ctx context.Context, name string, weight int) (release f
 		}
 		return release, nil
 	case <-ctx.Done():
-		l.leave(name, waiting, place)
+		l.leave(name, waiting, element)
 		return nil, ctx.Err()
 	}
 }
@@ -112,9 +112,9 @@ func (l *Limit) enter(name string, weight int) (*piece, *list.Element, error) {
 		return nil, nil, ErrFull
 	}
 	p := &piece{weight: weight, granted: make(chan struct{})}
-	place := t.waiting.PushBack(p)
+	element := t.waiting.PushBack(p)
 	l.settle(t)
-	return p, place, nil
+	return p, element, nil
 }
 
 // release ends work, and begins what fits now.
@@ -130,7 +130,7 @@ func (l *Limit) release(name string, weight int) {
 }
 
 // leave takes work out of the queue whose caller has gone. It may have been granted at the same time.
-func (l *Limit) leave(name string, p *piece, place *list.Element) {
+func (l *Limit) leave(name string, p *piece, element *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tenants[name]
@@ -139,7 +139,7 @@ func (l *Limit) leave(name string, p *piece, place *list.Element) {
 		t.used -= p.weight
 		l.used -= p.weight
 	default:
-		t.waiting.Remove(place)
+		t.waiting.Remove(element)
 	}
 	l.settle(t)
 	l.grant()

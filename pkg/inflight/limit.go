@@ -86,9 +86,9 @@ type item[K comparable] struct {
 	of      *namespace[K]
 	class   Class
 	arrival uint64
-	// place is the item's among those that wait; nil if it holds a slot.
-	place *list.Element
-	holds bool
+	// element is the item's in the list of those that wait; nil if it holds a slot.
+	element *list.Element
+	holds   bool
 	// parked means that the visit in which the item began to wait has not ended.
 	parked bool
 }
@@ -260,5 +260,5 @@ func (l *Limit[K]) wait(it *item[K], class Class) {
 		it.of.turn = l.turns.PushBack(it.of)
 	}
 	it.class = class
-	it.place = it.of.waiting[class].PushBack(it)
+	it.element = it.of.waiting[class].PushBack(it)
 }

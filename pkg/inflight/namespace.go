@@ -68,6 +68,6 @@ func (n *namespace[K]) next(longest bool) *item[K] {
 
 // remove takes an item out of those that wait.
 func (n *namespace[K]) remove(it *item[K]) {
-	n.waiting[it.class].Remove(it.place)
-	it.place = nil
+	n.waiting[it.class].Remove(it.element)
+	it.element = nil
 }

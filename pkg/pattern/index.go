@@ -18,20 +18,20 @@ type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
 
 	mu     sync.RWMutex
-	tables map[place]*table[K]
+	tables map[scopeKey]*table[K]
 	// byKey has the uses of a workload, sorted.
 	byKey map[K][]use
 }
 
-// place is one kind of config objects in one namespace.
-type place struct {
+// scopeKey is one kind of config objects in one namespace.
+type scopeKey struct {
 	namespace string
 	kind      reference.Kind
 }
 
 // use is a pattern that a workload has.
 type use struct {
-	place
+	scopeKey
 	text string
 }
 
@@ -51,12 +51,12 @@ type Use struct {
 	Pattern *Pattern
 }
 
-func (u Use) use(namespace string) use { return use{place{namespace, u.Kind}, u.Pattern.text} }
+func (u Use) use(namespace string) use { return use{scopeKey{namespace, u.Kind}, u.Pattern.text} }
 
 // NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
 // namespace arrives; from then on Put and Remove must be called for every change that names does not show.
 func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
-	return &Index[K]{names: names, tables: map[place]*table[K]{}, byKey: map[K][]use{}}
+	return &Index[K]{names: names, tables: map[scopeKey]*table[K]{}, byKey: map[K][]use{}}
 }
 
 // Set replaces the patterns that a workload has for the config objects of its namespace.
@@ -79,7 +79,7 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 			continue
 		}
 		if !u.in(before) {
-			x.table(u.place).add(key, p.Pattern)
+			x.table(u.scopeKey).add(key, p.Pattern)
 		}
 		after = append(after, u)
 	}
@@ -114,7 +114,7 @@ func (x *Index[K]) Put(namespace string, ref reference.Ref) []K {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t := x.tables[place{namespace, ref.Kind}]
+	t := x.tables[scopeKey{namespace, ref.Kind}]
 	if t == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (x *Index[K]) Remove(namespace string, ref reference.Ref) []K {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t := x.tables[place{namespace, ref.Kind}]
+	t := x.tables[scopeKey{namespace, ref.Kind}]
 	if t == nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (x *Index[K]) Remove(namespace string, ref reference.Ref) []K {
 func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	t := x.tables[place{namespace, kind}]
+	t := x.tables[scopeKey{namespace, kind}]
 	if t == nil {
 		return nil, false
 	}
@@ -157,8 +157,8 @@ func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) (
 	return t.matched(r), true
 }
 
-// table returns the table of a place, and fills a new one with the names that exist.
-func (x *Index[K]) table(at place) *table[K] {
+// table returns the table of a scopeKey, and fills a new one with the names that exist.
+func (x *Index[K]) table(at scopeKey) *table[K] {
 	t := x.tables[at]
 	if t == nil {
 		t = &table[K]{byText: map[string]*row[K]{}}
@@ -169,9 +169,9 @@ func (x *Index[K]) table(at place) *table[K] {
 }
 
 func (x *Index[K]) drop(key K, u use) {
-	t := x.tables[u.place]
+	t := x.tables[u.scopeKey]
 	t.drop(key, u.text)
 	if len(t.rows) == 0 {
-		delete(x.tables, u.place)
+		delete(x.tables, u.scopeKey)
 	}
 }

@@ -29,11 +29,11 @@ func uses(t testing.TB, kind reference.Kind, texts ...string) []Use {
 	return all
 }
 
-// existing answers with the names that there are in each place.
-type existing map[place][]string
+// existing answers with the names that there are for each kind in each namespace.
+type existing map[scopeKey][]string
 
 func (e existing) names(namespace string, kind reference.Kind) []string {
-	return e[place{namespace, kind}]
+	return e[scopeKey{namespace, kind}]
 }
 
 func configMap(name string) reference.Ref {
@@ -78,7 +78,7 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 // withoutMatches makes each match of an expression that is in use panic.
 func withoutMatches[K comparable](t *testing.T, x *Index[K]) {
 	t.Helper()
-	for _, r := range x.tables[place{"shop", reference.ConfigMap}].rows {
+	for _, r := range x.tables[scopeKey{"shop", reference.ConfigMap}].rows {
 		r.pattern.whole = nil
 		require.Panics(t, func() { r.pattern.Match("app-1") }, "the expression is not one that a prefix decides")
 	}
@@ -115,7 +115,7 @@ func TestIndexAgreesWithBruteForce(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		names := existing{}
-		at := place{"shop", reference.Secret}
+		at := scopeKey{"shop", reference.Secret}
 		x := NewIndex[int](names.names)
 		patterns := map[int][]Use{}
 		for range 300 {

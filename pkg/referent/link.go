@@ -68,13 +68,13 @@ func (e *edge) chooses(value any) bool {
 // resolve is the object that is referred to; false if there can be none of the name.
 func (l *linkReader) resolve(e *edge, name, namespace any) (Key, bool) {
 	text, ok := name.(string)
-	space := l.key.Namespace
+	of := l.key.Namespace
 	if namespace != nil && namespace != "" {
 		var isText bool
-		space, isText = namespace.(string)
-		ok = ok && isText && reference.IsName(space)
+		of, isText = namespace.(string)
+		ok = ok && isText && reference.IsName(of)
 	}
-	return e.to.Key(space, text), ok && reference.IsName(text)
+	return e.to.Key(of, text), ok && reference.IsName(text)
 }
 
 func (l *linkReader) add(e *edge, to Key) {

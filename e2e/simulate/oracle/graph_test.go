@@ -200,7 +200,7 @@ func TestGraphPrompt(t *testing.T) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.wait(time.Minute)
-			s.space("shop", nil)
+			s.namespace("shop", nil)
 		}},
 		"held": {options: hooked, because: "it is not ready", happens: func(s *harness) {
 			s.beginGraph()
@@ -225,7 +225,7 @@ func (s *harness) changeWhileHeld(record string) {
 	s.reportHeld()
 	s.set(configMap("extra"), "2")
 	s.wait(time.Minute)
-	s.space("shop", nil)
+	s.namespace("shop", nil)
 }
 
 func TestGraphGates(t *testing.T) {

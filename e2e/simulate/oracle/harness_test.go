@@ -58,7 +58,7 @@ func (s *harness) startProgram() {
 	s.request(replica, "list", world.Key{Resource: world.Deployments}, nil)
 	s.write(replica, "create", world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"},
 		world.Object{"spec": world.Object{"holderIdentity": replica}})
-	s.space("shop", nil)
+	s.namespace("shop", nil)
 }
 
 func (s *harness) wait(d time.Duration) { s.now = s.now.Add(d) }
@@ -104,7 +104,7 @@ func (s *harness) write(client, verb string, key world.Key, next world.Object) {
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
-func (s *harness) space(name string, labels world.Object) {
+func (s *harness) namespace(name string, labels world.Object) {
 	s.write(user, "update", world.Key{Resource: world.Namespaces, Name: name}, world.Object{"metadata": world.Object{"name": name, "labels": labels}})
 }
 

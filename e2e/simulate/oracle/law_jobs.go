@@ -149,8 +149,8 @@ func (o *Oracle) judgeLostJob(lost *lostJob, now time.Time) {
 // jobGone reports whether a deleted Job need not be created again: there is another one, or its namespace is deleted.
 func (o *Oracle) jobGone(lost *lostJob) bool {
 	w := lost.job.workload
-	space := o.namespaces[w.id.namespace]
-	return o.jobs.present[w.id] != nil || space == nil || space.ending
+	namespace := o.namespaces[w.id.namespace]
+	return o.jobs.present[w.id] != nil || namespace == nil || namespace.ending
 }
 
 // judgeRun judges a Job that the program has made for a CronJob.

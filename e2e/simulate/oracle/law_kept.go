@@ -15,7 +15,7 @@ func (o *Oracle) judgeKept(p *pod, c world.Commit) {
 	if c.Call != nil || w.gone || deleting(w.object) || !p.running || w.id.plural == "cronjobs" {
 		return
 	}
-	if space := o.namespaces[w.id.namespace]; space != nil && space.ending {
+	if namespace := o.namespaces[w.id.namespace]; namespace != nil && namespace.ending {
 		return
 	}
 	o.count("pods replaced")

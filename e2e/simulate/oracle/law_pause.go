@@ -137,7 +137,7 @@ func (o *Oracle) judgePause(w *workload, now time.Time) {
 	if w.pause.reported || !w.paused() || !w.inScope || w.unclear || o.faults.clocksWrong(now) {
 		return
 	}
-	if space := o.namespaces[w.id.namespace]; space != nil && space.ending || deleting(w.object) {
+	if namespace := o.namespaces[w.id.namespace]; namespace != nil && namespace.ending || deleting(w.object) {
 		return
 	}
 	calm, known := o.calmSince(w)

@@ -97,8 +97,8 @@ func (o *Oracle) judgeScopeOfLoop(w *workload, c world.Commit) {
 
 func (o *Oracle) scopeOf(object world.Object, w *workload) bool {
 	var labels map[string]string
-	if space := o.namespaces[w.id.namespace]; space != nil {
-		labels = space.labels
+	if namespace := o.namespaces[w.id.namespace]; namespace != nil {
+		labels = namespace.labels
 	}
 	return o.scope.serves(w.id.plural) && o.scope.inScope(w.id.namespace, labels, texts(labelsOf(object)))
 }

@@ -28,8 +28,8 @@ type moment struct {
 	version int64
 }
 
-// space is a namespace.
-type space struct {
+// namespaceState is what is known of a namespace.
+type namespaceState struct {
 	labels map[string]string
 	ending bool
 }
@@ -58,7 +58,7 @@ type Oracle struct {
 	traits map[id]traits
 	// revisions are the UIDs and resource versions of the config objects, empty for those that do not exist.
 	revisions  map[id]string
-	namespaces map[string]*space
+	namespaces map[string]*namespaceState
 	// workloads are those that exist, all every one that ever did, in the order of creation.
 	workloads map[id]*workload
 	all       []*workload
@@ -94,7 +94,7 @@ type Oracle struct {
 func New(options Options) *Oracle {
 	o := &Oracle{
 		options: options.complete(), timings: map[string]timing{}, faults: newTimeline(),
-		contents: newContents(), graph: newGraph(), traits: map[id]traits{}, revisions: map[id]string{}, namespaces: map[string]*space{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
+		contents: newContents(), graph: newGraph(), traits: map[id]traits{}, revisions: map[id]string{}, namespaces: map[string]*namespaceState{}, workloads: map[id]*workload{}, byUID: map[string]*workload{},
 		sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}, clients: map[string]bool{}, rewatched: map[string]time.Time{},
 		events: newEvents(), metrics: newMetrics(), probes: newProbes(), reads: newReads(), secrets: newSecretFilter(), values: newValues(), jobs: newJobs(), blindness: newBlindness(),
 		learned: map[string]bool{}, scope: newScope(options.complete()), reported: map[string]bool{}, counters: map[string]int{},
@@ -262,7 +262,7 @@ func (o *Oracle) commitNamespace(c world.Commit) {
 	if c.New == nil {
 		delete(o.namespaces, name)
 	} else {
-		o.namespaces[name] = &space{labels: texts(labelsOf(c.New)), ending: deleting(c.New)}
+		o.namespaces[name] = &namespaceState{labels: texts(labelsOf(c.New)), ending: deleting(c.New)}
 	}
 	for _, w := range o.all {
 		if w.id.namespace == name && !w.gone {

@@ -207,7 +207,7 @@ func TestPromptUnderFaults(t *testing.T) {
 		"only replica frozen": {options: hooked, because: "no replica works", happens: lasting("frozen", "replica-0")},
 		"other namespace": {
 			options: hooked, want: "prompt/modified/neighbour", because: "faults elsewhere are no excuse",
-			happens: func(s *harness) { s.space("bank", nil); lasting("namespace-webhook", "bank")(s) },
+			happens: func(s *harness) { s.namespace("bank", nil); lasting("namespace-webhook", "bank")(s) },
 		},
 		"other object": {
 			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",

@@ -29,14 +29,14 @@ func TestScope(t *testing.T) {
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
 		"just left the scope": {options: outside, because: "the program may not know yet", happens: func(s *harness) {
-			s.space("shop", world.Object{"team": "a"})
+			s.namespace("shop", world.Object{"team": "a"})
 			s.begin()
-			s.space("shop", nil)
+			s.namespace("shop", nil)
 			s.wait(time.Second)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
 		"in scope": {options: outside, because: "the flags select it", happens: func(s *harness) {
-			s.space("shop", world.Object{"team": "a"})
+			s.namespace("shop", world.Object{"team": "a"})
 			s.begin()
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
@@ -260,17 +260,17 @@ func blindTo(watched world.Key, kind, scope, of string, value float64, note stri
 
 func TestBlindnessOfWhatSomeInstallationsWatchIsVisible(t *testing.T) {
 	t.Parallel()
-	spaces, resources := world.Key{Resource: world.Namespaces}, world.Key{Resource: world.Filters}
+	namespaces, resources := world.Key{Resource: world.Namespaces}, world.Key{Resource: world.Filters}
 	const ofResources = "filters.proxy.example.com"
 	runLaw(t, "visible", map[string]lawCase{
-		"namespaces shown":               {because: "both name them", happens: blindTo(spaces, "rights", "namespaces", "namespaces", 0, "namespaces (refused)")},
-		"namespaces not shown":           {want: "visible/metric", because: "labels decide about scope", happens: blindTo(spaces, "watch-refused", "namespaces", "namespaces", 1, "namespaces (refused)")},
-		"namespaces not named":           {want: "visible/event", because: "labels decide about scope", happens: blindTo(spaces, "watch-refused", "namespaces", "namespaces", 0, "secrets in namespace shop (refused)")},
+		"namespaces shown":               {because: "both name them", happens: blindTo(namespaces, "rights", "namespaces", "namespaces", 0, "namespaces (refused)")},
+		"namespaces not shown":           {want: "visible/metric", because: "labels decide about scope", happens: blindTo(namespaces, "watch-refused", "namespaces", "namespaces", 1, "namespaces (refused)")},
+		"namespaces not named":           {want: "visible/event", because: "labels decide about scope", happens: blindTo(namespaces, "watch-refused", "namespaces", "namespaces", 0, "secrets in namespace shop (refused)")},
 		"custom resources shown":         {because: "both name them", happens: blindTo(resources, "watch-refused", "filters", ofResources, 0, ofResources+" (refused)")},
 		"custom resources not shown":     {want: "visible/metric", because: "workloads depend on them", happens: blindTo(resources, "rights", "filters", "deployments.apps", 0, ofResources+" (refused)")},
 		"custom resources not named":     {want: "visible/event", because: "workloads depend on them", happens: blindTo(resources, "rights", "filters", ofResources, 0, "secrets (refused)")},
 		"all of the configuration":       {want: "visible/metric", because: "a fault without a scope takes the rights on custom resources, too", happens: blindTo(resources, "rights", "", ofResources, 1, ofResources)},
-		"all of the configuration, else": {because: "it is about configuration only", happens: blindTo(spaces, "rights", "", "namespaces", 1, "")},
+		"all of the configuration, else": {because: "it is about configuration only", happens: blindTo(namespaces, "rights", "", "namespaces", 1, "")},
 	})
 }
 

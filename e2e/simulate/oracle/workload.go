@@ -199,8 +199,8 @@ func isOfNewerVersion(record string) bool {
 
 // readScope decides whether the program must look after a workload.
 func (o *Oracle) readScope(w *workload, at time.Time, version int64) {
-	space := o.namespaces[w.id.namespace]
-	ending := space != nil && space.ending
+	namespace := o.namespaces[w.id.namespace]
+	ending := namespace != nil && namespace.ending
 	was := *w
 	w.inScope = o.scopeOf(w.object, w)
 	w.unclear = w.beyond || o.scope.unclear(w.id.plural)
