@@ -15,6 +15,8 @@ type period struct {
 	waits bool
 	// blind means that it began with a record of before a digest key was lost.
 	blind bool
+	// unrecorded means that it lasts for as long as the workload has no record.
+	unrecorded bool
 	// opened is when the period began.
 	opened time.Time
 }
@@ -150,7 +152,7 @@ func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	kept := w.open[:0]
 	for _, p := range w.open {
 		since := later(since, p.opened)
-		if now.Sub(since) < chance || p.waits && (now.Sub(since) < readoption || o.saysBlind(w, p)) {
+		if now.Sub(since) < chance || p.waits && (now.Sub(since) < readoption || o.saysBlind(w, p)) || p.unrecorded && o.recordOf(w.object) == "" {
 			kept = append(kept, p)
 			continue
 		}

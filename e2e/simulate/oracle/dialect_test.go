@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,24 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	late := func(s *harness) { s.wait(time.Minute); s.tick() }
+	// recorded changes a ConfigMap after an annotation of a user has displaced the record, and perhaps made space for it again.
+	recorded := func(s *harness, again bool) {
+		beginAsking(auto())(s)
+		record := func(text, bulk string) {
+			s.edit(cart, func(o world.Object) {
+				setAnnotation(o, prefix+recordMark, text)
+				setAnnotation(o, "example.com/bulk", bulk)
+			})
+			s.wait(time.Minute)
+			s.tick()
+		}
+		record("v1", "")
+		record("", strings.Repeat("x", annotationLimit-1000))
+		if again {
+			record("v1", "")
+		}
+		s.set(configMap("extra"), "2")
+	}
 	runLaw(t, "prompt", map[string]lawCase{
 		"modified": {options: hooked, want: "prompt/modified", because: "auto tracks it", happens: func(s *harness) {
 			beginAsking(auto())(s)
@@ -174,6 +193,14 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
 				o["data"] = world.Object{"key": "2"}
 			}))
+			late(s)
+		}},
+		"without space for the record": {options: hooked, because: "the hash alone proves nothing", happens: func(s *harness) {
+			recorded(s, false)
+			late(s)
+		}},
+		"with space for the record again": {options: hooked, want: "prompt/modified", because: "it is known what the pods run with", happens: func(s *harness) {
+			recorded(s, true)
 			late(s)
 		}},
 		"marked just after the change": {options: hooked, because: "what is newly tracked is taken as it is found", happens: func(s *harness) {

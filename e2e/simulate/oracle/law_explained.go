@@ -165,7 +165,7 @@ func (o *Oracle) bytesLeftOn(object world.Object) int {
 
 // noteStory takes note of a new last-reload annotation, whichever request brought it, and of what has no room.
 func (o *Oracle) noteStory(w *workload, c world.Commit) {
-	if text(annotationsOf(c.New), o.options.Prefix+recordMark) == "" && o.bytesLeftOn(c.New) < recordNeeds {
+	if o.recordOf(c.New) == "" && o.bytesLeftOn(c.New) < recordNeeds {
 		w.story.unrecorded = c.Version
 	}
 	name := o.options.Prefix + reloadMark

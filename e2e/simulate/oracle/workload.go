@@ -140,20 +140,29 @@ func (o *Oracle) noteMarks(w *workload, c world.Commit) {
 	}
 }
 
-// noteRecord takes note of what the program has recorded on a workload.
+// noteRecord takes note of what the program has recorded on a workload. Where config objects decide what is tracked and the
+// annotations have no space for the record, the hash alone proves nothing: until there is one, what is found is taken for what the
+// pods run with.
 func (o *Oracle) noteRecord(w *workload, c world.Commit) {
-	value := text(annotationsOf(c.New), o.options.Prefix+recordMark)
+	value := o.recordOf(c.New)
 	if _, known := w.recorded[value]; !known {
 		w.recorded[value] = c.Version
 	}
+	if w.dynamic && value == "" && o.recordOf(c.Old) != "" && o.bytesLeftOn(c.New) < recordNeeds {
+		w.adopt(c.Version, c.Version, c.At, ref{}).period.unrecorded = true
+	}
+}
+
+// recordOf returns what the program has recorded on an object; empty for nothing.
+func (o *Oracle) recordOf(object world.Object) string {
+	return text(annotationsOf(object), o.options.Prefix+recordMark)
 }
 
 // returnsLostRecord reports whether a write brings back a record of before a digest key was lost.
 func (o *Oracle) returnsLostRecord(w *workload, c world.Commit) bool {
-	name := o.options.Prefix + recordMark
-	value := text(annotationsOf(c.New), name)
+	value := o.recordOf(c.New)
 	since, known := w.recorded[value]
-	return known && value != "" && value != text(annotationsOf(c.Old), name) &&
+	return known && value != "" && value != o.recordOf(c.Old) &&
 		slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && a.version > since })
 }
 
