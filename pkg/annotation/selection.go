@@ -199,8 +199,11 @@ func (r resolution) absent() []reference.Ref {
 		return nil
 	}
 	refs := slices.DeleteFunc(r.recorded.Refs(), func(ref reference.Ref) bool {
+		if ref.Kind != r.Kind || r.excludes(ref.Name) || !r.matches(ref.Name) {
+			return true
+		}
 		_, exists := r.objects.Traits(ref)
-		return exists || ref.Kind != r.Kind || r.excludes(ref.Name) || !r.matches(ref.Name)
+		return exists
 	})
 	slices.SortFunc(refs, reference.Ref.Compare)
 	return slices.Compact(refs)

@@ -21,8 +21,12 @@ type Schema struct {
 // Resources returns the custom resources, in the order of the configuration.
 func (s *Schema) Resources() []*Resource { return slices.Clone(s.resources) }
 
-// Resource returns the resource of that name, ConfigMaps and Secrets included; false if the chain does not know it.
+// Resource returns the resource of that name, ConfigMaps and Secrets included; false if the chain does not know it. A nil Schema knows
+// none.
 func (s *Schema) Resource(name schema.GroupResource) (*Resource, bool) {
+	if s == nil {
+		return nil, false
+	}
 	resource, ok := s.byName[name]
 	return resource, ok
 }

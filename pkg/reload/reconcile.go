@@ -80,7 +80,9 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 		return action.Waiting(queue.After(time.Second, queue.Workload))
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
-	l.events.EmitReloads(s.Reported())
+	if l.events.EmitReloads(s.Reported()) {
+		s.Events = l.state.Changes.Stamped(s.Key)
+	}
 	l.actions.ReportLostStamp(s)
 	if s.Object.Deleting() || l.jobs.Leaves(s.Object, l.state.Changes.Pending(s.Key)) {
 		return action.InOrder{Subject: s}

@@ -22,21 +22,23 @@ const reportedFor = 50 * time.Minute
 
 // EmitReloads emits an Event for each reload that the last-reload annotation names, whichever process made it. The annotation
 // is read whether it belongs to the present template or not: what it names has happened. Only where the template lacks the stamp
-// that it names, nothing has: it was not stored, and reportLostStamp reports that.
-func (r *Reporter) EmitReloads(s Subject) {
+// that it names, nothing has: it was not stored, and reportLostStamp reports that. It reports whether the annotation is new.
+func (r *Reporter) EmitReloads(s Subject) bool {
 	text := s.Managed[stamp.LastReload]
 	if s.Managed[stamp.Hash] == "" {
 		if last, err := record.ParseLastReload(text); err != nil || last.Hash != "" {
-			return
+			return false
 		}
 	}
-	if !r.with.State.Reports.See(s.Key, text, r.with.Now()) {
-		return
+	isNew, open := r.with.State.Reports.See(s.Key, text, r.with.Now())
+	if !open {
+		return isNew
 	}
 	last, err := record.ParseLastReload(text)
 	if err != nil || r.emitAll(s, last) {
 		r.with.State.Reports.Close(s.Key)
 	}
+	return isNew
 }
 
 // emitAll sends the Events of a reload and of those before it. It reports whether all are decided: of the reloads from

@@ -236,7 +236,8 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	s.Managed = stamp.Managed{stamp.Hash: "x", stamp.LastReload: "{"}
 	l.EmitReloads(s)
 	assert.Empty(t, out.messages)
-	assert.False(t, l.with.State.Reports.See(s.Key, "{", l.with.Now()))
+	_, open := l.with.State.Reports.See(s.Key, "{", l.with.Now())
+	assert.False(t, open)
 }
 
 func TestReloadFromTheFutureIsReported(t *testing.T) {

@@ -93,6 +93,19 @@ func (c *changes) Attempt(key workload.Key) Arrivals {
 	return a
 }
 
+// Stamped records that a release or a client has brought the configuration: of the events that have come, only the last one may have
+// been too late for that. It returns what the attempt takes into account.
+func (c *changes) Stamped(key workload.Key) Arrivals {
+	var a Arrivals
+	c.find(key, func(e *arrivalsEntry) {
+		if !e.Unacted.IsZero() {
+			e.Unacted = e.Last
+		}
+		a = e.Arrivals
+	})
+	return a
+}
+
 // Last is when the last config event came, also since the attempt began.
 func (c *changes) Last(key workload.Key) (last time.Time) {
 	c.find(key, func(e *arrivalsEntry) { last = e.Last })

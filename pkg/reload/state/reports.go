@@ -50,19 +50,19 @@ func DigestOf(text string) uint64 {
 	return sum.Sum64()
 }
 
-// See records the last-reload annotation of a workload. It reports whether one of its reloads may need an Event.
-func (r *reports) See(key workload.Key, text string, now time.Time) bool {
+// See records the last-reload annotation of a workload. It reports whether that is a new one, and whether one of its reloads may need an
+// Event.
+func (r *reports) See(key workload.Key, text string, now time.Time) (isNew, open bool) {
 	if text == "" {
-		return false
+		return false, false
 	}
-	open := false
 	r.with(key, func(e *reported) {
 		if sum := DigestOf(text); e.seen.IsZero() || e.text != sum {
-			e.text, e.seen, e.open = sum, now, true
+			e.text, e.seen, e.open, isNew = sum, now, true, true
 		}
 		open = e.open
 	})
-	return open
+	return isNew, open
 }
 
 // Seen returns when the last-reload annotation was first seen; zero if none was.

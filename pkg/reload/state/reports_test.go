@@ -14,15 +14,19 @@ func TestLastReportsAreKept(t *testing.T) {
 	t.Parallel()
 	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &reports{}
-	assert.False(t, m.See(key, "", t0))
+	seen := func(text string, at time.Time) []bool {
+		isNew, open := m.See(key, text, at)
+		return []bool{isNew, open}
+	}
+	assert.Equal(t, []bool{false, false}, seen("", t0))
 	assert.Empty(t, m.entries, "most workloads were never reloaded")
 	assert.True(t, m.Seen(key).IsZero())
-	assert.True(t, m.See(key, "a", t0))
-	assert.True(t, m.See(key, "a", t0.Add(time.Second)), "it is not decided")
+	assert.Equal(t, []bool{true, true}, seen("a", t0))
+	assert.Equal(t, []bool{false, true}, seen("a", t0.Add(time.Second)), "it is not decided")
 	assert.Equal(t, t0, m.Seen(key), "when it was first seen")
 	m.Close(key)
-	assert.False(t, m.See(key, "a", t0.Add(time.Second)))
-	assert.True(t, m.See(key, "b", t0.Add(time.Minute)))
+	assert.Equal(t, []bool{false, false}, seen("a", t0.Add(time.Second)))
+	assert.Equal(t, []bool{true, true}, seen("b", t0.Add(time.Minute)))
 	assert.Equal(t, t0.Add(time.Minute), m.Seen(key))
 
 	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"}

@@ -70,6 +70,23 @@ func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
 	assert.Equal(t, later.Add(time.Second), m.Attempt(key).Unacted, "it came after the attempt began")
 }
 
+func TestStampStartsTheSettleWindowAnew(t *testing.T) {
+	t.Parallel()
+	key := workload.Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := &changes{}
+	assert.Equal(t, Arrivals{}, m.Stamped(key))
+	m.Changed(key, t0)
+	m.Changed(key, t0.Add(time.Second))
+	m.Attempt(key)
+	want := Arrivals{First: t0, Unacted: t0.Add(time.Second), Last: t0.Add(time.Second)}
+	assert.Equal(t, want, m.Stamped(key), "the last change may have come after the webhook had read")
+	m.Changed(key, t0.Add(4*time.Second))
+	assert.Equal(t, want.Unacted, m.Attempt(key).Unacted, "it does not move with later changes")
+	m.Acted(key)
+	assert.Zero(t, m.Stamped(key).Unacted, "nothing is left that a stamp could be too early for")
+}
+
 func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
 	t.Parallel()
 	key := workload.Key{Name: "cart"}

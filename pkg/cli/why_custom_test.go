@@ -1,0 +1,21 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// A Record names a custom resource, and the configuration that named it was deleted or cannot be read.
+func TestCustomResourceWithoutConfigurationDoesNotExist(t *testing.T) {
+	t.Parallel()
+	custom, err := handled{}.existing(t.Context(), &rest.Config{})
+	require.NoError(t, err)
+	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
+	assert.False(t, exists)
+	assert.NoError(t, custom.failed)
+}
