@@ -42,15 +42,19 @@ func (c *Client) Create(ctx context.Context, event *eventsv1.Event) error {
 	return err
 }
 
-// Count counts an Event on the one of its name that exists, as client-go's recorder does.
+// Count counts an Event on the one of its name that exists, as client-go's recorder does, unless an attempt whose answer was lost has
+// created or counted it.
 func (c *Client) Count(ctx context.Context, event *eventsv1.Event) error {
 	stored, err := c.stored(ctx, event)
 	if err != nil {
 		return err
 	}
-	count := int32(2)
+	last, count := stored.EventTime, int32(2)
 	if series := stored.Series; series != nil {
-		count = series.Count + 1
+		last, count = series.LastObservedTime, series.Count+1
+	}
+	if last.UnixMicro() == event.EventTime.UnixMicro() { // what is stored has whole microseconds
+		return nil
 	}
 	body, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: count, LastObservedTime: metav1.NewMicroTime(event.EventTime.Time)}})
 	if err != nil {

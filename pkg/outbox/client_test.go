@@ -51,10 +51,15 @@ func TestCount(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stored []eventsv1.Event
 		want   string
+		done   bool
 	}{
 		"the second":  {stored: []eventsv1.Event{{}}, want: `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
 		"the fifth":   {stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4}}}, want: `{"series":{"count":5,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
 		"it has gone": {},
+		"an attempt without an answer has created it": {stored: []eventsv1.Event{{EventTime: metav1.NewMicroTime(at)}}, done: true},
+		"an attempt without an answer has counted it": {
+			stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4, LastObservedTime: metav1.NewMicroTime(at)}}}, done: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,14 +85,14 @@ func TestCount(t *testing.T) {
 			client, err := outbox.NewClient(&rest.Config{Host: server.URL}, server.Client())
 			require.NoError(t, err)
 			err = client.Count(t.Context(), &eventsv1.Event{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, EventTime: metav1.NewMicroTime(at),
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, EventTime: metav1.NewMicroTime(at.Add(700)),
 			})
 			mu.Lock()
 			defer mu.Unlock()
 			const events = "/apis/events.k8s.io/v1/namespaces/shop/events"
 			assert.Equal(t, "GET "+events+"?fieldSelector=metadata.name%3Da&limit=1", requests[0])
 			if tc.want == "" {
-				assert.True(t, apierrors.IsConflict(err), "it is tried again: then it is created")
+				assert.Equal(t, !tc.done, apierrors.IsConflict(err), "after a conflict it is tried again: then it is created")
 				assert.Len(t, requests, 1)
 				return
 			}

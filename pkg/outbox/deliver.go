@@ -132,12 +132,12 @@ func (o *Outbox) write(ctx context.Context, i *item) error {
 	switch {
 	case !apierrors.IsAlreadyExists(err):
 		return err
-	case !i.Repeat && i.unclear:
-		return o.createdBy(ctx, i.Event, err)
-	case i.Repeat && !i.unclear:
+	case i.Repeat:
 		if counted := o.writer.Count(ctx, i.Event); counted != nil {
 			return counted
 		}
+	case i.unclear:
+		return o.createdBy(ctx, i.Event, err)
 	}
 	return err
 }
