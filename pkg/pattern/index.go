@@ -13,30 +13,34 @@ import (
 // against each name, however many workloads share it and however often the object changes: an event of a known object
 // costs one look at a bit per pattern of its namespace. Where a namespace has no patterns for a kind, nothing is kept.
 //
-// It is safe for concurrent use. A nil Index takes in nothing and has nothing.
+// It is safe for concurrent use: a namespace whose patterns take long to match holds up its own callers only. A nil Index takes in
+// nothing and has nothing.
 type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
 
+	mu         sync.Mutex
+	namespaces map[string]*inNamespace[K]
+}
+
+// inNamespace is what an Index knows of one namespace.
+type inNamespace[K comparable] struct {
+	// callers counts those that use it now. Index.mu guards it; without callers, that guards the rest, too.
+	callers int
+
 	mu     sync.RWMutex
-	tables map[scopeKey]*table[K]
+	tables map[reference.Kind]*table[K]
 	// byKey has the uses of a workload, sorted.
 	byKey map[K][]use
 }
 
-// scopeKey is one kind of config objects in one namespace.
-type scopeKey struct {
-	namespace string
-	kind      reference.Kind
-}
-
-// use is a pattern that a workload has.
+// use is a pattern that a workload has for one kind of config objects.
 type use struct {
-	scopeKey
+	kind reference.Kind
 	text string
 }
 
 func (u use) compare(other use) int {
-	return cmp.Or(strings.Compare(string(u.kind), string(other.kind)), strings.Compare(u.text, other.text), strings.Compare(u.namespace, other.namespace))
+	return cmp.Or(strings.Compare(string(u.kind), string(other.kind)), strings.Compare(u.text, other.text))
 }
 
 // in reports whether it is one of some sorted uses.
@@ -51,102 +55,124 @@ type Use struct {
 	Pattern *Pattern
 }
 
-func (u Use) use(namespace string) use { return use{scopeKey{namespace, u.Kind}, u.Pattern.text} }
+func (u Use) use() use { return use{u.Kind, u.Pattern.text} }
 
 // NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
 // namespace arrives; from then on Put and Remove must be called for every change that names does not show.
 func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
-	return &Index[K]{names: names, tables: map[scopeKey]*table[K]{}, byKey: map[K][]use{}}
+	return &Index[K]{names: names, namespaces: map[string]*inNamespace[K]{}}
 }
 
-// Set replaces the patterns that a workload has for the config objects of its namespace.
+// enter returns what is known of a namespace, for one caller of leave. Where nothing is known, it is new if create says so, else nil.
+func (x *Index[K]) enter(namespace string, create bool) *inNamespace[K] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := x.namespaces[namespace]
+	if n == nil && create {
+		n = &inNamespace[K]{tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{}}
+		x.namespaces[namespace] = n
+	}
+	if n != nil {
+		n.callers++
+	}
+	return n
+}
+
+// leave forgets a namespace without patterns.
+func (x *Index[K]) leave(namespace string, n *inNamespace[K]) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n.callers--; n.callers == 0 && len(n.byKey) == 0 {
+		delete(x.namespaces, namespace)
+	}
+}
+
+// Set replaces the patterns that a workload has for the config objects of its namespace. A key is that of one namespace.
 func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 	if x == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	before := x.byKey[key]
-	if len(before)+len(patterns) == 0 {
+	n := x.enter(namespace, len(patterns) > 0)
+	if n == nil {
 		return
 	}
+	defer x.leave(namespace, n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	patterns = slices.Clone(patterns)
-	slices.SortFunc(patterns, func(a, b Use) int { return a.use(namespace).compare(b.use(namespace)) })
-	after := make([]use, 0, len(patterns))
+	slices.SortFunc(patterns, func(a, b Use) int { return a.use().compare(b.use()) })
+	before, after := n.byKey[key], make([]use, 0, len(patterns))
 	for _, p := range patterns {
-		u := p.use(namespace)
+		u := p.use()
 		if len(after) > 0 && after[len(after)-1] == u {
 			continue
 		}
 		if !u.in(before) {
-			x.table(u.scopeKey).add(key, p.Pattern)
+			n.table(u.kind, func() []string { return x.names(namespace, u.kind) }).add(key, p.Pattern)
 		}
 		after = append(after, u)
 	}
 	for _, u := range before {
 		if !u.in(after) {
-			x.drop(key, u)
+			n.drop(key, u)
 		}
 	}
-	x.byKey[key] = after
+	n.byKey[key] = after
 	if len(after) == 0 {
-		delete(x.byKey, key)
+		delete(n.byKey, key)
 	}
 }
 
 // Delete forgets a workload.
-func (x *Index[K]) Delete(key K) {
-	if x == nil {
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, u := range x.byKey[key] {
-		x.drop(key, u)
-	}
-	delete(x.byKey, key)
-}
+func (x *Index[K]) Delete(key K, namespace string) { x.Set(key, namespace, nil) }
 
 // Put takes in that a config object exists, and returns the workloads with a pattern that matches its name, each once.
 func (x *Index[K]) Put(namespace string, ref reference.Ref) []K {
-	if x == nil {
-		return nil
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	t := x.tables[scopeKey{namespace, ref.Kind}]
-	if t == nil {
-		return nil
-	}
-	return t.users(t.put(ref.Name))
+	return x.change(namespace, ref, func(t *table[K]) []K { return t.users(t.put(ref.Name)) })
 }
 
 // Remove takes in that a config object is gone, and returns the workloads with a pattern that matches its name, each once.
 func (x *Index[K]) Remove(namespace string, ref reference.Ref) []K {
+	return x.change(namespace, ref, func(t *table[K]) []K {
+		slot, ok := t.slots[ref.Name]
+		if !ok {
+			return nil
+		}
+		keys := t.users(slot)
+		t.remove(slot)
+		return keys
+	})
+}
+
+// change changes the table of a config object, if there is one.
+func (x *Index[K]) change(namespace string, ref reference.Ref, do func(*table[K]) []K) []K {
 	if x == nil {
 		return nil
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	t := x.tables[scopeKey{namespace, ref.Kind}]
-	if t == nil {
+	n := x.enter(namespace, false)
+	if n == nil {
 		return nil
 	}
-	slot, ok := t.slots[ref.Name]
-	if !ok {
-		return nil
+	defer x.leave(namespace, n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := n.tables[ref.Kind]; t != nil {
+		return do(t)
 	}
-	keys := t.users(slot)
-	t.remove(slot)
-	return keys
+	return nil
 }
 
 // Matching returns the names of the config objects that a pattern matches, sorted. It is false for a pattern that no
 // workload of the namespace has.
 func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	t := x.tables[scopeKey{namespace, kind}]
+	n := x.enter(namespace, false)
+	if n == nil {
+		return nil, false
+	}
+	defer x.leave(namespace, n)
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	t := n.tables[kind]
 	if t == nil {
 		return nil, false
 	}
@@ -157,21 +183,21 @@ func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) (
 	return t.matched(r), true
 }
 
-// table returns the table of a scopeKey, and fills a new one with the names that exist.
-func (x *Index[K]) table(at scopeKey) *table[K] {
-	t := x.tables[at]
+// table returns the table of a kind, and fills a new one with the names that exist.
+func (n *inNamespace[K]) table(kind reference.Kind, names func() []string) *table[K] {
+	t := n.tables[kind]
 	if t == nil {
 		t = &table[K]{byText: map[string]*row[K]{}}
-		t.fill(x.names(at.namespace, at.kind))
-		x.tables[at] = t
+		t.fill(names())
+		n.tables[kind] = t
 	}
 	return t
 }
 
-func (x *Index[K]) drop(key K, u use) {
-	t := x.tables[u.scopeKey]
+func (n *inNamespace[K]) drop(key K, u use) {
+	t := n.tables[u.kind]
 	t.drop(key, u.text)
 	if len(t.rows) == 0 {
-		delete(x.tables, u.scopeKey)
+		delete(n.tables, u.kind)
 	}
 }

@@ -29,11 +29,17 @@ func uses(t testing.TB, kind reference.Kind, texts ...string) []Use {
 	return all
 }
 
+// scope is one kind of config objects in one namespace.
+type scope struct {
+	namespace string
+	kind      reference.Kind
+}
+
 // existing answers with the names that there are for each kind in each namespace.
-type existing map[scopeKey][]string
+type existing map[scope][]string
 
 func (e existing) names(namespace string, kind reference.Kind) []string {
-	return e[scopeKey{namespace, kind}]
+	return e[scope{namespace, kind}]
 }
 
 func configMap(name string) reference.Ref {
@@ -68,17 +74,45 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, ".*-1"))
 	assert.Equal(t, []string{"pay"}, x.Put("shop", configMap("app-2")), "a pattern that was dropped finds nothing")
-	for _, key := range []string{"cart", "pay", "other", "secrets"} {
-		x.Delete(key)
+	x.Delete("other", "blog")
+	x.Delete("other", "blog")
+	for _, key := range []string{"cart", "pay", "secrets"} {
+		x.Delete(key, "shop")
 	}
-	assert.Empty(t, x.tables, "nothing is kept")
-	assert.Empty(t, x.byKey)
+	assert.Empty(t, x.namespaces, "nothing is kept")
+}
+
+// The names of a namespace may be many, and its expressions slow.
+func TestNamespaceHoldsUpItselfOnly(t *testing.T) {
+	t.Parallel()
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	x := NewIndex[string](func(namespace string, _ reference.Kind) []string {
+		if namespace == "slow" {
+			close(begun)
+			<-end
+		}
+		return []string{"app-1"}
+	})
+	patterns := uses(t, reference.ConfigMap, "app-.*")
+	go func() {
+		defer close(ended)
+		x.Set("busy", "slow", patterns)
+	}()
+	<-begun
+	x.Set("cart", "shop", patterns)
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-2")))
+	_, known := x.Matching("shop", reference.ConfigMap, patterns[0].Pattern)
+	assert.True(t, known)
+	x.Delete("cart", "shop")
+	close(end)
+	<-ended
+	assert.Equal(t, []string{"busy"}, x.Put("slow", configMap("app-1")))
 }
 
 // withoutMatches makes each match of an expression that is in use panic.
 func withoutMatches[K comparable](t *testing.T, x *Index[K]) {
 	t.Helper()
-	for _, r := range x.tables[scopeKey{"shop", reference.ConfigMap}].rows {
+	for _, r := range x.namespaces["shop"].tables[reference.ConfigMap].rows {
 		r.pattern.whole = nil
 		require.Panics(t, func() { r.pattern.Match("app-1") }, "the expression is not one that a prefix decides")
 	}
@@ -115,7 +149,7 @@ func TestIndexAgreesWithBruteForce(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		names := existing{}
-		at := scopeKey{"shop", reference.Secret}
+		at := scope{"shop", reference.Secret}
 		x := NewIndex[int](names.names)
 		patterns := map[int][]Use{}
 		for range 300 {
@@ -129,7 +163,7 @@ func TestIndexAgreesWithBruteForce(t *testing.T) {
 				continue
 			case 1:
 				delete(patterns, key)
-				x.Delete(key)
+				x.Delete(key, at.namespace)
 				continue
 			case 2:
 				if !slices.Contains(names[at], name) {

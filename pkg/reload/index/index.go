@@ -67,7 +67,7 @@ func (x *Index) Set(key workload.Key, refs []reference.Ref) (added []reference.R
 
 // Delete forgets a workload.
 func (x *Index) Delete(key workload.Key) {
-	x.patterns.Delete(key)
+	x.patterns.Delete(key, key.Namespace)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.drop(key)
@@ -75,17 +75,16 @@ func (x *Index) Delete(key workload.Key) {
 
 // DeleteKind forgets the workloads of a kind and returns them.
 func (x *Index) DeleteKind(id string) []workload.Key {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.mu.RLock()
 	var keys []workload.Key
 	for key := range x.byKey {
 		if key.Kind == id {
 			keys = append(keys, key)
 		}
 	}
+	x.mu.RUnlock()
 	for _, key := range keys {
-		x.drop(key)
-		x.patterns.Delete(key)
+		x.Delete(key)
 	}
 	return keys
 }
