@@ -114,6 +114,12 @@ func (o *Oracle) createJob(key id, c world.Commit, program bool) {
 	o.jobs.present[key] = j
 	if program {
 		o.judgeCreatedJob(j, c)
+		return
+	}
+	for _, lost := range o.jobs.lost {
+		if lost.job.workload.id == key {
+			lost.owed = false // a user's Job of the name is kept, also if it is deleted later
+		}
 	}
 }
 

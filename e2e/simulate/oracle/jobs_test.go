@@ -120,6 +120,15 @@ func TestJobs(t *testing.T) {
 			s.remove(replica, importJob)
 			s.remove(replica, manifestOf("one"))
 		}},
+		"replaced by a user's Job, which is then deleted": {options: hooked, because: "the user's Job is kept instead", happens: func(s *harness) {
+			beginJob()(s)
+			s.keeps("one")
+			s.remove(replica, importJob)
+			s.write(user, "create", importJob, jobNamed("two"))
+			s.remove(replica, manifestOf("one"))
+			s.remove(user, importJob)
+			s.quiet()
+		}},
 		"never created": {options: hooked, want: "jobs/not-created", because: "the manifest is there, the Job is not", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
