@@ -50,10 +50,11 @@ func situationKinds() []situationKind {
 		{name: "key-rotated", weight: 2, draw: keyRotated},
 		{name: "key-lost", weight: 3, draw: keyLost},
 		{name: "field-moved", weight: 2, draw: fieldMoved},
+		{name: "unstamped", weight: 3, draw: releasedUnstamped},
 		{name: "reloader", weight: 8, draw: reloaderAsked},
 		{name: "strategy", weight: 4, draw: strategyKept},
 		{name: "paused", weight: 4, draw: pausedReload},
-		{name: "job", weight: 4, draw: jobCreatedAgain},
+		{name: "job", weight: 6, draw: jobCreatedAgain},
 		{name: "run", weight: 10, draw: cronJobRun},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}

@@ -89,7 +89,7 @@ func jobCreatedAgain(r *rand.Rand) situation {
 	switch r.IntN(6) {
 	case 0, 4: // the writes take some seconds, so that the only replica is killed between two of them
 		slow := history.Step{Do: "api-slow", Wait: soon / 3, With: map[string]string{"for": "20s", "by": "4s"}}
-		kill := history.Step{Do: "kill", On: "replica-0", Wait: 3 * soon, With: map[string]string{"for": "10s"}}
+		kill := history.Step{Do: "kill", On: "replica-0", Wait: 5 * soon, With: map[string]string{"for": "10s"}}
 		steps = append(steps, slow, kill)
 		setup = func(s *history.Setup) { s.Replicas = 1 }
 	case 1:

@@ -205,5 +205,18 @@ func fieldMoved(r *rand.Rand) situation {
 	}}}
 }
 
+// releasedUnstamped is a workload that was created while nothing answered for the webhook, so that its template has no hash: a release
+// that changes no configuration and cannot start, and an undo of it.
+func releasedUnstamped(r *rand.Rand) situation {
+	p := anyTracked(r)
+	return situation{workload: p.workload, steps: []history.Step{
+		{Do: "webhook-away", Wait: history.Duration(betweenSituations), With: map[string]string{"for": "8s"}},
+		recreated(p.workload, ""),
+		{Do: "release-broken", On: p.workload, Wait: history.Duration(untilPrompt)},
+		{Do: "undo", On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{"back": "1"}},
+		p.edit("unstamped", betweenSituations),
+	}}
+}
+
 // keySecret has the digest keys.
 const keySecret = "secrets/" + act.System + "/" + act.KeySecret

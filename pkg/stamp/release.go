@@ -26,7 +26,7 @@ func stampRelease(d *draft) bool {
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(borne, verdict.Changes, record.CauseRelease)
-	case d.moved(known), known.Incomparable(d.live.States), d.live.Revision && d.hasLists() && d.fresh[Hash] != borne[Hash]:
+	case d.moved(known), known.Incomparable(d.live.States), d.revised(borne):
 		d.stamp(borne, nil)
 	default:
 		d.keep(borne)
@@ -34,6 +34,12 @@ func stampRelease(d *draft) bool {
 	}
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true
+}
+
+// revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped has none,
+// and no client waits for one before it has asked for a reload: a rollback finds its pods.
+func (d *draft) revised(borne Managed) bool {
+	return d.live.Revision && d.hasLists() && borne[Hash] != "" && borne[Hash] != d.fresh[Hash]
 }
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.

@@ -220,6 +220,24 @@ func TestRevisionMode(t *testing.T) {
 	assert.Equal(t, before, auto.managed(), "without lists, nothing has moved")
 }
 
+// Its pods have no digest that a client waits for, and a rollback of the release finds them.
+func TestReleaseInRevisionModeLeavesATemplateThatWasNeverStamped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.revision, w.away = true, true
+	w.set(cm("a"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+	w.away = false
+	w.at(t, 0, "what is found is adopted")
+	require.Nil(t, w.write(setImage("image:2")))
+	assert.NotContains(t, w.managed(), Hash)
+	require.Nil(t, w.write(setImage("image:1")))
+	assert.NotContains(t, w.managed(), Hash)
+	w.set(cm("a"), "B")
+	w.at(t, 3, "two releases, and a change that stamps it")
+	assert.Equal(t, digest.Revision("test", []string{"a"}, nil, w.states([]reference.Ref{cm("a")})), w.managed()[Hash])
+}
+
 // The loop compares the digest with the content that it has run a CronJob with: SAP's digest in its place would make one Job more.
 func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 	t.Parallel()
