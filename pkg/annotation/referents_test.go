@@ -88,6 +88,9 @@ func (f found) Traits(ref reference.Ref) (annotation.Traits, bool) {
 
 func (f found) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
 
+// Err is nil: all are looked at.
+func (found) Err() error { return nil }
+
 func (f found) Has(ref reference.Ref) bool { return f[ref] }
 
 func (f found) HasContent(ref reference.Ref) bool { return f[ref] }

@@ -44,6 +44,8 @@ type Objects interface {
 	Traits(ref reference.Ref) (Traits, bool)
 	// Matching returns the names of the objects that a pattern matches, in any order.
 	Matching(kind reference.Kind, p *pattern.Pattern) []string
+	// Err says why Matching has not looked at all objects; nil if it always has.
+	Err() error
 }
 
 // Unlisted are the Objects of a namespace of which nothing is known: what is named or recorded is tracked.
@@ -56,6 +58,9 @@ func (Unlisted) Traits(reference.Ref) (Traits, bool) { return Traits{}, false }
 
 // Matching finds no object.
 func (Unlisted) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+
+// Err is nil: there is nothing to look at.
+func (Unlisted) Err() error { return nil }
 
 // Listed are the Objects of a namespace that was listed.
 type Listed map[reference.Ref]Traits
@@ -78,6 +83,9 @@ func (l Listed) Matching(kind reference.Kind, p *pattern.Pattern) []string {
 	}
 	return names
 }
+
+// Err is nil: all are looked at.
+func (Listed) Err() error { return nil }
 
 // Recorded is what a workload's valid Record has; record.Record is one.
 type Recorded interface {

@@ -78,6 +78,37 @@ func TestHugeListsOfReloaderAreReadInLittleMemory(t *testing.T) { //nolint:paral
 	}
 }
 
+// All who may write a workload choose expressions, and each name of the namespace is matched with all of them.
+func TestSlowExpressionsOfAListAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	slow := strings.Repeat("a*", 16)
+	tests := map[string]struct {
+		reason string
+		list   []string
+		want   int
+	}{
+		"slow": {reason: "Three take 34 steps for each character.", list: []string{slow + "b", slow + "c", slow + "d", slow + "e"}, want: 3},
+		"literals": {
+			reason: "They take next to no time.", list: strings.Split(strings.TrimSuffix(series(4<<10, ".*-config-%03d,"), ","), ","), want: 293,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			intent, problems := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: strings.Join(tc.list, ",")}},
+				annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+			assert.Equal(t, tc.want, len(intent.Patterns()), tc.reason) //nolint:testifylint // the patterns themselves say nothing
+			if tc.want == len(tc.list) {
+				assert.Empty(t, problems)
+				return
+			}
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0].Message, "item 4 is not tracked")
+			assert.Contains(t, problems[0].Message, "as many, or as large, as possible")
+		})
+	}
+}
+
 // Names and expressions live on in caches and indexes: none may keep the annotation that it was found in.
 func TestItemsOfReloaderDoNotKeepTheirAnnotation(t *testing.T) {
 	t.Parallel()

@@ -18,9 +18,12 @@ type objects struct {
 	patterns  *pattern.Index[workload.Key]
 	dialect   annotation.Stakater
 	namespace string
+	// budget is for expressions that the index does not know; err says that it is used up.
+	budget pattern.Budget
+	err    error
 }
 
-var _ annotation.Objects = objects{}
+var _ annotation.Objects = &objects{}
 
 // objectsOf returns what is known of a namespace. Before its objects are listed that is an error: an absent mark or name
 // would be taken for one that is not there. Where they may not be listed, what is named or recorded is tracked.
@@ -28,12 +31,12 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	if !b.store.Listed(namespace) {
 		return nil, fmt.Errorf("the config objects of the namespace %s are not listed yet", namespace)
 	}
-	return objects{store: b.store, chain: b.chain, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
+	return &objects{store: b.store, chain: b.chain, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
 }
 
 // Traits reads the labels and annotations of an object. A custom resource is asked about where the labels of a workload name it:
 // then its existence is the mark.
-func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
+func (o *objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if ref.Kind.Custom() {
 		exists := o.chain.Exists(o.namespace, ref)
 		return annotation.Traits{Marked: exists}, exists
@@ -45,16 +48,19 @@ func (o objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 }
 
 // Matching asks the index of patterns. An admission request may bring an expression that it does not have: then every name is
-// looked at.
-func (o objects) Matching(kind reference.Kind, p *pattern.Pattern) []string {
+// looked at, as far as that is quick. What takes longer the index does, where the workload is stored.
+func (o *objects) Matching(kind reference.Kind, p *pattern.Pattern) []string {
 	if names, ok := o.patterns.Matching(o.namespace, kind, p); ok {
 		return names
 	}
-	var matching []string
-	for _, name := range o.store.Names(o.namespace, kind) {
-		if p.Match(name) {
-			matching = append(matching, name)
-		}
+	names := o.store.Names(o.namespace, kind)
+	matching, ok := o.budget.Matching(p, names)
+	if !ok && o.err == nil {
+		o.err = fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",
+			reference.Count(len(names), string(kind)), o.namespace)
 	}
 	return matching
 }
+
+// Err says that it would have taken too long to match all expressions.
+func (o *objects) Err() error { return o.err }

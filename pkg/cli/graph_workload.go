@@ -84,3 +84,6 @@ func (o chainObjects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 }
 
 func (chainObjects) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+
+// Err is nil: all are looked at.
+func (chainObjects) Err() error { return nil }

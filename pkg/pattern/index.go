@@ -13,8 +13,8 @@ import (
 // against each name, however many workloads share it and however often the object changes: an event of a known object
 // costs one look at a bit per pattern of its namespace. Where a namespace has no patterns for a kind, nothing is kept.
 //
-// It is safe for concurrent use: a namespace whose patterns take long to match holds up its own callers only. A nil Index takes in
-// nothing and has nothing.
+// It is safe for concurrent use, and no call waits for long: a namespace whose patterns take long to match has a goroutine for that, and
+// knows nothing of them until it is done. A nil Index takes in nothing and has nothing.
 type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
 
@@ -27,8 +27,13 @@ type inNamespace[K comparable] struct {
 	// callers counts those that use it now. Index.mu guards it; without callers, that guards the rest, too.
 	callers int
 
-	mu     sync.RWMutex
-	tables map[reference.Kind]*table[K]
+	mu sync.RWMutex
+	// names returns those that exist of a kind.
+	names func(reference.Kind) []string
+	// busy is set while a goroutine works off the backlog. Then the rest is that goroutine's.
+	busy    bool
+	backlog backlog[K]
+	tables  map[reference.Kind]*table[K]
 	// byKey has the uses of a workload, sorted.
 	byKey map[K][]use
 }
@@ -69,7 +74,10 @@ func (x *Index[K]) enter(namespace string, create bool) *inNamespace[K] {
 	defer x.mu.Unlock()
 	n := x.namespaces[namespace]
 	if n == nil && create {
-		n = &inNamespace[K]{tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{}}
+		n = &inNamespace[K]{
+			names:  func(kind reference.Kind) []string { return x.names(namespace, kind) },
+			tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{},
+		}
 		x.namespaces[namespace] = n
 	}
 	if n != nil {
@@ -99,6 +107,90 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 	defer x.leave(namespace, n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.busy || n.effort(patterns) > quick {
+		n.backlog.set(key, patterns)
+		x.begin(namespace, n)
+		return
+	}
+	n.set(key, patterns)
+}
+
+// Delete forgets a workload.
+func (x *Index[K]) Delete(key K, namespace string) { x.Set(key, namespace, nil) }
+
+// Put takes in that a config object exists, and returns the workloads with a pattern that matches its name, each once. Where it takes
+// long to find them it returns none, and another goroutine calls later with them, unless that is nil. Events of one object that wait for
+// that are one.
+func (x *Index[K]) Put(namespace string, ref reference.Ref, later func([]K)) []K {
+	return x.change(namespace, ref, news[K]{exists: true, later: later})
+}
+
+// Remove takes in that a config object is gone, and finds the workloads with a pattern that matches its name as Put does.
+func (x *Index[K]) Remove(namespace string, ref reference.Ref, later func([]K)) []K {
+	return x.change(namespace, ref, news[K]{exists: false, later: later})
+}
+
+// change changes the table of a config object, if there is one.
+func (x *Index[K]) change(namespace string, ref reference.Ref, what news[K]) []K {
+	if x == nil {
+		return nil
+	}
+	n := x.enter(namespace, false)
+	if n == nil {
+		return nil
+	}
+	defer x.leave(namespace, n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.busy || what.exists && n.effortOf(ref) > quick {
+		n.backlog.change(ref, what)
+		x.begin(namespace, n)
+		return nil
+	}
+	if t := n.tables[ref.Kind]; t == nil || !what.exists && !t.has(ref.Name) {
+		return nil
+	}
+	return n.changed(ref, what.exists)
+}
+
+// begin has the backlog of a namespace worked off, if that has not begun. The caller holds its lock.
+func (x *Index[K]) begin(namespace string, n *inNamespace[K]) {
+	if n.busy {
+		return
+	}
+	n.busy = true
+	x.mu.Lock()
+	n.callers++
+	x.mu.Unlock()
+	go func() {
+		defer x.leave(namespace, n)
+		n.workOff()
+	}()
+}
+
+// Matching returns the names of the config objects that a pattern matches, sorted. It is false for a pattern that no
+// workload of the namespace has, and while the namespace is not done with what takes long.
+func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
+	n := x.enter(namespace, false)
+	if n == nil {
+		return nil, false
+	}
+	defer x.leave(namespace, n)
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if n.busy || n.tables[kind] == nil {
+		return nil, false
+	}
+	t := n.tables[kind]
+	r := t.byText[p.text]
+	if r == nil {
+		return nil, false
+	}
+	return t.matched(r), true
+}
+
+// set replaces the patterns of a workload.
+func (n *inNamespace[K]) set(key K, patterns []Use) {
 	patterns = slices.Clone(patterns)
 	slices.SortFunc(patterns, func(a, b Use) int { return a.use().compare(b.use()) })
 	before, after := n.byKey[key], make([]use, 0, len(patterns))
@@ -108,7 +200,7 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 			continue
 		}
 		if !u.in(before) {
-			n.table(u.kind, func() []string { return x.names(namespace, u.kind) }).add(key, p.Pattern)
+			n.table(u.kind).add(key, p.Pattern)
 		}
 		after = append(after, u)
 	}
@@ -123,72 +215,51 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 	}
 }
 
-// Delete forgets a workload.
-func (x *Index[K]) Delete(key K, namespace string) { x.Set(key, namespace, nil) }
-
-// Put takes in that a config object exists, and returns the workloads with a pattern that matches its name, each once.
-func (x *Index[K]) Put(namespace string, ref reference.Ref) []K {
-	return x.change(namespace, ref, func(t *table[K]) []K { return t.users(t.put(ref.Name)) })
-}
-
-// Remove takes in that a config object is gone, and returns the workloads with a pattern that matches its name, each once.
-func (x *Index[K]) Remove(namespace string, ref reference.Ref) []K {
-	return x.change(namespace, ref, func(t *table[K]) []K {
-		slot, ok := t.slots[ref.Name]
-		if !ok {
-			return nil
+// effort returns how many steps it can take to match the new ones of some patterns. It need not count further than what is quick.
+func (n *inNamespace[K]) effort(patterns []Use) int {
+	sum := 0
+	for _, p := range patterns {
+		if p.Pattern.Steps() == 0 {
+			continue
 		}
-		keys := t.users(slot)
-		t.remove(slot)
-		return keys
-	})
+		if t := n.table(p.Kind); t.byText[p.Pattern.text] == nil {
+			sum += t.effortOf(p.Pattern)
+		}
+		if sum > quick {
+			break
+		}
+	}
+	return sum
 }
 
-// change changes the table of a config object, if there is one.
-func (x *Index[K]) change(namespace string, ref reference.Ref, do func(*table[K]) []K) []K {
-	if x == nil {
-		return nil
-	}
-	n := x.enter(namespace, false)
-	if n == nil {
-		return nil
-	}
-	defer x.leave(namespace, n)
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// effortOf returns how many steps it can take to match the name of a config object with all patterns.
+func (n *inNamespace[K]) effortOf(ref reference.Ref) int {
 	if t := n.tables[ref.Kind]; t != nil {
-		return do(t)
+		return t.effort(ref.Name)
 	}
-	return nil
+	return 0
 }
 
-// Matching returns the names of the config objects that a pattern matches, sorted. It is false for a pattern that no
-// workload of the namespace has.
-func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
-	n := x.enter(namespace, false)
-	if n == nil {
-		return nil, false
-	}
-	defer x.leave(namespace, n)
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	t := n.tables[kind]
+// changed takes in what became of a config object, and returns the workloads with a pattern that matches its name.
+func (n *inNamespace[K]) changed(ref reference.Ref, exists bool) []K {
+	t := n.tables[ref.Kind]
 	if t == nil {
-		return nil, false
+		return nil
 	}
-	r := t.byText[p.text]
-	if r == nil {
-		return nil, false
+	slot := t.put(ref.Name)
+	keys := t.users(slot)
+	if !exists {
+		t.remove(slot)
 	}
-	return t.matched(r), true
+	return keys
 }
 
 // table returns the table of a kind, and fills a new one with the names that exist.
-func (n *inNamespace[K]) table(kind reference.Kind, names func() []string) *table[K] {
+func (n *inNamespace[K]) table(kind reference.Kind) *table[K] {
 	t := n.tables[kind]
 	if t == nil {
 		t = &table[K]{byText: map[string]*row[K]{}}
-		t.fill(names())
+		t.fill(n.names(kind))
 		n.tables[kind] = t
 	}
 	return t

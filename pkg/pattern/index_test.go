@@ -49,21 +49,21 @@ func configMap(name string) reference.Ref {
 func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	t.Parallel()
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-2", "app-1", "db"}}.names)
-	assert.Empty(t, x.Put("shop", configMap("app-0")), "no workload has a pattern yet")
+	assert.Empty(t, x.Put("shop", configMap("app-0"), nil), "no workload has a pattern yet")
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*", ".*-1"))
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, "app-.*", "app-.*"))
 	x.Set("other", "blog", uses(t, reference.ConfigMap, "app-.*"))
 	x.Set("secrets", "shop", uses(t, reference.Secret, "app-.*"))
 
-	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1")), "each once, in the same namespace, for the same kind")
-	assert.Empty(t, x.Put("shop", configMap("db")))
-	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-3")), "an object that came later")
+	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1"), nil), "each once, in the same namespace, for the same kind")
+	assert.Empty(t, x.Put("shop", configMap("db"), nil))
+	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-3"), nil), "an object that came later")
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
 	assert.True(t, known)
 	assert.Equal(t, []string{"app-1", "app-2", "app-3"}, names, "what is sorted does not depend on the order of arrival")
 
-	assert.Equal(t, []string{"cart", "pay"}, x.Remove("shop", configMap("app-1")))
-	assert.Empty(t, x.Remove("shop", configMap("app-1")), "it is gone already")
+	assert.Equal(t, []string{"cart", "pay"}, x.Remove("shop", configMap("app-1"), nil))
+	assert.Empty(t, x.Remove("shop", configMap("app-1"), nil), "it is gone already")
 	names, _ = x.Matching("shop", reference.ConfigMap, compiled(t, ".*-1"))
 	assert.Empty(t, names)
 
@@ -73,7 +73,7 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	assert.False(t, known)
 
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, ".*-1"))
-	assert.Equal(t, []string{"pay"}, x.Put("shop", configMap("app-2")), "a pattern that was dropped finds nothing")
+	assert.Equal(t, []string{"pay"}, x.Put("shop", configMap("app-2"), nil), "a pattern that was dropped finds nothing")
 	x.Delete("other", "blog")
 	x.Delete("other", "blog")
 	for _, key := range []string{"cart", "pay", "secrets"} {
@@ -100,13 +100,13 @@ func TestNamespaceHoldsUpItselfOnly(t *testing.T) {
 	}()
 	<-begun
 	x.Set("cart", "shop", patterns)
-	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-2")))
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-2"), nil))
 	_, known := x.Matching("shop", reference.ConfigMap, patterns[0].Pattern)
 	assert.True(t, known)
 	x.Delete("cart", "shop")
 	close(end)
 	<-ended
-	assert.Equal(t, []string{"busy"}, x.Put("slow", configMap("app-1")))
+	assert.Equal(t, []string{"busy"}, x.Put("slow", configMap("app-1"), nil))
 }
 
 // withoutMatches makes each match of an expression that is in use panic.
@@ -125,9 +125,9 @@ func TestIndexMatchesEachNameOnce(t *testing.T) {
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-1", "app-2"}}.names)
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, text))
 	withoutMatches(t, x)
-	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-1")))
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-1"), nil))
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, text))
-	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1")), "workloads share the matches of a pattern")
+	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1"), nil), "workloads share the matches of a pattern")
 }
 
 // Of 500 patterns and 5,000 objects, an event of a known object costs no match, nor does its deletion.
@@ -136,10 +136,10 @@ func TestEventsOfManyKnownObjectsCostNoMatch(t *testing.T) {
 	x := large(t)
 	withoutMatches(t, x)
 	for i, name := range largeNames("shop", reference.ConfigMap) {
-		require.Equal(t, []int{i % 500}, x.Put("shop", configMap(name)), name)
+		require.Equal(t, []int{i % 500}, x.Put("shop", configMap(name), nil), name)
 	}
-	assert.Equal(t, []int{7}, x.Remove("shop", configMap("app-7-config-7")))
-	assert.Panics(t, func() { x.Put("shop", configMap("app-7-config-new")) }, "a new name is matched")
+	assert.Equal(t, []int{7}, x.Remove("shop", configMap("app-7-config-7"), nil))
+	assert.Panics(t, func() { x.Put("shop", configMap("app-7-config-new"), nil) }, "a new name is matched")
 }
 
 // The index agrees with matching all patterns against all names, whatever happens in whichever order.
@@ -169,11 +169,11 @@ func TestIndexAgreesWithBruteForce(t *testing.T) {
 				if !slices.Contains(names[at], name) {
 					names[at] = append(names[at], name)
 				}
-				found = x.Put(at.namespace, reference.Ref{Kind: at.kind, Name: name})
+				found = x.Put(at.namespace, reference.Ref{Kind: at.kind, Name: name}, nil)
 			case 3:
 				there := slices.Contains(names[at], name)
 				names[at] = slices.DeleteFunc(slices.Clone(names[at]), func(n string) bool { return n == name })
-				found = x.Remove(at.namespace, reference.Ref{Kind: at.kind, Name: name})
+				found = x.Remove(at.namespace, reference.Ref{Kind: at.kind, Name: name}, nil)
 				if !there {
 					require.Empty(t, found)
 					continue
@@ -232,7 +232,7 @@ func BenchmarkIndexEventOfKnownObject(b *testing.B) {
 	ref := configMap("app-7-config-7")
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Put("shop", ref)
+		x.Put("shop", ref, nil)
 	}
 }
 
@@ -241,8 +241,8 @@ func BenchmarkIndexEventOfNewObject(b *testing.B) {
 	ref := configMap("app-7-config-new")
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Put("shop", ref)
-		x.Remove("shop", ref)
+		x.Put("shop", ref, nil)
+		x.Remove("shop", ref, nil)
 	}
 }
 

@@ -38,6 +38,11 @@ func TestCompile(t *testing.T) {
 		"any case prefix": {reason: "It is no prefix.", text: "(?i)APP-.*", matches: []string{"app-x"}, others: []string{"ap"}},
 		"optional rest":   {reason: "One character, or none.", text: "app-.?", matches: []string{"app-", "app-x"}, others: []string{"app-xy"}},
 		"two anys":        {reason: "What is between them must be there.", text: "app-.*-db.*", matches: []string{"app--db", "app-x-dbs"}, others: []string{"app-db"}},
+		"two suffixes":    {reason: "The last literal is at the end, not where it is first.", text: ".*-db-db", matches: []string{"x-db-db", "-db-db-db"}, others: []string{"-db", "x-db-dbx"}},
+		"overlapping":     {reason: "What one literal takes is no part of the next.", text: "a.*aba.*aba", matches: []string{"aabaaba", "axabaxaba"}, others: []string{"aaba", "aababa"}},
+		"any and some":    {reason: "Both together are at least one character.", text: "a.*.+.*-b", matches: []string{"ax-b", "a--b"}, others: []string{"a-b"}},
+		"some and some":   {reason: "Two characters are not two bytes.", text: "a.+.+b", matches: []string{"axxb"}, others: []string{"axb", "aéb"}},
+		"some between":    {reason: "At least one character is between.", text: "a.+b.+", matches: []string{"axbx", "abbb", "axbb"}, others: []string{"abx", "axb", "ab"}},
 		"any line":        {reason: "With (?s), a dot is any character.", text: "(?s)a.*", matches: []string{"a", "ab", "a\n"}, others: []string{"b"}},
 		"begin of lines":  {reason: "With (?m), anchors are others.", text: "(?m)^a.*$", matches: []string{"a", "ab"}, others: []string{"b", "b\na"}},
 		"only anchors":    {reason: "They match nothing that has a name.", text: "^$", matches: []string{""}, others: []string{"a"}},
@@ -112,6 +117,18 @@ func TestCostGrowsWithRepetition(t *testing.T) {
 	assert.Greater(t, many.Cost(), 500)
 }
 
+// To match literals takes no steps that depend on the expression; what is counted of others bounds what a match takes.
+func TestStepsBoundTheMatch(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"app-.*": 0, ".*-config": 0, "^.*-db-.+$": 0, ".*": 0, "app-(a|b)-config": 1, "(app|web)-.*": 3, strings.Repeat("a*", 18) + "b": 38,
+	} {
+		p, err := pattern.Compile(text)
+		require.NoError(t, err)
+		assert.Equal(t, want, p.Steps(), text)
+	}
+}
+
 // What can be meant seriously is far from the bound on the steps of a match.
 func TestUsualExpressionsAreCompiled(t *testing.T) {
 	t.Parallel()
@@ -133,7 +150,7 @@ func TestIsName(t *testing.T) {
 
 // FuzzCompile: what is accepted matches as the anchored expression does, and has a bounded size.
 func FuzzCompile(f *testing.F) {
-	for _, text := range []string{"app-.*", "a|b", "(?i)APP", "a{1", "a)|(b", "^a$", `\Qa.b\E`, "(?P<x>a)", "[^a-z]", "(?:|a)", `a\b`, "a*?"} {
+	for _, text := range []string{"app-.*", "a|b", "(?i)APP", "a{1", "a)|(b", "^a$", `\Qa.b\E`, "(?P<x>a)", "[^a-z]", "(?:|a)", `a\b`, "a*?", ".*-db", "a.*b.+c.*", ".+.*a"} {
 		f.Add(text, "app-1")
 	}
 	f.Fuzz(func(t *testing.T, text, name string) {

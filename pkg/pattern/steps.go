@@ -5,13 +5,13 @@ import "regexp/syntax"
 // longestName is how many characters a name can have.
 const longestName = 253
 
-// exceeds reports whether the match of a whole name can take more than a number of steps. A match follows all ways through the
-// program at once, and looks at each instruction once per character at most. Here each character is of every class: no name has a
-// match of more steps. To find out takes no more steps than the number.
-func exceeds(tree *syntax.Regexp, most int) bool {
+// stepsWithin returns how many steps the match of a whole name can take, or false where that is more than a number. A match follows
+// all ways through the program at once, and looks at each instruction once per character at most. Here each character is of every
+// class: no name has a match of more steps. To find out takes no more steps than the number.
+func stepsWithin(tree *syntax.Regexp, most int) (steps int, ok bool) {
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return false // the regular expression says so as well
+		return 0, true // the regular expression says so as well
 	}
 	w := walk{program: program, at: make([]int, len(program.Inst))}
 	next := []uint32{uint32(program.Start)}
@@ -21,14 +21,14 @@ func exceeds(tree *syntax.Regexp, most int) bool {
 			w.follow(i)
 		}
 		if w.steps > most {
-			return true
+			return w.steps, false
 		}
 		next = next[:0]
 		for _, i := range w.waiting {
 			next = append(next, program.Inst[i].Out)
 		}
 	}
-	return false
+	return w.steps, true
 }
 
 // walk follows all ways through a program at once.

@@ -3,6 +3,7 @@ package pattern
 import (
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode"
 )
 
@@ -24,34 +25,83 @@ func cost(tree *syntax.Regexp) int {
 	return size
 }
 
-// rest is what an expression has after its literal prefix.
-type rest int
+// glob is what an expression has after its literal prefix, where that is nothing but ".*", ".+" and literals: most expressions are so.
+// They need not be compiled, and take no longer for a name than to look for the literals in it.
+type glob []gap
 
-const (
-	// otherRest is left to the regular expression.
-	otherRest rest = iota
-	// anyRest is ".*", someRest ".+": what most expressions end with. They need not be compiled.
-	anyRest
-	someRest
-)
+// gap is any text and a literal that follows it, which is empty at the end only.
+type gap struct {
+	// least is how many characters the text has at least, 0 or 1: so it is the same in bytes.
+	least   int
+	literal string
+}
 
-// outline returns what each text that a tree matches as a whole begins with, and what may follow.
-func outline(tree *syntax.Regexp) (prefix string, after rest) {
+// outline returns what each text that a tree matches as a whole begins with, and what follows; nil if that is no glob.
+func outline(tree *syntax.Regexp) (prefix string, after glob) {
 	parts := withoutAnchors(tree)
-	if parts[0].Op == syntax.OpLiteral && parts[0].Flags&syntax.FoldCase == 0 {
-		prefix, parts = string(parts[0].Rune), parts[1:]
+	if literal, ok := literalOf(parts[0]); ok {
+		prefix, parts = literal, parts[1:]
 	}
-	if len(parts) != 1 || len(parts[0].Sub) != 1 || parts[0].Sub[0].Op != syntax.OpAnyCharNotNL {
-		return prefix, otherRest
+	for _, part := range parts {
+		last := len(after) - 1
+		if literal, ok := literalOf(part); ok {
+			if last < 0 || after[last].literal != "" {
+				return prefix, nil
+			}
+			after[last].literal = literal
+			continue
+		}
+		least, ok := wildcard(part)
+		if last < 0 || after[last].literal != "" {
+			after = append(after, gap{})
+			last++
+		}
+		if after[last].least += least; !ok || after[last].least > 1 {
+			return prefix, nil
+		}
 	}
-	switch parts[0].Op {
+	return prefix, after
+}
+
+func literalOf(part *syntax.Regexp) (string, bool) {
+	return string(part.Rune), part.Op == syntax.OpLiteral && part.Flags&syntax.FoldCase == 0
+}
+
+// wildcard reports whether a part is ".*" or ".+", and of how many bytes at least.
+func wildcard(part *syntax.Regexp) (least int, ok bool) {
+	if len(part.Sub) != 1 || part.Sub[0].Op != syntax.OpAnyCharNotNL {
+		return 0, false
+	}
+	switch part.Op {
 	case syntax.OpStar:
-		return prefix, anyRest
+		return 0, true
 	case syntax.OpPlus:
-		return prefix, someRest
+		return 1, true
 	default:
-		return prefix, otherRest
+		return 0, false
 	}
+}
+
+// match reports whether a text is one of the glob. Each literal is taken where it is first: what is after it can only be longer so.
+func (g glob) match(text string) bool {
+	if strings.Contains(text, "\n") {
+		return false // which no dot stands for
+	}
+	for i, gap := range g {
+		if len(text) < gap.least {
+			return false
+		}
+		text = text[gap.least:]
+		if i == len(g)-1 {
+			return strings.HasSuffix(text, gap.literal)
+		}
+		_, after, found := strings.Cut(text, gap.literal)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return text == ""
 }
 
 // withoutAnchors returns the parts of a tree, at least one, without the anchors that add nothing where a whole text is matched.

@@ -18,6 +18,8 @@ type table[K comparable] struct {
 	// rows are in the order in which the patterns came, so that the order of answers does not depend on a map.
 	rows   []*row[K]
 	byText map[string]*row[K]
+	// steps is how many steps the patterns take for each character of a name, at most.
+	steps int
 }
 
 // row is one pattern with the workloads that have it.
@@ -25,6 +27,36 @@ type row[K comparable] struct {
 	pattern *Pattern
 	keys    []K
 	matches bitset
+}
+
+func (t *table[K]) has(name string) bool {
+	_, known := t.slots[name]
+	return known
+}
+
+// effort returns how many steps it takes to put a name, at most.
+func (t *table[K]) effort(name string) int {
+	if t.has(name) {
+		return 0
+	}
+	return len(name) * t.steps
+}
+
+// effortOf returns how many steps it takes to match a pattern with every name, at most. It counts no further than what is quick.
+func (t *table[K]) effortOf(p *Pattern) int {
+	sum := 0
+	for _, slot := range t.after(p.prefix) {
+		if sum += p.Effort(t.names[slot]); sum > quick || !strings.HasPrefix(t.names[slot], p.prefix) {
+			break
+		}
+	}
+	return sum
+}
+
+// after returns the numbers of the names from a text on, in their order.
+func (t *table[K]) after(text string) []int {
+	first, _ := t.find(text)
+	return t.sorted[first:]
 }
 
 // put numbers a name, and matches it with every pattern if it is new.
@@ -85,8 +117,7 @@ func (t *table[K]) add(key K, p *Pattern) {
 	r := t.byText[p.text]
 	if r == nil {
 		r = &row[K]{pattern: p}
-		first, _ := t.find(p.prefix)
-		for _, slot := range t.sorted[first:] {
+		for _, slot := range t.after(p.prefix) {
 			if !strings.HasPrefix(t.names[slot], p.prefix) {
 				break
 			}
@@ -96,6 +127,7 @@ func (t *table[K]) add(key K, p *Pattern) {
 		}
 		t.rows = append(t.rows, r)
 		t.byText[p.text] = r
+		t.steps += p.steps
 	}
 	r.keys = append(r.keys, key)
 }
@@ -106,6 +138,7 @@ func (t *table[K]) drop(key K, text string) {
 	r.keys = slices.DeleteFunc(r.keys, func(k K) bool { return k == key })
 	if len(r.keys) == 0 {
 		delete(t.byText, text)
+		t.steps -= r.pattern.steps
 		t.rows = slices.DeleteFunc(t.rows, func(other *row[K]) bool { return other == r })
 	}
 }

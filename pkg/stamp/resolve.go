@@ -25,6 +25,10 @@ func (r Reader) resolve(
 		known = append(known, earlier.Known().Record)
 	}
 	resolved, problems := annotation.Resolve(intent, objects, known, references)
+	if unmatched := objects.Err(); unmatched != nil {
+		resolved, problems = annotation.Resolve(intent, annotation.Unlisted{}, known, references)
+		err = unmatched
+	}
 	return resolved, problems, err
 }
 

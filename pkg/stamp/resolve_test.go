@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	expressions "github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -32,12 +33,12 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 			}}},
 		}}
 	}
-	var failure error
+	var failure, unmatched error
 	reader := Reader{
 		Keys: keys, Dialects: []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys()}},
 		Objects: func(namespace string) (annotation.Objects, error) {
 			assert.Equal(t, "shop", namespace)
-			return annotation.Unlisted{}, failure
+			return partly{err: unmatched}, failure
 		},
 	}
 	stored := object(map[string]any{keys.ConfigRecord: text})
@@ -50,8 +51,29 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	request, _ = reader.NewRequest(nil, object(map[string]any{}))
 	assert.Empty(t, request.New.Intent.Refs())
 
-	failure = errors.New("not listed yet")
+	unmatched = errors.New("to match takes long")
+	request, _ = reader.NewRequest(&stored, stored)
+	require.ErrorIs(t, request.New.Unresolved, unmatched)
+	assert.Equal(t, want, request.New.Intent.Refs(), "names that were found before the end are not all")
+
+	failure, unmatched = errors.New("not listed yet"), nil
 	request, _ = reader.NewRequest(&stored, stored)
 	require.ErrorIs(t, request.New.Unresolved, failure)
 	assert.Equal(t, want, request.New.Intent.Refs(), "no tracked object is dropped meanwhile")
 }
+
+// partly are the objects of a namespace of which some were looked at.
+type partly struct {
+	annotation.Unlisted
+
+	err error
+}
+
+func (p partly) Matching(reference.Kind, *expressions.Pattern) []string {
+	if p.err != nil {
+		return []string{"app-other"}
+	}
+	return nil
+}
+
+func (p partly) Err() error { return p.err }

@@ -16,17 +16,19 @@ func (x *Index) Enter(key workload.Key, intent annotation.Intent) (added []refer
 	return x.Set(key, intent.Candidates())
 }
 
-// Concerned returns the workloads that a config event may concern, each once. Events of what was there before the watch began
-// only teach the index its name: such objects are compared when the loop starts.
-func (x *Index) Concerned(e configstate.Event) []workload.Key {
+// Concerned returns the workloads that a config event may concern, each once. Where it takes long to find those whose patterns match, it
+// returns the others, and later is called with those by another goroutine. Events of what was there before the watch began only teach
+// the index its name: such objects are compared when the loop starts.
+func (x *Index) Concerned(e configstate.Event, later func([]workload.Key)) []workload.Key {
 	matching := x.patterns.Put
 	if e.Type == configstate.Deleted {
 		matching = x.patterns.Remove
 	}
-	keys := matching(e.Namespace, e.Ref)
 	if e.Initial {
+		matching(e.Namespace, e.Ref, nil)
 		return nil
 	}
+	keys := matching(e.Namespace, e.Ref, later)
 	named := x.Trackers(e.Namespace, e.Ref)
 	if len(keys) == 0 {
 		return named

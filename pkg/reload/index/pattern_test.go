@@ -52,7 +52,7 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	assert.Equal(t, []reference.Ref{app1, gone, db}, x.Enter(key, intent), "what is named is indexed by name")
 
 	event := func(ref reference.Ref, kind configstate.EventType, initial bool) []workload.Key {
-		return x.Concerned(configstate.Event{Namespace: "shop", Ref: ref, Type: kind, Initial: initial})
+		return x.Concerned(configstate.Event{Namespace: "shop", Ref: ref, Type: kind, Initial: initial}, nil)
 	}
 	assert.Equal(t, []workload.Key{key}, event(app1, configstate.Modified, false), "once, though it is named and matched")
 	assert.Empty(t, event(app2, configstate.Added, true), "what was there at the start is compared anyway")
@@ -88,5 +88,5 @@ func TestChangeConcernsOnlyAutomaticWorkloadsThatReferenceTheObject(t *testing.T
 		x.Enter(key(i), reloaderIntent(t, auto, own(numbered(i%1000))))
 	}
 	change := configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: numbered(7)}, Type: configstate.Modified}
-	assert.Equal(t, []workload.Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.Concerned(change))
+	assert.Equal(t, []workload.Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.Concerned(change, nil))
 }

@@ -139,10 +139,13 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 		// Recorded before the index is asked: a workload that enters it from now on finds the change.
 		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, index.Change{At: e.Received, ResourceVersion: e.ResourceVersion})
 	}
-	keys := slices.DeleteFunc(t.index.Concerned(e), t.finished)
-	// What settles is queued already: under constant change each event would have each of its trackers looked at.
-	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.with.State.Changes.Changed(key, e.Received) })
-	t.with.Queue.Add(queue.Config, keys...)
+	concerned := func(keys []workload.Key) {
+		keys = slices.DeleteFunc(keys, t.finished)
+		// What settles is queued already: under constant change each event would have each of its trackers looked at.
+		keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.with.State.Changes.Changed(key, e.Received) })
+		t.with.Queue.Add(queue.Config, keys...)
+	}
+	concerned(t.index.Concerned(e, concerned))
 }
 
 // join begins to look after a kind: its workloads enter the index as they are found.

@@ -1,0 +1,59 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+)
+
+// Expressions come from all who may write a workload. The slowest ones that are accepted, as many as fit into a list, and names that take
+// long to match with them, must delay nothing in another namespace.
+func TestSlowExpressionsInOneNamespaceDelayNoOther(t *testing.T) {
+	t.Parallel()
+	crowd, other := fixture.New(t, shared), fixture.New(t, shared)
+	for i := range 200 {
+		crowd.ConfigMap(fmt.Sprintf("%s%03d", strings.Repeat("a", 240), i), fixture.Data{"key": "1"})
+	}
+	crowd.ConfigMap("aab", fixture.Data{"key": "1"})
+	slow := crowd.Deployment("slow", fixture.Uses{})
+	other.ConfigMap("app", fixture.Data{"key": "0"})
+	asks := func(list ...string) {
+		value, err := json.Marshal(strings.Join(list, ","))
+		require.NoError(t, err)
+		crowd.Merge(&appsv1.Deployment{}, "slow", fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, reloaderConfigMaps, value))
+	}
+	changes := 0
+	for round := range 5 {
+		list := []string{"aab"}
+		for i := range 170 {
+			list = append(list, fmt.Sprintf("%s%c%d%d", strings.Repeat("a*", 16), 'b'+i%20, i/20, round))
+		}
+		asks(list...)
+		healthy := other.Deployment(fmt.Sprint("web-", round), fixture.Uses{ConfigMaps: []string{"app"}})
+		other.AwaitKnown(healthy)
+		var took time.Duration
+		before := changes
+		fixture.Steadily(t, shared, func() bool {
+			changes++
+			start := time.Now()
+			other.SetConfigMap("app", "key", fmt.Sprint(changes))
+			other.AwaitChanges(healthy, changes-before, "another namespace must not hold it up")
+			took = time.Since(start)
+			return took < promptly
+		})
+		assert.Less(t, took, promptly, "round %d", round)
+	}
+	crowd.AwaitEvent(slow, "InvalidAnnotation", "as many, or as large, as possible")
+	asks("aab", strings.Repeat("a*", 16)+"c")
+	crowd.AwaitKnown(slow)
+	crowd.SetConfigMap("aab", "key", "2")
+	crowd.AwaitChanges(slow, 1, "the namespace itself is served, too")
+}

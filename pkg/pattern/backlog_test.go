@@ -1,0 +1,214 @@
+package pattern
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// slow takes as many steps as an expression may: each "a" of a name can belong to any of its parts.
+const slow = "a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*[bc]"
+
+// longNames returns names that take long to match with slow.
+func longNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%03d", strings.Repeat("a", 240), i)
+	}
+	return names
+}
+
+// stall makes a namespace as busy as if it matched; the returned function works off what has come since.
+func stall[K comparable](x *Index[K], namespace string) (workOff func()) {
+	n := x.enter(namespace, true)
+	n.mu.Lock()
+	n.busy = true
+	n.mu.Unlock()
+	return func() {
+		n.workOff()
+		x.leave(namespace, n)
+	}
+}
+
+func TestWhatComesWhileANamespaceIsBusyIsDoneLater(t *testing.T) {
+	t.Parallel()
+	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-1"}}.names)
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	x.Set("goes", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	workOff := stall(x, "shop")
+	var found []string
+	later := func(keys []string) { found = append(found, keys...) }
+
+	assert.Empty(t, x.Put("shop", configMap("app-2"), later))
+	assert.Empty(t, x.Put("shop", configMap("app-2"), later), "of several events the last counts")
+	assert.Empty(t, x.Put("shop", configMap("db"), later))
+	x.Set("pay", "shop", uses(t, reference.ConfigMap, "db.*"))
+	x.Set("pay", "shop", uses(t, reference.ConfigMap, ".*2"))
+	x.Delete("goes", "shop")
+	_, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
+	assert.False(t, known, "it is not known whether a name is missing")
+	assert.Empty(t, found)
+
+	workOff()
+	assert.Equal(t, []string{"cart", "pay"}, found, "a workload that came after the object is found, too, and no pattern is left that matches db")
+	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, ".*2"))
+	assert.True(t, known)
+	assert.Equal(t, []string{"app-2"}, names)
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-3"), later), "it is busy no more")
+}
+
+// A workload may have been resolved with a name that the index has never had.
+func TestObjectThatCameAndWentWhileANamespaceWasBusyConcernsItsWorkloads(t *testing.T) {
+	t.Parallel()
+	x := NewIndex[string](existing{}.names)
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	workOff := stall(x, "shop")
+	var found []string
+	later := func(keys []string) { found = append(found, keys...) }
+	x.Put("shop", configMap("app-1"), later)
+	x.Remove("shop", configMap("app-1"), nil)
+	workOff()
+	assert.Equal(t, []string{"cart"}, found, "an event without a caller for later hides no earlier one")
+	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
+	assert.True(t, known)
+	assert.Empty(t, names)
+
+	workOff = stall(x, "shop")
+	x.Delete("cart", "shop")
+	workOff()
+	assert.Empty(t, x.namespaces, "nothing is kept")
+}
+
+func TestSlowExpressionsHoldUpNoCaller(t *testing.T) {
+	t.Parallel()
+	names := longNames(100)
+	x := NewIndex[string](func(namespace string, _ reference.Kind) []string {
+		if namespace == "crowd" {
+			return names
+		}
+		return []string{"app-1"}
+	})
+	x.Set("hostile", "crowd", uses(t, reference.ConfigMap, slow)) // some 1,000,000 steps
+	found := make(chan []string, 1)
+	inside := x.Put("crowd", configMap(strings.Repeat("a", 100)+"b"), func(keys []string) { found <- keys })
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-2"), nil), "another namespace waits for nothing")
+	if inside == nil { // the usual case; it may be done already
+		inside = <-found
+	}
+	assert.Equal(t, []string{"hostile"}, inside)
+}
+
+// A caller waits for so many steps at most, whether a pattern is new or an object.
+func TestWhatTakesLongMakesANamespaceBusy(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		names    int
+		patterns []string
+		busy     bool
+	}{
+		"few names":         {names: 40, patterns: []string{slow}, busy: false},
+		"many names":        {names: 80, patterns: []string{slow}, busy: true},
+		"many patterns":     {names: 40, patterns: []string{slow, slow + "d"}, busy: true},
+		"another beginning": {names: 80, patterns: []string{"b" + slow}, busy: false},
+		"literals":          {names: 10_000, patterns: []string{".*a.*b"}, busy: false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := NewIndex[string](existing{{"shop", reference.ConfigMap}: longNames(tc.names)}.names)
+			n := x.enter("shop", true)
+			assert.Equal(t, tc.busy, n.effort(uses(t, reference.ConfigMap, tc.patterns...)) > quick)
+		})
+	}
+	x := NewIndex[string](existing{}.names)
+	for i := range 80 {
+		x.Set(fmt.Sprint(i), "shop", uses(t, reference.ConfigMap, fmt.Sprintf("%s%02d", slow, i)))
+	}
+	n := x.enter("shop", false)
+	assert.Greater(t, n.effortOf(configMap(strings.Repeat("a", 240))), quick, "one name and 80 patterns")
+	assert.Less(t, n.effortOf(configMap("a")), quick, "a short one")
+}
+
+// However events and stalls follow each other, the index agrees with matching everything, and no event of an object is lost.
+func TestBusyIndexAgreesWithBruteForce(t *testing.T) {
+	t.Parallel()
+	texts := []string{"a.*", ".*b", "[ab]+", "a|b|c", "c.", "x*", "b-.*"}
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		names := map[string]bool{}
+		x := NewIndex[int](func(string, reference.Kind) []string { return slices.Collect(maps.Keys(names)) })
+		x.Set(100, "shop", uses(t, reference.ConfigMap, "never")) // so that the names are known
+		patterns := map[int][]Use{}
+		for range 20 {
+			workOff := stall(x, "shop")
+			found, changed := map[string]map[int]bool{}, map[string]bool{}
+			for range random.IntN(20) {
+				name := fmt.Sprintf("%c%c", "abc"[random.IntN(3)], "abc-"[random.IntN(4)])
+				key := random.IntN(5)
+				later := func(keys []int) {
+					found[name] = map[int]bool{}
+					for _, key := range keys {
+						found[name][key] = true
+					}
+				}
+				switch random.IntN(4) {
+				case 0:
+					patterns[key] = uses(t, reference.ConfigMap, texts[random.IntN(len(texts))], texts[random.IntN(len(texts))])
+					x.Set(key, "shop", patterns[key])
+				case 1:
+					delete(patterns, key)
+					x.Delete(key, "shop")
+				case 2:
+					names[name], changed[name] = true, true
+					require.Nil(t, x.Put("shop", configMap(name), later))
+				case 3:
+					delete(names, name)
+					changed[name] = true
+					require.Nil(t, x.Remove("shop", configMap(name), later))
+				}
+			}
+			workOff()
+			for name := range changed {
+				want := map[int]bool{}
+				for key, all := range patterns {
+					if slices.ContainsFunc(all, func(u Use) bool { return u.Pattern.Match(name) }) {
+						want[key] = true
+					}
+				}
+				require.Len(t, found[name], len(want), "seed %d: %s", seed, name)
+				require.Subset(t, found[name], want, "seed %d: %s", seed, name)
+			}
+			for _, all := range patterns {
+				for _, u := range all {
+					matching, known := x.Matching("shop", reference.ConfigMap, u.Pattern)
+					require.True(t, known)
+					require.Equal(t, bruteForce(u.Pattern, slices.Collect(maps.Keys(names))), matching, "seed %d: %s", seed, u.Pattern)
+				}
+			}
+		}
+	}
+}
+
+func TestBudgetBoundsAllMatchingTogether(t *testing.T) {
+	t.Parallel()
+	names := append(longNames(30), "ab")
+	var b Budget
+	matching, ok := b.Matching(compiled(t, slow), names)
+	assert.True(t, ok, "some 260,000 steps")
+	assert.Equal(t, []string{"ab"}, matching)
+	matching, ok = b.Matching(compiled(t, ".*b"), names)
+	assert.True(t, ok, "literals take none")
+	assert.Equal(t, []string{"ab"}, matching)
+	matching, ok = b.Matching(compiled(t, slow+"?"), names)
+	assert.False(t, ok, "some 520,000 together")
+	assert.Empty(t, matching, "not a part of them, which would look like all")
+}

@@ -1,0 +1,46 @@
+package tracking
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// The events of all namespaces come one after the other.
+func TestSlowExpressionsOfANamespaceHoldUpNoEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		names := make([]string, 100)
+		for i := range names {
+			names[i] = strings.Repeat("a", 240) + strconv.Itoa(i)
+		}
+		l := standby(Options{Reader: stakaterReader(t), Patterns: pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return names })})
+		q := open(t, l)
+		l.leads.Begin(time.Now())
+		kind := workload.Builtin()[1]
+		changesOf(l, kind)(workload.Summary{}, summaryOf(kind, map[string]any{"metadata": map[string]any{
+			"namespace": "crowd", "name": "web", "annotations": map[string]any{"configmap.reloader.stakater.com/reload": strings.Repeat("a*", 16) + "b"},
+		}}))
+		key := workload.Key{Kind: kind.ID(), Namespace: "crowd", Name: "web"}
+		taken, _ := q.Get()
+		require.Equal(t, key, taken)
+		q.Done(taken)
+		began := time.Now()
+		l.tracking.ConfigChanged(configstate.Event{Namespace: "crowd", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "ab"}, Received: began})
+		synctest.Wait() // until all is matched
+		require.Equal(t, 1, q.Len(), "the event reaches the workload all the same")
+		taken, _ = q.Get()
+		assert.Equal(t, key, taken)
+		assert.Equal(t, began, l.state.Changes.Attempt(key).Last, "as of when it came")
+	})
+}
