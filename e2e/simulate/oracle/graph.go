@@ -32,12 +32,14 @@ type graph struct {
 	// objects are those that exist, nodes all that ever did.
 	objects map[id]world.Object
 	nodes   map[id]*referent
+	// leaves are the config objects that a custom resource refers to, or once did.
+	leaves map[id]bool
 	// published has the digest that was written for each content below a proxy, since the digest key changed last.
 	published map[string]int
 }
 
 func newGraph() graph {
-	return graph{objects: map[id]world.Object{}, nodes: map[id]*referent{}, published: map[string]int{}}
+	return graph{objects: map[id]world.Object{}, nodes: map[id]*referent{}, leaves: map[id]bool{}, published: map[string]int{}}
 }
 
 // referent is one custom resource, with all that is below it.
@@ -283,14 +285,18 @@ func (o *Oracle) value(key id, v *valuation) {
 	}
 	secret, config := text(section(spec, "secretRef"), "name"), text(section(spec, "configRef"), "name")
 	if secret != "" {
-		content := o.contents.histories[id{secretList, key.namespace, secret}].now()
+		leaf := id{secretList, key.namespace, secret}
+		o.graph.leaves[leaf] = true
+		content := o.contents.histories[leaf].now()
 		if content == absent {
 			v.hold("Secret missing")
 		}
 		v.content.WriteString("secret " + secret + " " + strconv.Itoa(content) + "\n")
 	}
 	if config != "" {
-		content := o.contents.histories[id{configMapList, key.namespace, config}].now()
+		leaf := id{configMapList, key.namespace, config}
+		o.graph.leaves[leaf] = true
+		content := o.contents.histories[leaf].now()
 		v.content.WriteString("configmap " + config + " " + strconv.Itoa(content) + "\n")
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // reads is what the program has read of config objects. The table of costs allows: the loop, one read of the content of each version
 // of an object; the webhook, one read of metadata for each object and call, and one read of a content that its replica does not know.
-// A standby that answers no call reads nothing. Where there are custom resources, each replica reads what is below them by itself:
-// then nothing is judged. For what it does besides a stamp, the loop reads metadata live, too.
+// A standby that answers no call reads nothing. What is below a custom resource each replica reads for the chain as well, whenever
+// something of the graph changes: such objects are not judged. For what it does besides a stamp, the loop reads metadata live, too.
 type reads struct {
 	// known has what a process has read of an object.
 	known map[readKey]knownContent
@@ -102,7 +102,7 @@ func (o *Oracle) judgeRead(call *world.Call) {
 	if !call.Partial {
 		o.judgeContentRead(call)
 	}
-	if o.options.Webhook && o.exists(key, call.Arrived) && o.unasked(call) && !o.disturbedReads(call.Arrived) {
+	if o.options.Webhook && o.exists(key, call.Arrived) && o.unasked(call) && !o.disturbedReads(key, call.Arrived) {
 		o.violate(call.Arrived, broken{"cost", key.String(), "unasked"}, "%s read it at %s, although the webhook was not called in its namespace",
 			call.Client, o.when(call.Arrived))
 	}
@@ -124,7 +124,7 @@ func (o *Oracle) judgeContentRead(call *world.Call) {
 		return
 	}
 	o.count("second reads of a version")
-	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(o.keysChanged) < recovery || o.disturbedReads(known.at) {
+	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(o.keysChanged) < recovery || o.disturbedReads(key, known.at) {
 		return // what a watch delivers late makes the program forget what it has read since
 	}
 	o.violate(call.Arrived, broken{"cost", key.String(), "content-again"}, "%s read its content at %s, although it had read the same version until %s",
@@ -150,9 +150,10 @@ func (o *Oracle) exists(key id, now time.Time) bool {
 	return is && now.Sub(last.at) >= rest
 }
 
-// disturbedReads reports whether something may have made the program read more than usual: faults, or custom resources.
-func (o *Oracle) disturbedReads(now time.Time) bool {
-	return len(o.graph.nodes) > 0 || slices.ContainsFunc(o.faults.spans, func(s *span) bool {
+// disturbedReads reports whether something may have made the program read an object more than usual: faults, or a custom resource
+// that is or was above it.
+func (o *Oracle) disturbedReads(key id, now time.Time) bool {
+	return o.graph.leaves[key] || slices.ContainsFunc(o.faults.spans, func(s *span) bool {
 		return s.open || s.to.Add(s.recovery()).After(now) || s.kind == "watch-held" && s.to.Add(silentRecovery).After(now)
 	})
 }
@@ -196,7 +197,7 @@ func (o *Oracle) judgeTally(reply world.Reply) {
 	}
 	o.count("reads of metadata judged")
 	for _, key := range slices.SortedFunc(maps.Keys(t.metadata), func(a, b id) int { return strings.Compare(a.String(), b.String()) }) {
-		if n := t.metadata[key]; n > calls && o.exists(key, reply.At) && !o.disturbedReads(reply.At) {
+		if n := t.metadata[key]; n > calls && o.exists(key, reply.At) && !o.disturbedReads(key, reply.At) {
 			o.violate(reply.At, broken{"cost", key.String(), "metadata"}, "its metadata was read %d times during a %s of %s at %s, which called the webhook %d times",
 				n, t.call.Verb, idOf(t.call.Key), o.when(t.call.Arrived), calls)
 		}
