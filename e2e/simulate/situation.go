@@ -37,7 +37,7 @@ type situationKind struct {
 // situationKinds are all situations.
 func situationKinds() []situationKind {
 	return []situationKind{
-		{name: "deletion-unseen", weight: 9, draw: deletionUnseen},
+		{name: "deletion-unseen", weight: 12, draw: deletionUnseen},
 		{name: "request-revived", weight: 3, draw: requestRevived},
 		{name: "writes-refused", weight: 2, draw: writesRefused},
 		{name: "writes-hang", weight: 2, draw: writesHang},
@@ -50,11 +50,11 @@ func situationKinds() []situationKind {
 		{name: "key-rotated", weight: 2, draw: keyRotated},
 		{name: "key-lost", weight: 3, draw: keyLost},
 		{name: "field-moved", weight: 2, draw: fieldMoved},
-		{name: "unstamped", weight: 3, draw: releasedUnstamped},
+		{name: "unstamped", weight: 5, draw: releasedUnstamped},
 		{name: "reloader", weight: 8, draw: reloaderAsked},
 		{name: "strategy", weight: 4, draw: strategyKept},
 		{name: "paused", weight: 4, draw: pausedReload},
-		{name: "job", weight: 6, draw: jobCreatedAgain},
+		{name: "job", weight: 10, draw: jobCreatedAgain},
 		{name: "run", weight: 10, draw: cronJobRun},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}

@@ -87,7 +87,7 @@ func jobCreatedAgain(r *rand.Rand) situation {
 	var setup func(*history.Setup)
 	soon := history.Duration(time.Duration(r.IntN(30)) * 100 * time.Millisecond)
 	switch r.IntN(6) {
-	case 0, 4: // the writes take some seconds, so that the only replica is killed between two of them
+	case 0, 4, 5: // the writes take some seconds, so that the only replica is killed between two of them
 		slow := history.Step{Do: "api-slow", Wait: soon / 3, With: map[string]string{"for": "20s", "by": "4s"}}
 		kill := history.Step{Do: "kill", On: "replica-0", Wait: 5 * soon, With: map[string]string{"for": "10s"}}
 		steps = append(steps, slow, kill)
