@@ -30,6 +30,8 @@ K8S_OLDEST ?= 1.32
 export K8S_VERSION
 
 TEST_TIMEOUT ?= 40m
+# Half of the time that a test takes to link is for debugging information.
+GO_TEST := go test -ldflags=-w
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
@@ -53,7 +55,9 @@ ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 # Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
 # doubles the processor time that they take from the control plane.
 SUITES := /e2e/(suite|demo|bench|cmd/cluster)
-# Those of them that wait more than they compute: one of these runs beside as many others as there are processors.
+# What runs only some of its histories under the race detector, which makes each ten times as slow: here all are run.
+THINNED := /e2e/simulate$$
+# Of the suites, those that wait more than they compute: one of these runs beside as many others as there are processors.
 WAITING := /e2e/(suite/(docs|install|repository)|demo|bench|cmd/cluster)
 
 ##@ Everyday
@@ -88,23 +92,25 @@ test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
 	@raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); status=0; \
-	if [ -n "$$raced" ]; then go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
+	if [ -n "$$raced" ]; then $(GO_TEST) -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
+	thinned=$$(grep -E '$(THINNED)' <<<"$$raced" || true); \
+	if [ -n "$$thinned" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$thinned || status=1; fi; \
 	$(MAKE) --keep-going --jobs=2 test-computing test-waiting || status=1; \
 	exit $$status
 
 .PHONY: test-computing
 test-computing: ## Run the suites that compute more than they wait: a part of make test
 	@packages=$$(go list $(PKG) | grep -E '$(SUITES)' | grep -vE '$(WAITING)' || true); \
-	if [ -n "$$packages" ]; then go test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
+	if [ -n "$$packages" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
 
 .PHONY: test-waiting
 test-waiting: ## Run the suites that wait more than they compute, one after the other: a part of make test
 	@packages=$$(go list $(PKG) | grep -E '$(WAITING)' || true); \
-	if [ -n "$$packages" ]; then go test -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
+	if [ -n "$$packages" ]; then $(GO_TEST) -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
-	go test -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
+	$(GO_TEST) -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
 
 # Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print, document and publish.
 ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repository))
@@ -121,12 +127,10 @@ bench: tools ## Measure against the budgets: a table, and bench.json; fails wher
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME: a time (30s) or a number of inputs (3000x)
-	@packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(FUZZPKG)); \
-	for package in $$packages; do \
-	  list=$$(go test -run '^$$' -list '^Fuzz' "$$package"); \
-	  for target in $$(grep '^Fuzz' <<<"$$list" || true); do \
-	    echo "fuzz $$target in $$package for $(FUZZTIME)"; \
-	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
+	@for dir in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(FUZZPKG)); do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(f \*testing\.F) {$$/\1/p' "$$dir"/*_test.go); do \
+	    echo "fuzz $$target in $$dir for $(FUZZTIME)"; \
+	    $(GO_TEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
 	  done; \
 	done
 
@@ -137,7 +141,7 @@ simulate: ## Hunt for histories that break a promise, in fake time (SEED= N= STE
 
 .PHONY: simulate-check
 simulate-check: tools ## Replay histories on a real control plane, and compare what they leave with the models
-	go test -count 1 -timeout $(TEST_TIMEOUT) -v ./e2e/simulate/check ./e2e/simulate/apiserver/conformance
+	$(GO_TEST) -count 1 -timeout $(TEST_TIMEOUT) -v ./e2e/simulate/check ./e2e/simulate/apiserver/conformance
 
 .PHONY: simulate-planted
 simulate-planted: ## Plant faults into the program and see that the simulator finds each (SIMULATEFLAGS="-only NAME")
@@ -160,11 +164,11 @@ fmt: lint-tools ## Format the code
 
 .PHONY: verify-chart
 verify-chart: lint-tools ## Check that chart/ renders the same objects as manifests/
-	go test -count 1 -run 'TestManifests|TestChart|TestAlerts' ./e2e/suite/repository
+	$(GO_TEST) -count 1 -run 'TestManifests|TestChart|TestAlerts' ./e2e/suite/repository
 
 .PHONY: reuse
 reuse: ## Check that every file has its license
-	go test -count 1 -run TestReuse -v ./e2e/suite/repository
+	$(GO_TEST) -count 1 -run TestReuse -v ./e2e/suite/repository
 
 .PHONY: tidy
 tidy: ## Check that go.mod and go.sum are tidy
@@ -183,7 +187,7 @@ image: dist/pod-reloader-$(subst /,-,$(IMAGE_PLATFORM)) ## Build the container i
 
 .PHONY: image-check
 image-check: release-tools ## Publish image and chart to a local registry, on an empty base, and run the program of the image (needs buildah)
-	go test -count 1 -timeout $(TEST_TIMEOUT) -v ./e2e/suite/image
+	$(GO_TEST) -count 1 -timeout $(TEST_TIMEOUT) -v ./e2e/suite/image
 
 BINARIES := $(addprefix dist/pod-reloader-,$(subst /,-,$(PLATFORMS)))
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -83,11 +84,20 @@ func TestSeedsKeepTheLaws(t *testing.T) {
 // does not, the defect is mended, and leaves both the list and the file.
 func TestKeptHistories(t *testing.T) {
 	t.Parallel()
-	list, run := known(t), runner(t)
+	list, runners := known(t), make(chan func(history.History) outcome, runtime.GOMAXPROCS(0))
+	for range cap(runners) {
+		runners <- runner(t)
+	}
 	files, err := filepath.Glob(filepath.Join("testdata", "histories", "*.json"))
 	require.NoError(t, err)
-	for _, file := range files {
+	for i, file := range files {
+		if i%thin != 0 {
+			continue
+		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			run := <-runners
+			defer func() { runners <- run }()
 			h, err := ReadHistory(file)
 			require.NoError(t, err)
 			violations := run(h).Violations

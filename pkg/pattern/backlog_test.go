@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,7 +47,10 @@ func TestWhatComesWhileANamespaceIsBusyIsDoneLater(t *testing.T) {
 	x.Set("goes", "shop", uses(t, reference.ConfigMap, "app-.*"))
 	workOff := stall(x, "shop")
 	var found []string
-	later := func(keys []string) { found = append(found, keys...) }
+	later := func(keys []string) {
+		require.NotEmpty(t, keys, "there is nothing to do for none")
+		found = append(found, keys...)
+	}
 
 	assert.Empty(t, x.Put("shop", configMap("app-2"), later))
 	assert.Empty(t, x.Put("shop", configMap("app-2"), later), "of several events the last counts")
@@ -53,6 +58,8 @@ func TestWhatComesWhileANamespaceIsBusyIsDoneLater(t *testing.T) {
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, "db.*"))
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, ".*2"))
 	x.Delete("goes", "shop")
+	assert.NotContains(t, x.namespaces["shop"].byKey, "pay", "the tables are another goroutine's")
+	assert.Contains(t, x.namespaces["shop"].byKey, "goes")
 	_, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
 	assert.False(t, known, "it is not known whether a name is missing")
 	assert.Empty(t, found)
@@ -75,11 +82,12 @@ func TestObjectThatCameAndWentWhileANamespaceWasBusyConcernsItsWorkloads(t *test
 	later := func(keys []string) { found = append(found, keys...) }
 	x.Put("shop", configMap("app-1"), later)
 	x.Remove("shop", configMap("app-1"), nil)
+	x.Put("shop", configMap("app-2"), nil) // as at a start, when all are looked at anyway
 	workOff()
 	assert.Equal(t, []string{"cart"}, found, "an event without a caller for later hides no earlier one")
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
 	assert.True(t, known)
-	assert.Empty(t, names)
+	assert.Equal(t, []string{"app-2"}, names)
 
 	workOff = stall(x, "shop")
 	x.Delete("cart", "shop")
@@ -105,6 +113,16 @@ func TestSlowExpressionsHoldUpNoCaller(t *testing.T) {
 		inside = <-found
 	}
 	assert.Equal(t, []string{"hostile"}, inside)
+	require.Eventually(t, func() bool {
+		_, known := x.Matching("crowd", reference.ConfigMap, compiled(t, slow))
+		return known
+	}, time.Minute, time.Millisecond)
+	x.Delete("hostile", "crowd")
+	assert.Eventually(t, func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.namespaces["crowd"] == nil
+	}, time.Minute, time.Millisecond, "nothing is kept")
 }
 
 // A caller waits for so many steps at most, whether a pattern is new or an object.
@@ -119,6 +137,7 @@ func TestWhatTakesLongMakesANamespaceBusy(t *testing.T) {
 		"many names":        {names: 80, patterns: []string{slow}, busy: true},
 		"many patterns":     {names: 40, patterns: []string{slow, slow + "d"}, busy: true},
 		"another beginning": {names: 80, patterns: []string{"b" + slow}, busy: false},
+		"literals first":    {names: 80, patterns: []string{"a.*", slow}, busy: true},
 		"literals":          {names: 10_000, patterns: []string{".*a.*b"}, busy: false},
 	}
 	for name, tc := range tests {
@@ -196,6 +215,49 @@ func TestBusyIndexAgreesWithBruteForce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The bounds count as what is still quick.
+func TestBoundsAreInclusive(t *testing.T) {
+	t.Parallel()
+	p := compiled(t, "[ab]c")
+	p.steps = quick / 10
+	names := strings.Split(strings.Repeat("x", 10), "")
+	_, ok := (&Budget{}).Matching(p, names)
+	assert.True(t, ok)
+	_, ok = (&Budget{}).Matching(p, append(names, "y"))
+	assert.False(t, ok)
+
+	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}}.names)
+	x.Set("cart", "shop", []Use{{reference.ConfigMap, p}})
+	_, known := x.Matching("shop", reference.ConfigMap, p)
+	assert.True(t, known, "the caller has waited")
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("ac"), nil))
+	p.steps = quick / 2
+	x = NewIndex[string](existing{}.names)
+	x.Set("cart", "shop", []Use{{reference.ConfigMap, p}})
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("ac"), nil))
+}
+
+func TestEffortOfANameThatBeginsAnotherWayIsNone(t *testing.T) {
+	t.Parallel()
+	p := compiled(t, "app-(a|b)+")
+	require.Positive(t, p.Steps())
+	assert.Equal(t, 5*p.Steps(), p.Effort("app-a"))
+	assert.Zero(t, p.Effort("web-a"))
+}
+
+func TestStepsAreThoseOfTheLongestName(t *testing.T) {
+	t.Parallel()
+	tree, err := syntax.Parse("a*b", syntax.Perl)
+	require.NoError(t, err)
+	steps, ok := stepsWithin(tree, maxSteps)
+	require.True(t, ok)
+	assert.Equal(t, 3+4*(longestName-1), steps, "an alternative, its two characters, and the end after one of them")
+	_, ok = stepsWithin(tree, steps)
+	assert.True(t, ok, "as many as can be")
+	_, ok = stepsWithin(tree, steps-1)
+	assert.False(t, ok)
 }
 
 func TestBudgetBoundsAllMatchingTogether(t *testing.T) {

@@ -82,6 +82,25 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	assert.Empty(t, x.namespaces, "nothing is kept")
 }
 
+func TestIndexOfManyNamesAndRepeatedPatterns(t *testing.T) {
+	t.Parallel()
+	at := scope{"shop", reference.ConfigMap}
+	names := existing{at: nil}
+	for i := range 200 {
+		names[at] = append(names[at], fmt.Sprintf("app-%03d", i))
+	}
+	x := NewIndex[string](names.names)
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*", "app-.*", "web-.*"))
+	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("web-1"), nil), "what comes after a repeated one counts")
+	for _, text := range []string{"app-.*", "web-.*"} {
+		matching, _ := x.Matching("shop", reference.ConfigMap, compiled(t, text))
+		assert.Equal(t, bruteForce(compiled(t, text), append(names[at], "web-1")), matching)
+	}
+	x.Remove("shop", configMap("web-1"), nil)
+	x.Put("shop", configMap("web-2"), nil)
+	assert.Len(t, x.namespaces["shop"].tables[reference.ConfigMap].names, 201, "the number of a name that is gone is used again")
+}
+
 // The names of a namespace may be many, and its expressions slow.
 func TestNamespaceHoldsUpItselfOnly(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,9 @@ func TestCompile(t *testing.T) {
 		"only anchors":    {reason: "They match nothing that has a name.", text: "^$", matches: []string{""}, others: []string{"a"}},
 		"end in front":    {reason: "Nothing can follow the end.", text: "a$.*", matches: []string{"a"}, others: []string{"ab"}},
 		"line":            {reason: "Flags change nothing about whole names.", text: "(?m)^a$", matches: []string{"a"}, others: []string{"ab", "a\nb"}},
+		"last of a class": {reason: "The bounds of a class are of it.", text: "[z{]x", matches: []string{"zx"}, others: []string{"x"}},
+		"first of one":    {reason: "The bounds of a class are of it.", text: "[`a]x", matches: []string{"ax"}, others: []string{"x"}},
+		"longest text":    {reason: "It has as many bytes as can be.", text: strings.Repeat("a", 1022) + ".*", matches: []string{strings.Repeat("a", 1022)}, others: []string{"a"}},
 		"long":            {reason: "A class over a whole name.", text: "[a-z0-9.-]{1,253}", matches: []string{"a", strings.Repeat("a", 253)}, others: []string{strings.Repeat("a", 254)}},
 	}
 	for name, tc := range tests {
@@ -114,6 +117,12 @@ func TestCostGrowsWithRepetition(t *testing.T) {
 	many, err := pattern.Compile("[a-z]{500}a")
 	require.NoError(t, err)
 	assert.Less(t, one.Cost(), 30)
+	simple, err := pattern.Compile("app-.*")
+	require.NoError(t, err)
+	same, err := pattern.Compile("^app-.*$")
+	require.NoError(t, err)
+	assert.Equal(t, 27, simple.Cost(), "a parser is not needed")
+	assert.InDelta(t, same.Cost(), simple.Cost(), 5)
 	assert.Greater(t, many.Cost(), 500)
 }
 
