@@ -72,8 +72,8 @@ func (b *backlog[K]) next(n *inNamespace[K]) func() {
 	}
 }
 
-// workOff does what waits, until nothing does. No other goroutine uses the tables while the namespace is busy.
-func (n *inNamespace[K]) workOff() {
+// workOff does what waits, until nothing does; each part takes a turn. No other goroutine uses the tables while the namespace is busy.
+func (n *inNamespace[K]) workOff(turn chan struct{}) {
 	for {
 		n.mu.Lock()
 		do := n.backlog.next(n)
@@ -82,6 +82,8 @@ func (n *inNamespace[K]) workOff() {
 		if do == nil {
 			return
 		}
+		turn <- struct{}{}
 		do()
+		<-turn
 	}
 }

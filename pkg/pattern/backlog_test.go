@@ -35,7 +35,7 @@ func stall[K comparable](x *Index[K], namespace string) (workOff func()) {
 	n.busy = true
 	n.mu.Unlock()
 	return func() {
-		n.workOff()
+		n.workOff(x.turn)
 		x.leave(namespace, n)
 	}
 }
@@ -123,6 +123,27 @@ func TestSlowExpressionsHoldUpNoCaller(t *testing.T) {
 		defer x.mu.Unlock()
 		return x.namespaces["crowd"] == nil
 	}, time.Minute, time.Millisecond, "nothing is kept")
+}
+
+// Slow namespaces take one processor together.
+func TestSlowNamespacesTakeTurns(t *testing.T) {
+	t.Parallel()
+	names := longNames(100)
+	x := NewIndex[string](func(string, reference.Kind) []string { return names })
+	p := compiled(t, slow)
+	isKnown := func(namespace string) bool {
+		_, known := x.Matching(namespace, reference.ConfigMap, p)
+		return known
+	}
+	x.turn <- struct{}{} // it is another's
+	for _, namespace := range []string{"a", "b"} {
+		x.Set(namespace, namespace, []Use{{reference.ConfigMap, p}})
+		assert.False(t, isKnown(namespace))
+	}
+	<-x.turn
+	for _, namespace := range []string{"a", "b"} {
+		require.Eventually(t, func() bool { return isKnown(namespace) }, time.Minute, time.Millisecond, namespace)
+	}
 }
 
 // A caller waits for so many steps at most, whether a pattern is new or an object.

@@ -17,6 +17,8 @@ import (
 // knows nothing of them until it is done. A nil Index takes in nothing and has nothing.
 type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
+	// turn is held while a goroutine does what takes long: however many namespaces have slow patterns, they take one processor.
+	turn chan struct{}
 
 	mu         sync.Mutex
 	namespaces map[string]*inNamespace[K]
@@ -65,7 +67,7 @@ func (u Use) use() use { return use{u.Kind, u.Pattern.text} }
 // NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
 // namespace arrives; from then on Put and Remove must be called for every change that names does not show.
 func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
-	return &Index[K]{names: names, namespaces: map[string]*inNamespace[K]{}}
+	return &Index[K]{names: names, turn: make(chan struct{}, 1), namespaces: map[string]*inNamespace[K]{}}
 }
 
 // enter returns what is known of a namespace, for one caller of leave. Where nothing is known, it is new if create says so, else nil.
@@ -164,7 +166,7 @@ func (x *Index[K]) begin(namespace string, n *inNamespace[K]) {
 	x.mu.Unlock()
 	go func() {
 		defer x.leave(namespace, n)
-		n.workOff()
+		n.workOff(x.turn)
 	}()
 }
 

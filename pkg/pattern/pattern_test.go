@@ -50,6 +50,9 @@ func TestCompile(t *testing.T) {
 		"line":            {reason: "Flags change nothing about whole names.", text: "(?m)^a$", matches: []string{"a"}, others: []string{"ab", "a\nb"}},
 		"last of a class": {reason: "The bounds of a class are of it.", text: "[z{]x", matches: []string{"zx"}, others: []string{"x"}},
 		"first of one":    {reason: "The bounds of a class are of it.", text: "[`a]x", matches: []string{"ax"}, others: []string{"x"}},
+		"begin":           {reason: "Nothing that has a name is there.", text: "^", matches: []string{""}, others: []string{"a"}},
+		"end":             {reason: "Nothing that has a name is there.", text: "$", matches: []string{""}, others: []string{"a"}},
+		"largest":         {reason: "It costs as much as can be.", text: "(?:ab|cd){329}", others: []string{"abcd"}},
 		"longest text":    {reason: "It has as many bytes as can be.", text: strings.Repeat("a", 1022) + ".*", matches: []string{strings.Repeat("a", 1022)}, others: []string{"a"}},
 		"long":            {reason: "A class over a whole name.", text: "[a-z0-9.-]{1,253}", matches: []string{"a", strings.Repeat("a", 253)}, others: []string{strings.Repeat("a", 254)}},
 	}
@@ -85,6 +88,7 @@ func TestCompileErrs(t *testing.T) {
 		"enclosed":     {reason: "It must be valid by itself, not with our anchors.", text: "a)|(b", err: `the expression "a)|(b" is invalid: unexpected )`},
 		"too long":     {reason: "What is compiled is bounded.", text: strings.Repeat("a", 1023) + ".*", err: "is 1025 bytes long: at most 1024 are possible"},
 		"too large":    {reason: "A short text can compile to something large.", text: "[a-z]{500}[a-z]{1,800}[a-z]{800,}", err: "repeats too much"},
+		"larger":       {reason: "One repetition less is possible.", text: "(?:ab|cd){330}", err: "repeats too much"},
 		"too often":    {reason: "A text compiles again for each time.", text: "(abcdefghijklmnopqrstuvwxyz){80}", err: "repeats too much"},
 		"too wide":     {reason: "Each range of a class compiles.", text: "[acegikmoqsuwy02468]{700}", err: "repeats too much"},
 		"too optional": {reason: "Any of many parts can be the next.", text: "(.?){480}z", err: "repeats too much"},
@@ -117,6 +121,9 @@ func TestCostGrowsWithRepetition(t *testing.T) {
 	many, err := pattern.Compile("[a-z]{500}a")
 	require.NoError(t, err)
 	assert.Less(t, one.Cost(), 30)
+	open, err := pattern.Compile("[ab]{300,}")
+	require.NoError(t, err)
+	assert.Greater(t, open.Cost(), 600, "it may repeat once more")
 	simple, err := pattern.Compile("app-.*")
 	require.NoError(t, err)
 	same, err := pattern.Compile("^app-.*$")
