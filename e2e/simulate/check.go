@@ -94,6 +94,7 @@ func forms() map[string]form {
 	return map[string]form{
 		"kill":                  {on: aReplica},
 		"stop":                  {on: aReplica},
+		"stop-short":            {on: aReplica, required: []string{"grace"}},
 		"freeze":                {on: aReplica},
 		"restart-with":          {on: aReplica, optional: []string{"flags"}},
 		"clock":                 {on: aReplica, required: []string{"offset"}},
@@ -205,7 +206,7 @@ func checkParameter(fault, key, value string) error {
 			return checkNumber(value, 0, 10_000)
 		}
 		return checkDuration(value)
-	case "for":
+	case "for", "grace":
 		return checkDuration(value)
 	case "offset":
 		return checkDuration(strings.TrimPrefix(value, "-"))

@@ -100,6 +100,14 @@ func processFaults() []faultKind {
 			name: "stop", kind: "stopped", weight: 6, scoped: true, words: "SIGTERM to %[1]s, which starts again after %[2]s", draw: onReplica(),
 			begin: func(s *simulation, step history.Step) func() { return s.leave(step, s.terminate) },
 		},
+		{
+			name: "stop-short", kind: "killed", weight: 2, scoped: true,
+			words: "SIGTERM to %[1]s, and SIGKILL %[3]s later if it has not ended; it starts again after %[2]s",
+			draw: func(r *rand.Rand) history.Step {
+				return lasting(r, anyReplica(r), "grace", pick(r, "50ms", "300ms", "1s", "3s", "9s"))
+			},
+			begin: stopShort,
+		},
 		{name: "freeze", kind: "frozen", weight: 4, scoped: true, words: "SIGSTOP to %[1]s for %[2]s", draw: onReplica(), begin: freeze},
 		{
 			name: "restart-with", kind: "stopped", weight: 2, scoped: true, words: "%[1]s is started again with other flags (%[3]s)",
@@ -148,6 +156,22 @@ func (s *simulation) leave(step history.Step, end func(*replica)) func() {
 		at.wanted = true
 		s.restart(at)
 	}
+}
+
+// stopShort ends a replica that takes longer to end than it is given, as a kubelet does.
+func stopShort(s *simulation, step history.Step) func() {
+	grace, err := time.ParseDuration(step.With["grace"])
+	if err != nil {
+		return nil
+	}
+	return s.leave(step, func(r *replica) {
+		s.terminate(r)
+		s.after(grace, func() {
+			if r.slot.current == r {
+				s.kill(r)
+			}
+		})
+	})
 }
 
 // freeze stops what a replica does with the world. Its own timers go on, so that it learns of a lease that it has lost when
