@@ -18,8 +18,9 @@ type objects struct {
 	patterns  *pattern.Index[workload.Key]
 	dialect   annotation.Stakater
 	namespace string
-	// budget is for expressions that the index does not know; err says that it is used up.
+	// budget and names are for expressions that the index does not know; err says that the budget is used up.
 	budget pattern.Budget
+	names  map[reference.Kind][]string
 	err    error
 }
 
@@ -31,7 +32,10 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	if !b.store.Listed(namespace) {
 		return nil, fmt.Errorf("the config objects of the namespace %s are not listed yet", namespace)
 	}
-	return &objects{store: b.store, chain: b.chain, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace}, nil
+	return &objects{
+		store: b.store, chain: b.chain, patterns: b.patterns, dialect: b.options.Selection.Stakater, namespace: namespace,
+		names: map[reference.Kind][]string{},
+	}, nil
 }
 
 // Traits reads the labels and annotations of an object. A custom resource is asked about where the labels of a workload name it:
@@ -53,7 +57,11 @@ func (o *objects) Matching(kind reference.Kind, p *pattern.Pattern) []string {
 	if names, ok := o.patterns.Matching(o.namespace, kind, p); ok {
 		return names
 	}
-	names := o.store.Names(o.namespace, kind)
+	names, ok := o.names[kind]
+	if !ok {
+		names = o.store.Names(o.namespace, kind)
+		o.names[kind] = names
+	}
 	matching, ok := o.budget.Matching(p, names)
 	if !ok && o.err == nil {
 		o.err = fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",

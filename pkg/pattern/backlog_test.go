@@ -160,6 +160,7 @@ func TestWhatTakesLongMakesANamespaceBusy(t *testing.T) {
 		"another beginning": {names: 80, patterns: []string{"b" + slow}, busy: false},
 		"literals first":    {names: 80, patterns: []string{"a.*", slow}, busy: true},
 		"literals":          {names: 10_000, patterns: []string{".*a.*b"}, busy: false},
+		"many literals":     {names: 10_000, patterns: []string{".*a", ".*b", ".*c", ".*d", ".*e", ".*f", ".*g"}, busy: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -254,18 +255,19 @@ func TestBoundsAreInclusive(t *testing.T) {
 	_, known := x.Matching("shop", reference.ConfigMap, p)
 	assert.True(t, known, "the caller has waited")
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("ac"), nil))
-	p.steps = quick / 2
+	p.steps = (quick - look) / 2
 	x = NewIndex[string](existing{}.names)
 	x.Set("cart", "shop", []Use{{reference.ConfigMap, p}})
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("ac"), nil))
 }
 
-func TestEffortOfANameThatBeginsAnotherWayIsNone(t *testing.T) {
+func TestEffort(t *testing.T) {
 	t.Parallel()
 	p := compiled(t, "app-(a|b)+")
 	require.Positive(t, p.Steps())
 	assert.Equal(t, 5*p.Steps(), p.Effort("app-a"))
-	assert.Zero(t, p.Effort("web-a"))
+	assert.Equal(t, 1, p.Effort("web-a"))
+	assert.Equal(t, look, compiled(t, "app-.*").Effort("app-a"))
 }
 
 func TestStepsAreThoseOfTheLongestName(t *testing.T) {
@@ -289,7 +291,7 @@ func TestBudgetBoundsAllMatchingTogether(t *testing.T) {
 	assert.True(t, ok, "some 260,000 steps")
 	assert.Equal(t, []string{"ab"}, matching)
 	matching, ok = b.Matching(compiled(t, ".*b"), names)
-	assert.True(t, ok, "literals take none")
+	assert.True(t, ok, "literals take few")
 	assert.Equal(t, []string{"ab"}, matching)
 	matching, ok = b.Matching(compiled(t, slow+"?"), names)
 	assert.False(t, ok, "some 520,000 together")

@@ -221,9 +221,6 @@ func (n *inNamespace[K]) set(key K, patterns []Use) {
 func (n *inNamespace[K]) effort(patterns []Use) int {
 	sum := 0
 	for _, p := range patterns {
-		if p.Pattern.Steps() == 0 {
-			continue
-		}
 		if t := n.table(p.Kind); t.byText[p.Pattern.text] == nil {
 			sum += t.effortOf(p.Pattern)
 		}

@@ -111,12 +111,19 @@ func (p *Pattern) Cost() int { return p.cost }
 // looks for literals.
 func (p *Pattern) Steps() int { return p.steps }
 
+// look is how many steps it counts to look for literals in a name.
+const look = 8
+
 // Effort is how many steps the match of a name takes, at most.
 func (p *Pattern) Effort(name string) int {
-	if p.steps == 0 || !strings.HasPrefix(name, p.prefix) {
-		return 0
+	switch {
+	case !strings.HasPrefix(name, p.prefix):
+		return 1
+	case p.rest != nil:
+		return look
+	default:
+		return len(name) * p.steps
 	}
-	return len(name) * p.steps
 }
 
 // Match reports whether the expression matches the whole name.

@@ -39,7 +39,7 @@ func (t *table[K]) effort(name string) int {
 	if t.has(name) {
 		return 0
 	}
-	return len(name) * t.steps
+	return len(name)*t.steps + look*len(t.rows)
 }
 
 // effortOf returns how many steps it takes to match a pattern with every name, at most. It counts no further than what is quick.
