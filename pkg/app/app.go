@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
@@ -17,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -69,6 +71,9 @@ type builder struct {
 	// serving are the servers and what they depend on, conditions those of their readiness.
 	serving    []starter
 	conditions []condition
+	// events are written by the leader; eventClient reads those of an earlier one.
+	events      events.EventRecorder
+	eventClient *outbox.Client
 	// applier and configuration are nil without a structured configuration.
 	applier       *refresh.Applier
 	configuration refresh.Source
@@ -84,7 +89,7 @@ func (b *builder) build() (*lifecycle, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, add := range []func(manager.Manager) error{b.buildConfiguration, b.buildBlindness, b.buildLeadership} {
+	for _, add := range []func(manager.Manager) error{b.buildEvents, b.buildConfiguration, b.buildBlindness, b.buildLeadership} {
 		if err := add(mgr); err != nil {
 			return nil, err
 		}

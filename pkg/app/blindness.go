@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
-	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -166,17 +165,13 @@ func ownDeployment(reader client.Reader, namespace, name string) func(context.Co
 // buildBlindness adds what reports failing watches to the manager.
 func (b *builder) buildBlindness(mgr manager.Manager) error {
 	b.registry.MustRegister(newWatchMetrics(b.watches))
-	api, err := outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return err
-	}
 	return mgr.Add(&blindness{
 		statuses:  b.watches.Statuses,
 		leads:     elected(mgr),
-		recorder:  mgr.GetEventRecorder("pod-reloader"),
+		recorder:  b.events,
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
 		predecessor: predecessor{failing: lastReport(
-			api, b.options.Namespace, b.options.Installation, watchhealth.EventFailing, watchhealth.EventRecovered)},
+			b.eventClient, b.options.Namespace, b.options.Installation, watchhealth.EventFailing, watchhealth.EventRecovered)},
 		log: b.log.WithName("watches"),
 	})
 }

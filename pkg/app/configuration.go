@@ -37,7 +37,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 		},
 		Rejected: b.chain.Reject,
 		Flags:    b.options.Selection.Kinds,
-		Recorder: mgr.GetEventRecorder("pod-reloader"),
+		Recorder: b.events,
 		Metrics:  b.registry,
 		Log:      log,
 	})
@@ -46,7 +46,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	}); err != nil {
 		return err
 	}
-	b.chain.OnUnpublished(reportUnpublished(mgr.GetEventRecorder("pod-reloader")))
+	b.chain.OnUnpublished(reportUnpublished(b.events))
 	if err := mgr.Add(manager.RunnableFunc(b.chain.Lead)); err != nil {
 		return err
 	}

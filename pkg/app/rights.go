@@ -15,7 +15,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
-	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -148,16 +147,12 @@ func (b *builder) buildPreflight(mgr manager.Manager) (*preflight, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for access reviews: %w", err)
 	}
-	api, err := outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
 	p := &preflight{
 		ask: rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
-		leads: elected(mgr), recorder: mgr.GetEventRecorder("pod-reloader"),
+		leads: elected(mgr), recorder: b.events,
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
 		predecessor: predecessor{failing: lastReport(
-			api, b.options.Namespace, b.options.Installation, watchhealth.EventRightsMissing, watchhealth.EventRightsGranted)},
+			b.eventClient, b.options.Namespace, b.options.Installation, watchhealth.EventRightsMissing, watchhealth.EventRightsGranted)},
 		log: b.log.WithName("rights"),
 	}
 	return p, mgr.Add(p)
