@@ -71,6 +71,8 @@ type builder struct {
 	// serving are the servers and what they depend on, conditions those of their readiness.
 	serving    []starter
 	conditions []condition
+	// instance names this process in Events.
+	instance string
 	// events are written by the leader; eventClient reads those of an earlier one.
 	events      events.EventRecorder
 	eventClient *outbox.Client
@@ -80,7 +82,7 @@ type builder struct {
 }
 
 func (b *builder) build() (*lifecycle, error) {
-	for _, step := range []func() error{b.buildState, b.buildWebhook} {
+	for _, step := range []func() error{b.nameProcess, b.buildState, b.buildWebhook} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -132,6 +132,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
 		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
 	}, reload.Options{
+		Instance:              b.instance,
 		Kinds:                 b.kinds,
 		Reader:                b.reader(),
 		Scope:                 o.Selection.Scope,

@@ -71,19 +71,24 @@ func (r *recorder) failed(err error) {
 	r.log.Info("Cannot write an Event; retrying", "error", err.Error())
 }
 
+// nameProcess gives the process the name that it has in Events: that of the host, and something that no other one of the host has.
+func (b *builder) nameProcess() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name this process in Events: %w", err)
+	}
+	b.instance = event.Controller + "-" + host + "-" + rand.String(5)
+	return nil
+}
+
 // buildEvents adds what writes the Events that are not about workloads to the manager.
 func (b *builder) buildEvents(mgr manager.Manager) (err error) {
 	if b.eventClient, err = outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name this process in Events: %w", err)
-	}
 	out := outbox.New(b.eventClient)
 	b.events = &recorder{
-		put: out.Put, scheme: mgr.GetScheme(), instance: event.Controller + "-" + host + "-" + rand.String(5),
-		now: b.host.Now, log: b.log.WithName("events"),
+		put: out.Put, scheme: mgr.GetScheme(), instance: b.instance, now: b.host.Now, log: b.log.WithName("events"),
 	}
 	return mgr.Add(manager.RunnableFunc(out.Start))
 }

@@ -2,20 +2,16 @@ package reload
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -108,14 +104,10 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name this process in Events: %w", err)
-	}
 	out, log := outbox.New(api), mgr.GetLogger().WithName("reload")
 	l := newLoop(cluster{
 		Dependencies: deps, mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		log: log, events: out, instance: event.Controller + "-" + host + "-" + rand.String(5),
+		log: log, events: out, instance: opts.Instance,
 	}, opts)
 	if deps.Reread != nil {
 		deps.Reread(l.tracking.Reread)

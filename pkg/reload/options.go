@@ -21,6 +21,8 @@ import (
 
 // Options configure the loop. The zero values of the durations switch the gates off.
 type Options struct {
+	// Instance names this process in Events, and no other one of the same host.
+	Instance string
 	// Kinds of workloads, which may come and go. Those whose template cannot change (CreateOnly) are followed as Jobs says.
 	Kinds tracking.Kinds
 	// Jobs says how Jobs are created again.
