@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// recorded is how long an Event is worth writing: what lasts is reported again after that.
-	recorded = blindAgain
+	// eventLife is how long an Event is worth writing: what lasts is reported again after that.
+	eventLife = blindAgain
 	// recorderLogs is the least time between two lines about Events that cannot be written.
 	recorderLogs = time.Minute
 )
@@ -59,7 +59,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	if e.Namespace == "" { // about an object without a namespace
 		e.Namespace = metav1.NamespaceDefault
 	}
-	r.put(outbox.Message{Event: e, Subject: about.Kind + " " + about.Namespace + "/" + about.Name, Life: recorded, Failed: r.failed})
+	r.put(outbox.Message{Event: e, Subject: about.Kind + " " + about.Namespace + "/" + about.Name, Life: eventLife, Failed: r.failed})
 }
 
 // failed logs that an Event cannot be written, now and then.

@@ -43,7 +43,7 @@ func TestEventsOfTheInstallationAreWrittenByTheOutbox(t *testing.T) {
 	require.Len(t, r.messages, 1)
 	first := r.messages[0]
 	assert.Equal(t, "Deployment tools/pod-reloader", first.Subject)
-	assert.Equal(t, recorded, first.Life)
+	assert.Equal(t, eventLife, first.Life)
 	assert.Equal(t, "tools", first.Event.Namespace)
 	assert.Equal(t, "v1/Secret fails", first.Event.Note)
 	assert.Equal(t, []string{"Warning", "WatchFailed", "Watch-1"}, []string{first.Event.Type, first.Event.Reason, first.Event.Action})
