@@ -54,7 +54,8 @@ func situationKinds() []situationKind {
 		{name: "reloader", weight: 8, draw: reloaderAsked},
 		{name: "strategy", weight: 4, draw: strategyKept},
 		{name: "paused", weight: 4, draw: pausedReload},
-		{name: "job", weight: 10, draw: jobCreatedAgain},
+		{name: "job", weight: 7, draw: jobCreatedAgain},
+		{name: "job-interrupted", weight: 5, draw: jobInterrupted},
 		{name: "run", weight: 10, draw: cronJobRun},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}

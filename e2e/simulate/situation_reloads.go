@@ -87,7 +87,7 @@ func jobCreatedAgain(r *rand.Rand) situation {
 	var setup func(*history.Setup)
 	soon := history.Duration(time.Duration(r.IntN(30)) * 100 * time.Millisecond)
 	switch r.IntN(6) {
-	case 0, 4, 5: // the writes take some seconds, so that the only replica is killed between two of them
+	case 0, 4: // the writes take some seconds, so that the only replica is killed between two of them
 		slow := history.Step{Do: "api-slow", Wait: soon / 3, With: map[string]string{"for": "20s", "by": "4s"}}
 		kill := history.Step{Do: "kill", On: "replica-0", Wait: 5 * soon, With: map[string]string{"for": "10s"}}
 		steps = append(steps, slow, kill)
@@ -103,6 +103,25 @@ func jobCreatedAgain(r *rand.Rand) situation {
 		steps = append(steps, history.Step{Do: "release-job", On: job, Wait: history.Duration(betweenSituations)})
 	}
 	return situation{workload: p.workload, rest: untilPrompt, steps: steps, setup: setup}
+}
+
+// jobInterrupted is a Job that runs, and the only replica is killed while it creates the Job again: each write takes some seconds.
+func jobInterrupted(r *rand.Rand) situation {
+	p := tracked{"deployments/shop/web", "configmaps/shop/app"}
+	job := pick(r, "jobs/shop/import", "jobs/shop/report")
+	return situation{
+		workload: p.workload, rest: untilPrompt,
+		setup: func(s *history.Setup) { s.Replicas = 1 },
+		steps: []history.Step{
+			{Do: "delete-job", On: job, Wait: history.Duration(betweenSituations / 4)},
+			{Do: act.CreateJob, On: job, Wait: history.Duration(betweenSituations), With: map[string]string{
+				"asks": pick(r, "auto", "named"), "endless": "true", "suspended": "false", "held": "false",
+			}},
+			p.edit("interrupted", adopted),
+			{Do: "api-slow", With: map[string]string{"for": "40s", "by": "4s"}},
+			{Do: "kill", On: "replica-0", Wait: history.Duration(12*time.Second + time.Duration(r.IntN(140))*100*time.Millisecond), With: map[string]string{"for": "10s"}},
+		},
+	}
 }
 
 // cronJobRun is a CronJob that is run with each reload.
