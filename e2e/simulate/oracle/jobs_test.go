@@ -95,6 +95,10 @@ func TestJobs(t *testing.T) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "jobs", Begin: true})
 			deletes(isDone)(s)
 		}},
+		"finished while a replica was frozen": {options: hooked, because: "what was first cannot be known", happens: func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "frozen", Scope: "replica-0", Begin: true})
+			deletes(isDone)(s)
+		}},
 		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *harness) {
 			beginJob()(s)
 			s.change(nil, importJob, nil, jobNamed("one", isDone))

@@ -39,11 +39,11 @@ func (o *Oracle) wronglyDeleted(j *job, c world.Commit) string {
 }
 
 // mayHaveFinished returns the last version at which a Job may have finished as far as the program can know: each watch delivers in
-// order, but what watches of two resources have held back comes in any order.
+// order, but what watches of two resources have held back comes in any order; so does all that a replica finds that was frozen.
 func (o *Oracle) mayHaveFinished(j *job) int64 {
 	at := o.finishedAt(j)
 	for _, s := range o.faults.spans {
-		if s.kind == "watch-held" && !s.from.After(at.Add(notice)) && (s.open || !s.to.Before(at)) {
+		if (s.kind == "watch-held" || s.kind == "frozen") && !s.from.After(at.Add(notice)) && (s.open || !s.to.Before(at)) {
 			return o.version
 		}
 	}
