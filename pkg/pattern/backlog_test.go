@@ -95,7 +95,7 @@ func TestObjectThatCameAndWentWhileANamespaceWasBusyConcernsItsWorkloads(t *test
 	assert.Empty(t, x.namespaces, "nothing is kept")
 }
 
-func TestSlowExpressionsHoldUpNoCaller(t *testing.T) {
+func TestSlowExpressionsAreMatchedInTheEnd(t *testing.T) {
 	t.Parallel()
 	names := longNames(100)
 	x := NewIndex[string](func(namespace string, _ reference.Kind) []string {

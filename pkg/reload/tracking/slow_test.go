@@ -16,8 +16,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// The events of all namespaces come one after the other.
-func TestSlowExpressionsOfANamespaceHoldUpNoEvent(t *testing.T) {
+// Its matches are found later, by another goroutine.
+func TestEventReachesAWorkloadWithSlowExpressions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		names := make([]string, 100)
