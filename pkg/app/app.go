@@ -73,8 +73,10 @@ type builder struct {
 	conditions []condition
 	// instance names this process in Events.
 	instance string
-	// events are written by the leader; eventClient reads those of an earlier one.
+	// events and outbox write Events while this process leads: the first those that are not about workloads. eventClient reads those of an
+	// earlier leader.
 	events      events.EventRecorder
+	outbox      *outbox.Outbox
 	eventClient *outbox.Client
 	// applier and configuration are nil without a structured configuration.
 	applier       *refresh.Applier
@@ -91,7 +93,7 @@ func (b *builder) build() (*lifecycle, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, add := range []func(manager.Manager) error{b.buildEvents, b.buildConfiguration, b.buildBlindness, b.buildLeadership} {
+	for _, add := range []func(manager.Manager) error{b.buildConfiguration, b.buildBlindness, b.buildLeadership} {
 		if err := add(mgr); err != nil {
 			return nil, err
 		}

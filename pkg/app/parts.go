@@ -128,8 +128,11 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
 	b.namespaces.cache = mgr.GetCache()
+	if err := b.buildEvents(mgr); err != nil {
+		return nil, err
+	}
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
-		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
+		Events: b.outbox, EventList: b.eventClient, Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
 		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
 	}, reload.Options{
 		Instance:              b.instance,

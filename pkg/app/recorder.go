@@ -3,7 +3,6 @@ package app
 import (
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,12 +17,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 )
 
-const (
-	// eventLife is how long an Event is worth writing: what lasts is reported again after that.
-	eventLife = blindAgain
-	// recorderLogs is the least time between two lines about Events that cannot be written.
-	recorderLogs = time.Minute
-)
+// eventLife is how long an Event is worth writing: what lasts is reported again after that.
+const eventLife = blindAgain
 
 // recorder writes the Events that are not about workloads: about the installation, its configuration and custom resources. client-go has
 // one that drops what is refused. Here the leader goes on trying: what keeps the program from watching may keep it from writing Events
@@ -34,8 +29,6 @@ type recorder struct {
 	instance string
 	now      func() time.Time
 	log      logr.Logger
-	// logged is when a failed write was logged, in nanoseconds.
-	logged atomic.Int64
 }
 
 var _ events.EventRecorder = (*recorder)(nil)
@@ -59,16 +52,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	if e.Namespace == "" { // about an object without a namespace
 		e.Namespace = metav1.NamespaceDefault
 	}
-	r.put(outbox.Message{Event: e, Subject: about.Kind + " " + about.Namespace + "/" + about.Name, Life: eventLife, Failed: r.failed})
-}
-
-// failed logs that an Event cannot be written, now and then.
-func (r *recorder) failed(err error) {
-	now := r.now().UnixNano()
-	if last := r.logged.Load(); last != 0 && now-last < int64(recorderLogs) || !r.logged.CompareAndSwap(last, now) {
-		return
-	}
-	r.log.Info("Cannot write an Event; retrying", "error", err.Error())
+	r.put(outbox.Message{Event: e, Subject: about.Kind + " " + about.Namespace + "/" + about.Name, Life: eventLife})
 }
 
 // nameProcess gives the process the name that it has in Events: that of the host, and something that no other one of the host has.
@@ -81,14 +65,13 @@ func (b *builder) nameProcess() error {
 	return nil
 }
 
-// buildEvents adds what writes the Events that are not about workloads to the manager.
+// buildEvents adds what writes Events to the manager: those about workloads, and those of the recorder.
 func (b *builder) buildEvents(mgr manager.Manager) (err error) {
 	if b.eventClient, err = outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
 		return err
 	}
-	out := outbox.New(b.eventClient)
-	b.events = &recorder{
-		put: out.Put, scheme: mgr.GetScheme(), instance: b.instance, now: b.host.Now, log: b.log.WithName("events"),
-	}
-	return mgr.Add(manager.RunnableFunc(out.Start))
+	log := b.log.WithName("events")
+	b.outbox = outbox.New(b.eventClient, b.registry, log)
+	b.events = &recorder{put: b.outbox.Put, scheme: mgr.GetScheme(), instance: b.instance, now: b.host.Now, log: log}
+	return mgr.Add(manager.RunnableFunc(b.outbox.Start))
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -78,17 +77,4 @@ func TestEventAboutNothingIsLogged(t *testing.T) {
 	assert.Empty(t, r.messages)
 	require.Len(t, r.lines, 1)
 	assert.Contains(t, r.lines[0], `"reason"="WatchFailed"`)
-}
-
-func TestRefusedEventsAreLoggedOnceAMinute(t *testing.T) {
-	t.Parallel()
-	r := newRecorder(t)
-	for range 3 {
-		r.failed(errors.New("events are forbidden"))
-	}
-	require.Len(t, r.lines, 1)
-	assert.Contains(t, r.lines[0], "events are forbidden")
-	r.clock = r.clock.Add(time.Minute)
-	r.failed(errors.New("events are forbidden"))
-	assert.Len(t, r.lines, 2)
 }

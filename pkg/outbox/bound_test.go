@@ -126,7 +126,7 @@ func TestStopLetsRequestsEnd(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := &results{}
-				o := New(&api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
+				o := newOutbox(&api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
 					select {
 					case <-time.After(tc.takes):
 						return nil

@@ -117,6 +117,7 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 	case apierrors.IsAlreadyExists(err):
 		outcome = Exists
 	default:
+		o.failures.add(err, i.Event)
 		i.failed(err)
 		o.landed(i, true, unclear(err))
 		return

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	eventsv1 "k8s.io/api/events/v1"
 )
 
@@ -42,6 +44,7 @@ const (
 // Outbox writes messages at its own pace. It is safe for concurrent use.
 type Outbox struct {
 	writer      Writer
+	failures    *failures
 	wake        chan struct{}
 	quietPeriod time.Duration
 
@@ -58,12 +61,18 @@ type Outbox struct {
 	surplus int
 }
 
-// New returns an Outbox. It accepts messages at once and writes them once it is started.
-func New(writer Writer) *Outbox {
-	return &Outbox{
-		writer: writer, wake: make(chan struct{}, 1), quietPeriod: quietPeriod,
+// New returns an Outbox. It accepts messages at once and writes them once it is started. It registers its metrics, and logs once a minute
+// that attempts fail.
+func New(writer Writer, metrics prometheus.Registerer, log logr.Logger) *Outbox {
+	o := &Outbox{
+		writer: writer, failures: newFailures(log), wake: make(chan struct{}, 1), quietPeriod: quietPeriod,
 		lanes: map[string]*lane{}, subjects: map[string][]*item{},
 	}
+	metrics.MustRegister(o.failures.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_pending_events",
+		Help: "Events that are not written yet.",
+	}, func() float64 { return float64(o.Waiting()) }))
+	return o
 }
 
 // Put takes a message. It never blocks.

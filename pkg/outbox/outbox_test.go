@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -147,6 +149,8 @@ func message(namespace, name string) Message {
 	}
 }
 
+func newOutbox(w Writer) *Outbox { return New(w, prometheus.NewRegistry(), logr.Discard()) }
+
 // run starts an outbox that waits for no quiet period in a bubble of fake time.
 func run(t *testing.T, a *api, f func(t *testing.T, o *Outbox)) {
 	t.Helper()
@@ -156,7 +160,7 @@ func run(t *testing.T, a *api, f func(t *testing.T, o *Outbox)) {
 func runWith(t *testing.T, a *api, quietPeriod time.Duration, f func(t *testing.T, o *Outbox)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o := New(a)
+		o := newOutbox(a)
 		o.quietPeriod = quietPeriod
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

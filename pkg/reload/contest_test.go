@@ -28,7 +28,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := &reloadtest.Outbox{}
-			l := newLoop(cluster{events: out}, Options{Now: func() time.Time { return now }})
+			l := newLoop(cluster{Dependencies: Dependencies{Events: out}}, Options{Now: func() time.Time { return now }})
 			for n := range 6 {
 				managed := stamp.Managed{stamp.Record: present(n)}
 				s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: managed}}

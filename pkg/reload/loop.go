@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
@@ -50,8 +49,7 @@ type cluster struct {
 	client client.Client
 	live   client.Reader
 	log    logr.Logger
-	// events writes Events; instance names this process in them, and no other one of the same host.
-	events   report.Sender
+	// instance names this process in Events, and no other one of the same host.
 	instance string
 }
 
@@ -81,7 +79,7 @@ func newLoop(with cluster, opts Options) *loop {
 		state: l.state, now: l.now, retry: with.Retry,
 	}
 	l.events = report.New(report.Options{
-		Out: with.events, Alerts: with.Alerts, Instance: with.instance, Leads: l.leads, State: l.state,
+		Out: with.Events, Alerts: with.Alerts, Instance: with.instance, Leads: l.leads, State: l.state,
 		Metrics: with.Metrics, CountByNamespace: opts.CountByNamespace, Now: l.now, Log: with.log,
 	})
 	l.problems = problems{l.events, with.Store, l.state, newMetrics(with.Metrics, l.state.Due.Oldest, l.now), l.now}
@@ -100,19 +98,14 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if opts.Workers <= 0 {
 		opts.Workers = 16
 	}
-	api, err := outbox.NewClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return err
-	}
-	out, log := outbox.New(api), mgr.GetLogger().WithName("reload")
+	log := mgr.GetLogger().WithName("reload")
 	l := newLoop(cluster{
 		Dependencies: deps, mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		log: log, events: out, instance: opts.Instance,
+		log: log, instance: opts.Instance,
 	}, opts)
 	if deps.Reread != nil {
 		deps.Reread(l.tracking.Reread)
 	}
-	report.WatchOutbox(deps.Metrics, out.Waiting)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
 		Reconciler:              l,
@@ -125,9 +118,8 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		return err
 	}
 	for _, run := range []manager.RunnableFunc{
-		out.Start,
 		func(ctx context.Context) error {
-			return l.events.CatchUp(ctx, api, opts.Scope.Namespaces, l.queueAgain)
+			return l.events.CatchUp(ctx, deps.EventList, opts.Scope.Namespaces, l.queueAgain)
 		},
 		l.lead,
 		l.tracking.Recheck,

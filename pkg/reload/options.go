@@ -76,6 +76,9 @@ type Dependencies struct {
 	// Watches is nil where all watches work, as in tests.
 	Watches tracking.Watches
 	Metrics prometheus.Registerer
+	// Events writes Events, and EventList has those of earlier leaders.
+	Events    report.Sender
+	EventList report.EventLister
 	// Past returns the state that a config object, but no custom resource, had at a resourceVersion; configstate.Store.At does. nil where
 	// old versions cannot be read.
 	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)

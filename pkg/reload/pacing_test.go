@@ -52,7 +52,7 @@ func TestChangeThatComesWhileTheConfigurationIsReadSettles(t *testing.T) {
 	store, w := &changing{reading: func() {}}, &refusing{}
 	store.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}
 	l := newLoop(cluster{
-		client: w, events: &reloadtest.Outbox{}, Dependencies: Dependencies{Store: store, Keys: &reloadtest.Keys{Present: ring}},
+		client: w, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: store, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second, Now: func() time.Time { return now }})
 	key := workload.Key{Namespace: "shop", Name: "web"}
 	attempt := func() time.Duration {

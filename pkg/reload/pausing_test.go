@@ -32,7 +32,7 @@ func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 	kinds := workload.NewKinds(workload.Builtin()...)
 	kind := kinds.Find("deployment")[0]
 	c := &refusing{}
-	with := cluster{client: c, events: &reloadtest.Outbox{}, Dependencies: Dependencies{Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")}}}
+	with := cluster{client: c, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")}}}
 	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) tracking.Workloads {
 		return single{reloadtest.Summary(kind, map[string]any{
 			"metadata": map[string]any{

@@ -46,7 +46,7 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := &reloadtest.Outbox{}
-			l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: tc.store}}, Options{})
+			l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: tc.store}}, Options{})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 			for range 2 {
 				l.problems.report(t.Context(), s, policy.Input{
@@ -66,7 +66,7 @@ func TestHeldCustomResourceStaysReportedWhereNothingIsDue(t *testing.T) {
 	t.Parallel()
 	kafka := reference.Ref{Kind: "kafkas.example.com", Name: "cluster"}
 	out := &reloadtest.Outbox{}
-	l := newLoop(cluster{events: out, Dependencies: Dependencies{Store: &reloadtest.Store{}}}, Options{})
+	l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{})
 	s := reloadtest.Web(t)
 	look := func(hold *digest.Hold) {
 		l.problems.report(t.Context(), s, policy.Input{

@@ -55,7 +55,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			t.Parallel()
 			w := &refusing{}
 			l := newLoop(cluster{
-				client: w, events: &reloadtest.Outbox{}, Dependencies: Dependencies{Store: &tc.store, Keys: &reloadtest.Keys{Present: ring}},
+				client: w, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &tc.store, Keys: &reloadtest.Keys{Present: ring}},
 			}, Options{Webhook: true})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 			s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
@@ -75,7 +75,7 @@ func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
 	newest, _ := ring.Newest()
 	out, store := &reloadtest.Outbox{}, &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}
 	l := newLoop(cluster{
-		client: &refusing{}, events: out, Dependencies: Dependencies{Store: store, Keys: &reloadtest.Keys{Present: ring}},
+		client: &refusing{}, Dependencies: Dependencies{Events: out, Store: store, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true})
 	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
@@ -100,7 +100,7 @@ func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	})
-	with := cluster{events: out, Dependencies: Dependencies{
+	with := cluster{Dependencies: Dependencies{Events: out, 
 		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
 		Keys:  &reloadtest.Keys{Present: ring},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {

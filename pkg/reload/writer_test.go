@@ -48,8 +48,8 @@ func dueLoop(t *testing.T, with cluster, opts Options) (*loop, gather.Subject) {
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	opts.Webhook = true
 	with.Store, with.Keys = &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}}, &reloadtest.Keys{Present: ring}
-	if with.events == nil {
-		with.events = &reloadtest.Outbox{}
+	if with.Events == nil {
+		with.Events = &reloadtest.Outbox{}
 	}
 	l := newLoop(with, opts)
 	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
@@ -63,7 +63,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &hanging{}
 		out := &reloadtest.Outbox{}
-		l, s := dueLoop(t, cluster{client: c, events: out}, Options{})
+		l, s := dueLoop(t, cluster{client: c, Dependencies: Dependencies{Events: out}}, Options{})
 		start := time.Now()
 		result := l.actions.Close(t.Context(), l.reconcile(t.Context(), s))
 		assert.Equal(t, 10*time.Second, time.Since(start))

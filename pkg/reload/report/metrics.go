@@ -1,19 +1,14 @@
 package report
 
 import (
-	"errors"
-	"net/http"
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
 // metrics count what is reported. All labels are bounded: kinds, causes, statuses; never names, but for byNamespace.
 type metrics struct {
-	reloads, unwritten *prometheus.CounterVec
+	reloads *prometheus.CounterVec
 	// byNamespace is nil unless reloads are counted by namespace.
 	byNamespace *prometheus.CounterVec
 }
@@ -24,7 +19,6 @@ func newMetrics(reg prometheus.Registerer, byNamespace bool) *metrics {
 	}
 	m := &metrics{
 		reloads:   counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
-		unwritten: counter("event_write_failures_total", "Failed attempts to write an Event, by HTTP status; none if there was no answer. They are retried.", "code"),
 	}
 	if byNamespace { // as Reloader does, where it is asked for
 		m.byNamespace = counter("namespace_reloads_total", "Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.", "namespace")
@@ -47,19 +41,6 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	return c
 }
 
-// eventFailed counts a failed write of an Event. A webhook may answer with any status: what is no status of HTTP counts as one label.
-func (m *metrics) eventFailed(err error) {
-	label := "none"
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		label = "other"
-		if code := int(status.Status().Code); http.StatusText(code) != "" {
-			label = strconv.Itoa(code)
-		}
-	}
-	m.unwritten.WithLabelValues(label).Inc()
-}
-
 // labels are those of a reload in the metrics.
 type labels struct{ namespace, kind, cause string }
 
@@ -72,12 +53,4 @@ func (m *metrics) reloaded(l labels) {
 	if m.byNamespace != nil {
 		m.byNamespace.WithLabelValues(l.namespace).Inc()
 	}
-}
-
-// WatchOutbox shows how many Events wait to be written.
-func WatchOutbox(reg prometheus.Registerer, waiting func() int) {
-	Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pod_reloader_pending_events",
-		Help: "Events that are not written yet.",
-	}, func() float64 { return float64(waiting()) }))
 }

@@ -26,7 +26,6 @@ func (r *Reporter) Notified(s Subject, changes []policy.Change, recorded string)
 		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), ReasonNotified, recorded)),
 		Subject: s.Key.String(),
 		Life:    reportedFor,
-		Failed:  r.failed,
 	})
 }
 
@@ -39,6 +38,5 @@ func (r *Reporter) EmitResumed(s Subject, since string) {
 		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), reasonResumed, since)),
 		Subject: s.Key.String(),
 		Life:    reportedFor,
-		Failed:  r.failed,
 	})
 }

@@ -120,7 +120,7 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 		Event:   m.Event(name),
 		Subject: s.Key.String(),
 		Life:    reportedFor - max(age(), 0),
-		Failed:  func(err error) { r.failed(err); count.failed(err) },
+		Failed:  count.failed,
 		Done:    count.done,
 	})
 }

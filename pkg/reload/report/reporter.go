@@ -2,7 +2,6 @@ package report
 
 import (
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -63,8 +62,6 @@ type Reporter struct {
 	with    Options
 	metrics *metrics
 	catchUp catchUp
-	// logged is when a failed write of an Event was logged, in nanoseconds.
-	logged atomic.Int64
 }
 
 // New returns a Reporter that has reported nothing.
@@ -101,7 +98,6 @@ func (r *Reporter) warn(s Subject, reason, text string, delay time.Duration, cau
 		Life:    state.WarnAgain,
 		Repeat:  true,
 		Valid:   func() bool { return r.with.State.Warnings.IsWarned(s.Key, reason, text) },
-		Failed:  r.failed,
 	})
 }
 
@@ -141,18 +137,4 @@ func related(namespace string, causes []reference.Ref) *corev1.ObjectReference {
 	}
 	version, kind := gvk.ToAPIVersionAndKind()
 	return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: causes[0].Name}
-}
-
-// eventLogEvery is how often a failed write of an Event is logged; the metric counts each one.
-const eventLogEvery = time.Minute
-
-// failed reports that an Event could not be written. The outbox tries again.
-func (r *Reporter) failed(err error) {
-	r.metrics.eventFailed(err)
-	now := r.with.Now().UnixNano()
-	last := r.logged.Load()
-	if last != 0 && now-last < int64(eventLogEvery) || !r.logged.CompareAndSwap(last, now) {
-		return
-	}
-	r.with.Log.Info("Cannot write an Event; retrying", "error", err.Error())
 }

@@ -1,19 +1,14 @@
 package report
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -106,24 +101,6 @@ func TestWarningsOfOneReasonAreSpacedOut(t *testing.T) {
 	assert.Equal(t, 4, len(out.messages)-waits, "the first are written at once")
 	l.Warn(s, "ConfigMissing", "gone")
 	assert.Zero(t, out.messages[len(out.messages)-1].Delay, "another reason has its own pace")
-}
-
-// A failed write is logged once a minute, and counted each time.
-func TestFailedWritesOfEventsAreReported(t *testing.T) {
-	t.Parallel()
-	l, _, now := emitter()
-	lines := 0
-	l.with.Log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
-	l.failed(errors.New("no connection"))
-	l.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
-	l.failed(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 777}})
-	assert.Equal(t, 1, lines)
-	*now = now.Add(eventLogEvery)
-	l.failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
-	assert.Equal(t, 2, lines)
-	for label, want := range map[string]int{"none": 1, "403": 2, "other": 1} {
-		assert.Equal(t, want, int(testutil.ToFloat64(l.metrics.unwritten.WithLabelValues(label))), label)
-	}
 }
 
 func TestRelated(t *testing.T) {
