@@ -34,10 +34,11 @@ func targets(s *fixture.Fixture) {
 	}
 	paused := s.Manifest("Deployment", "paused", annotated)
 	require.NoError(s, unstructured.SetNestedField(paused.Object, true, "spec", "paused"))
-	argo := s.Manifest("Deployment", "target", annotated)
-	argo.SetGroupVersionKind(rolloutKind)
+	argo, config := s.Manifest("Deployment", "target", annotated), s.Manifest("Deployment", "target", annotated)
+	argo.SetGroupVersionKind(kindOf("Rollout"))
+	config.SetGroupVersionKind(kindOf("DeploymentConfig"))
 	for _, object := range []client.Object{
-		paused, argo, manyAnnotations(s), foreignJob(s), secret("pod-reloader", "others", corev1.SecretTypeOpaque), secret(s.Namespace, "others", corev1.SecretTypeOpaque),
+		paused, argo, config, manyAnnotations(s), foreignJob(s), secret("pod-reloader", "others", corev1.SecretTypeOpaque), secret(s.Namespace, "others", corev1.SecretTypeOpaque),
 		secret("pod-reloader", certificates, corev1.SecretTypeOpaque), secret(s.Namespace, certificates, corev1.SecretTypeOpaque),
 		foreignWebhooks("others"),
 	} {
@@ -98,6 +99,7 @@ func attemptsOnTemplates(s *fixture.Fixture) map[string]attempt {
 	main := func(fields string) string {
 		return `{"spec":{"template":{"spec":{"containers":[{"name":"main",` + fields + `}]}}}}`
 	}
+	const containers = `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"example.com/evil:1"}]}}}}`
 	return map[string]attempt{
 		"Image":             of("Deployment", main(`"image":"example.com/evil:1"`), noContainers),
 		"ImageOfADaemonSet": of("DaemonSet", main(`"image":"example.com/evil:1"`), noContainers),
@@ -108,15 +110,15 @@ func attemptsOnTemplates(s *fixture.Fixture) map[string]attempt {
 			`{"spec":{"template":{"spec":{"containers":[{"name":"second","image":"example.com/evil:1"}]}}}}`, noContainers),
 		"InitContainer": of("Deployment",
 			`{"spec":{"template":{"spec":{"initContainers":[{"name":"init","image":"example.com/evil:1"}]}}}}`, ownOnly+"the pod spec"),
-		"Account":             of("Deployment", `{"spec":{"template":{"spec":{"serviceAccountName":"default"}}}}`, ownOnly+"the pod spec"),
-		"Variable":            of("Deployment", main(`"env":[{"name":"LD_PRELOAD","value":"x"}]`), noContainers),
-		"VariableFromSecret":  of("Deployment", main(`"env":[{"name":"STAKATER_X_SECRET","valueFrom":{"secretKeyRef":{"name":"a","key":"b"}}}]`), noContainers),
-		"OwnVariable":         of("Deployment", main(`"env":[{"name":"STAKATER_X_SECRET","value":"1"}]`), ""),
-		"AnnotationOfPods":    of("Deployment", `{"spec":{"template":{"metadata":{"annotations":{"example.org/inject":"x"}}}}}`, ownOnly+"annotations of others on the pod template"),
-		"OwnAnnotationOfPods": of("Deployment", `{"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-restart":"9"}}}}}`, ""),
-		"LabelOfPods":         of("StatefulSet", `{"spec":{"template":{"metadata":{"labels":{"more":"x"}}}}}`, ownOnly+"metadata of the pod template"),
-		"ImageOfARollout": of("Rollout",
-			`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"example.com/evil:1"}]}}}}`, noContainers),
+		"Account":                  of("Deployment", `{"spec":{"template":{"spec":{"serviceAccountName":"default"}}}}`, ownOnly+"the pod spec"),
+		"Variable":                 of("Deployment", main(`"env":[{"name":"LD_PRELOAD","value":"x"}]`), noContainers),
+		"VariableFromSecret":       of("Deployment", main(`"env":[{"name":"STAKATER_X_SECRET","valueFrom":{"secretKeyRef":{"name":"a","key":"b"}}}]`), noContainers),
+		"OwnVariable":              of("Deployment", main(`"env":[{"name":"STAKATER_X_SECRET","value":"1"}]`), ""),
+		"AnnotationOfPods":         of("Deployment", `{"spec":{"template":{"metadata":{"annotations":{"example.org/inject":"x"}}}}}`, ownOnly+"annotations of others on the pod template"),
+		"OwnAnnotationOfPods":      of("Deployment", `{"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-restart":"9"}}}}}`, ""),
+		"LabelOfPods":              of("StatefulSet", `{"spec":{"template":{"metadata":{"labels":{"more":"x"}}}}}`, ownOnly+"metadata of the pod template"),
+		"ImageOfARollout":          of("Rollout", containers, noContainers),
+		"ImageOfADeploymentConfig": of("DeploymentConfig", containers, noContainers),
 	}
 }
 
@@ -135,29 +137,31 @@ func attemptsOnWorkloads(s *fixture.Fixture) map[string]attempt {
 	}
 	annotations := func(text string) string { return `{"metadata":{"annotations":{` + text + `}}}` }
 	return map[string]attempt{
-		"Replicas":          of("Deployment", `{"spec":{"replicas":5}}`, ownOnly+"spec"),
-		"Scale":             {scale, "pod-reloader scales nothing"},
-		"Strategy":          of("Deployment", `{"spec":{"minReadySeconds":5}}`, ownOnly+"spec"),
-		"Schedule":          of("CronJob", `{"spec":{"schedule":"* * * * *"}}`, ownOnly+"spec"),
-		"Parallelism":       of("CronJob", `{"spec":{"jobTemplate":{"spec":{"parallelism":9}}}}`, ownOnly+"spec.jobTemplate.spec"),
-		"ForeignAnnotation": of("Deployment", annotations(`"example.org/owner":null`), ownOnly+"annotations of others"),
-		"TrackedConfigMaps": of("DaemonSet", annotations(`"pod-reloader.cs.sap.com/configmaps":"x"`), ownOnly+"annotations of others"),
-		"OwnAnnotations":    of("CronJob", annotations(`"pod-reloader.cs.sap.com/config-record":"x","pod-reloader.cs.sap.com/last-reload":"x"`), ""),
-		"ManyAnnotations":   {patching(s, "Deployment", "many", annotations(`"pod-reloader.cs.sap.com/config-record":"x"`)), ""},
-		"Label":             of("StatefulSet", `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`, ownOnly+"metadata"),
-		"Finalizer":         of("Deployment", `{"metadata":{"finalizers":["example.org/hold"]}}`, ownOnly+"metadata"),
-		"Pause":             of("Deployment", `{"spec":{"paused":true}}`, ownPauses),
-		"OwnPause":          of("Deployment", `{"metadata":{"annotations":{"`+pausedAt+`":"x"}},"spec":{"paused":true}}`, ""),
-		"EndOfAPause":       paused(`{"spec":{"paused":null}}`, ownPauses),
-		"ClaimOfAPause":     paused(annotations(`"`+pausedAt+`":"x"`), ownPauses),
-		"PauseOfARollout":   of("Rollout", `{"spec":{"paused":true}}`, ownOnly+"spec"),
-		"RestartOfARollout": of("Rollout", `{"spec":{"restartAt":"2030-01-01T00:00:00Z"}}`, ""),
-		"StatusOfARollout":  of("Rollout", `{"status":{"phase":"Healthy"}}`, ownOnly+"the object"),
-		"KubeSystem":        {merging(s, system, annotations(`"pod-reloader.cs.sap.com/config-record":"x"`)), "pod-reloader writes no workloads in kube-system"},
-		"NewDeployment":     {creating(s, s.Manifest("Deployment", "new", fixture.Uses{})), createsNothing},
-		"NewRollout":        {creating(s, rolloutManifest(s, "new")), createsNothing},
-		"DeletedDeployment": {deleting(s, s.Manifest("Deployment", "target", fixture.Uses{})), createsNothing},
-		"Pod":               {creating(s, pod(s)), createsNothing},
+		"Replicas":                    of("Deployment", `{"spec":{"replicas":5}}`, ownOnly+"spec"),
+		"Scale":                       {scale, "pod-reloader scales nothing"},
+		"Strategy":                    of("Deployment", `{"spec":{"minReadySeconds":5}}`, ownOnly+"spec"),
+		"Schedule":                    of("CronJob", `{"spec":{"schedule":"* * * * *"}}`, ownOnly+"spec"),
+		"Parallelism":                 of("CronJob", `{"spec":{"jobTemplate":{"spec":{"parallelism":9}}}}`, ownOnly+"spec.jobTemplate.spec"),
+		"ForeignAnnotation":           of("Deployment", annotations(`"example.org/owner":null`), ownOnly+"annotations of others"),
+		"TrackedConfigMaps":           of("DaemonSet", annotations(`"pod-reloader.cs.sap.com/configmaps":"x"`), ownOnly+"annotations of others"),
+		"OwnAnnotations":              of("CronJob", annotations(`"pod-reloader.cs.sap.com/config-record":"x","pod-reloader.cs.sap.com/last-reload":"x"`), ""),
+		"ManyAnnotations":             {patching(s, "Deployment", "many", annotations(`"pod-reloader.cs.sap.com/config-record":"x"`)), ""},
+		"Label":                       of("StatefulSet", `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`, ownOnly+"metadata"),
+		"Finalizer":                   of("Deployment", `{"metadata":{"finalizers":["example.org/hold"]}}`, ownOnly+"metadata"),
+		"Pause":                       of("Deployment", `{"spec":{"paused":true}}`, ownPauses),
+		"OwnPause":                    of("Deployment", `{"metadata":{"annotations":{"`+pausedAt+`":"x"}},"spec":{"paused":true}}`, ""),
+		"EndOfAPause":                 paused(`{"spec":{"paused":null}}`, ownPauses),
+		"ClaimOfAPause":               paused(annotations(`"`+pausedAt+`":"x"`), ownPauses),
+		"PauseOfARollout":             of("Rollout", `{"spec":{"paused":true}}`, ownOnly+"spec"),
+		"RestartOfARollout":           of("Rollout", `{"spec":{"restartAt":"2030-01-01T00:00:00Z"}}`, ""),
+		"StatusOfARollout":            of("Rollout", `{"status":{"phase":"Healthy"}}`, ownOnly+"the object"),
+		"KubeSystem":                  {merging(s, system, annotations(`"pod-reloader.cs.sap.com/config-record":"x"`)), "pod-reloader writes no workloads in kube-system"},
+		"NewDeployment":               {creating(s, s.Manifest("Deployment", "new", fixture.Uses{})), createsNothing},
+		"NewRollout":                  {creating(s, foreign(s, "Rollout", "new")), createsNothing},
+		"NewDeploymentConfig":         {creating(s, foreign(s, "DeploymentConfig", "new")), createsNothing},
+		"ReplicasOfADeploymentConfig": of("DeploymentConfig", `{"spec":{"replicas":5}}`, ownOnly+"spec"),
+		"DeletedDeployment":           {deleting(s, s.Manifest("Deployment", "target", fixture.Uses{})), createsNothing},
+		"Pod":                         {creating(s, pod(s)), createsNothing},
 	}
 }
 
@@ -229,16 +233,17 @@ func pod(s *fixture.Fixture) *corev1.Pod {
 	}
 }
 
-func rolloutManifest(s *fixture.Fixture, name string) *unstructured.Unstructured {
+// foreign is a workload of another program.
+func foreign(s *fixture.Fixture, kind, name string) *unstructured.Unstructured {
 	object := s.Manifest("Deployment", name, fixture.Uses{})
-	object.SetGroupVersionKind(rolloutKind)
+	object.SetGroupVersionKind(kindOf(kind))
 	return object
 }
 
 // patching patches a workload; lists of built-in kinds by the names in them.
 func patching(s *fixture.Fixture, kind, name, patch string) func(client.Client) error {
-	if kind == "Rollout" {
-		return merging(s, rolloutManifest(s, name), patch)
+	if kindOf(kind).Group != fixture.GroupVersionKind(kind).Group {
+		return merging(s, foreign(s, kind, name), patch)
 	}
 	object := s.Manifest(kind, name, fixture.Uses{})
 	return func(c client.Client) error {

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,19 +27,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
-
-// rolloutResource is that of Argo Rollouts, without its schema.
-var rolloutResource = controlplane.CustomResource{
-	Group: "argoproj.io", Kind: "Rollout", Plural: "rollouts", Versions: []string{"v1alpha1"}, WithoutStatus: true,
-}
-
-var rolloutKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
-
-func defineRollouts(t *testing.T, cp *controlplane.ControlPlane) {
-	t.Helper()
-	require.NoError(t, cp.Apply(t.Context(), rolloutResource.Definition()))
-	require.NoError(t, cp.AwaitServed(t.Context(), "rollouts.argoproj.io"))
-}
 
 // impersonated is a client with the account of the installation, whose requests are not in the audit log as those of the account.
 func impersonated(t testing.TB, in *installation.Installation) client.Client {
@@ -174,7 +160,7 @@ func onlyJob(s *fixture.Fixture, of observe.Workload) error {
 func rollout(s *fixture.Fixture, name string, uses fixture.Uses) *unstructured.Unstructured {
 	s.Helper()
 	object := s.Manifest("Deployment", name, uses)
-	object.SetGroupVersionKind(rolloutKind)
+	object.SetGroupVersionKind(kindOf("Rollout"))
 	s.CreatePromptly(object)
 	s.Await("the adoption of "+name, func() error {
 		if err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(object), object); err != nil {

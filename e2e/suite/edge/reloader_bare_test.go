@@ -318,33 +318,14 @@ func named(annotations map[string]string, name string) map[string]string {
 	return with
 }
 
-// define serves a kind of workload of another program, without its controller.
+// define serves a kind of workload of another program, without its controller. A Rollout has no subresource for its status, as that of
+// Argo Rollouts.
 func define(t *testing.T, cp *controlplane.ControlPlane, kind string) {
 	t.Helper()
 	gvk := kindOf(kind)
-	singular := strings.ToLower(kind)
-	require.NoError(t, cp.Apply(t.Context(), `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: `+singular+`s.`+gvk.Group+`
-spec:
-  group: `+gvk.Group+`
-  scope: Namespaced
-  names: {kind: `+kind+`, plural: `+singular+`s, singular: `+singular+`}
-  versions:
-    - name: `+gvk.Version+`
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`))
-	listed := &unstructured.UnstructuredList{}
-	listed.SetGroupVersionKind(gvk.GroupVersion().WithKind(kind + "List"))
-	require.Eventually(t, func() bool { return cp.Client().List(t.Context(), listed) == nil }, fixture.Patience, interval)
+	resource := controlplane.CustomResource{
+		Group: gvk.Group, Kind: kind, Plural: strings.ToLower(kind) + "s", Versions: []string{gvk.Version}, WithoutStatus: kind == "Rollout",
+	}
+	require.NoError(t, cp.Apply(t.Context(), resource.Definition()))
+	require.NoError(t, cp.AwaitServed(t.Context(), resource.Plural+"."+resource.Group))
 }

@@ -42,7 +42,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 		"Default": {newFixture: anywhere, last: configMapsOnly},
 		"AllRightsGuarded": {
 			components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "guard", "network-policy"}, newFixture: guarded,
-			prepare: defineRollouts, further: everyFeature, last: guardRefuses,
+			prepare: defineOthers, further: everyFeature, last: guardRefuses,
 		},
 		"Namespaced": {
 			components: []string{"namespaced"},
@@ -89,6 +89,13 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// defineOthers serves the kinds of workloads of other programs that the guard is about.
+func defineOthers(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	define(t, cp, "Rollout")
+	define(t, cp, "DeploymentConfig")
 }
 
 func anywhere(t testing.TB, in *installation.Installation) *fixture.Fixture {
