@@ -37,6 +37,8 @@ type Keys struct {
 	LastReload string
 	// RecreatedFrom is the UID of the Job that a Job replaces, on the Job.
 	RecreatedFrom string
+	// RecreationCanceled is the UID of the Secret by which a Job was to be created again that was not deleted in the end, on the Job.
+	RecreationCanceled string
 	// RecreationLabel is the label of the Secrets with Jobs that are to be created again, in the installation's own namespace.
 	RecreationLabel string
 	// IgnoredLabel and DisabledLabel are labels: "true" excludes the workload everywhere.
@@ -53,18 +55,19 @@ func NewKeys(prefix string) (Keys, error) {
 	}
 	prefix = domain + "/"
 	return Keys{
-		ConfigMaps:      prefix + "configmaps",
-		Secrets:         prefix + "secrets",
-		Referents:       prefix + "referents",
-		Checksum:        prefix + "referent-checksum",
-		ConfigHash:      prefix + "config-hash",
-		ConfigRestart:   prefix + "config-restart",
-		ConfigRecord:    prefix + "config-record",
-		LastReload:      prefix + "last-reload",
-		RecreatedFrom:   prefix + "recreated-from",
-		RecreationLabel: prefix + "recreation",
-		IgnoredLabel:    prefix + "ignored",
-		DisabledLabel:   prefix + "disabled",
+		ConfigMaps:         prefix + "configmaps",
+		Secrets:            prefix + "secrets",
+		Referents:          prefix + "referents",
+		Checksum:           prefix + "referent-checksum",
+		ConfigHash:         prefix + "config-hash",
+		ConfigRestart:      prefix + "config-restart",
+		ConfigRecord:       prefix + "config-record",
+		LastReload:         prefix + "last-reload",
+		RecreatedFrom:      prefix + "recreated-from",
+		RecreationCanceled: prefix + "recreation-canceled",
+		RecreationLabel:    prefix + "recreation",
+		IgnoredLabel:       prefix + "ignored",
+		DisabledLabel:      prefix + "disabled",
 	}, nil
 }
 

@@ -30,18 +30,19 @@ func keysOf(t testing.TB, prefix string) annotation.Keys {
 func TestNewKeys(t *testing.T) {
 	t.Parallel()
 	want := annotation.Keys{
-		ConfigMaps:      "pod-reloader.cs.sap.com/configmaps",
-		Secrets:         "pod-reloader.cs.sap.com/secrets",
-		Referents:       "pod-reloader.cs.sap.com/referents",
-		Checksum:        "pod-reloader.cs.sap.com/referent-checksum",
-		ConfigHash:      "pod-reloader.cs.sap.com/config-hash",
-		ConfigRestart:   "pod-reloader.cs.sap.com/config-restart",
-		ConfigRecord:    "pod-reloader.cs.sap.com/config-record",
-		LastReload:      "pod-reloader.cs.sap.com/last-reload",
-		RecreatedFrom:   "pod-reloader.cs.sap.com/recreated-from",
-		RecreationLabel: "pod-reloader.cs.sap.com/recreation",
-		IgnoredLabel:    "pod-reloader.cs.sap.com/ignored",
-		DisabledLabel:   "pod-reloader.cs.sap.com/disabled",
+		ConfigMaps:         "pod-reloader.cs.sap.com/configmaps",
+		Secrets:            "pod-reloader.cs.sap.com/secrets",
+		Referents:          "pod-reloader.cs.sap.com/referents",
+		Checksum:           "pod-reloader.cs.sap.com/referent-checksum",
+		ConfigHash:         "pod-reloader.cs.sap.com/config-hash",
+		ConfigRestart:      "pod-reloader.cs.sap.com/config-restart",
+		ConfigRecord:       "pod-reloader.cs.sap.com/config-record",
+		LastReload:         "pod-reloader.cs.sap.com/last-reload",
+		RecreatedFrom:      "pod-reloader.cs.sap.com/recreated-from",
+		RecreationCanceled: "pod-reloader.cs.sap.com/recreation-canceled",
+		RecreationLabel:    "pod-reloader.cs.sap.com/recreation",
+		IgnoredLabel:       "pod-reloader.cs.sap.com/ignored",
+		DisabledLabel:      "pod-reloader.cs.sap.com/disabled",
 	}
 	assert.Equal(t, want, keysOf(t, annotation.DefaultPrefix), "these names are what SAP's users have in their manifests")
 	assert.Equal(t, want, keysOf(t, "pod-reloader.cs.sap.com"), "the slash at the end may be left out")

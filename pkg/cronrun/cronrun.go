@@ -65,6 +65,13 @@ func (c CronJob) policy() string {
 	return policy
 }
 
+// Has reports whether one of some Jobs belongs to the CronJob and has this name, whatever has become of it.
+func (c CronJob) Has(jobs []unstructured.Unstructured, name string) bool {
+	return slices.ContainsFunc(jobs, func(job unstructured.Unstructured) bool {
+		return job.GetName() == name && slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
+	})
+}
+
 // Active returns the names of those of some Jobs that belong to the CronJob and have not finished.
 func (c CronJob) Active(jobs []unstructured.Unstructured) []string {
 	var active []string

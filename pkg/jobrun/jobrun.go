@@ -79,7 +79,7 @@ func (j Job) Replacement(keys annotation.Keys) *unstructured.Unstructured {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range []string{keys.ConfigHash, keys.ConfigRecord, keys.LastReload, "batch.kubernetes.io/job-tracking"} {
+	for _, key := range []string{keys.ConfigHash, keys.ConfigRecord, keys.LastReload, keys.RecreationCanceled, "batch.kubernetes.io/job-tracking"} {
 		delete(annotations, key)
 	}
 	annotations[keys.RecreatedFrom] = j.UID()

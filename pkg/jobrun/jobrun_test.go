@@ -84,7 +84,7 @@ func TestReplacementLeavesOutWhatTheAPIServerSets(t *testing.T) {
 		"labels":          with(map[string]any{"app": "import"}),
 		"ownerReferences": []any{map[string]any{"kind": "App", "uid": "a1"}},
 		"annotations": map[string]any{
-			prefix + "config-record": "old", prefix + "last-reload": "old", prefix + "config-hash": "dummy", prefix + "recreated-from": "u0",
+			prefix + "config-record": "old", prefix + "last-reload": "old", prefix + "config-hash": "dummy", prefix + "recreated-from": "u0", prefix + "recreation-canceled": "s0",
 			"batch.kubernetes.io/job-tracking": "", "reloader.stakater.com/auto": "true",
 		},
 	}, map[string]any{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,15 +34,104 @@ func TestHangingNamespaceDelaysOnlyItself(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, Created, r.get("a"))
 		pass(attemptLimit)
-		assert.ElementsMatch(t, []string{"h2", "h3"}, a.created()[3:], "an attempt ends")
-		pass(2 * attemptLimit)
-		written := a.created()[5:]
-		slices.Sort(written)
+		assert.Equal(t, []string{"h2"}, a.created()[3:], "an attempt ends; one at a time where they take long")
+		pass(4 * attemptLimit)
+		written := a.created()[4:]
 		assert.Len(t, written, 4)
-		assert.Subset(t, written, []string{"h4", "h5", "h6"}, "new Events come before those that have failed")
+		assert.Subset(t, written, []string{"h3", "h4", "h5"}, "new Events come before those that have failed")
 		assert.Subset(t, []string{"h0", "h1"}, written[:1], "but these have their share")
 		_, most := a.load()
 		assert.LessOrEqual(t, most, 3)
+	})
+}
+
+// However many namespaces hang, the Events of another one wait for one attempt at most. One that answers again has its share again.
+func TestHangingNamespacesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	for _, hanging := range []int{underWay / underWayInOne, 2 * underWay} {
+		t.Run(fmt.Sprint(hanging), func(t *testing.T) {
+			t.Parallel()
+			hang := func(ctx context.Context, event *eventsv1.Event, _ int) error {
+				if event.Namespace == "good" {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			a := &api{answer: hang}
+			run(t, a, func(t *testing.T, o *Outbox) {
+				t.Helper()
+				for n := range hanging {
+					for m := range 5 {
+						o.Put(message(fmt.Sprint("hangs", n), fmt.Sprintf("h%d-%d", n, m)))
+					}
+				}
+				pass(time.Minute)
+				r := &results{}
+				for n := range 300 {
+					o.Put(r.of(message("good", fmt.Sprint("g", n))))
+				}
+				pass(attemptLimit)
+				for n := range 300 {
+					assert.Equal(t, Created, r.get(fmt.Sprint("g", n)))
+				}
+				now, _ := a.load()
+				assert.Equal(t, slowUnderWay, now, "the others go on trying")
+				a.answers(nil)
+				pass(10 * time.Minute)
+				assert.Zero(t, o.Waiting())
+				assert.Zero(t, o.slowFlying)
+				assert.Empty(t, o.lanes)
+			})
+		})
+	}
+}
+
+// Of one namespace a bounded number of Warnings waits, each for another subject.
+func TestWarningsOfANamespaceAreBounded(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(context.Context, *eventsv1.Event, int) error { return errors.New("away") }}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		for n := range topicsInOne + 1 {
+			m := r.of(message("shop", fmt.Sprint("w", n)))
+			m.Subject, m.Topic = fmt.Sprint(n), "Failed"
+			o.Put(m)
+		}
+		other := r.of(message("cart", "other"))
+		other.Topic = "Failed"
+		o.Put(other)
+		assert.Equal(t, topicsInOne+1, o.Waiting())
+		assert.Equal(t, Dropped, r.get(fmt.Sprint("w", topicsInOne)))
+		assert.Empty(t, r.get("w0"))
+		again := message("shop", "again")
+		again.Subject, again.Topic = "0", "Failed"
+		o.Put(r.of(again))
+		assert.Empty(t, r.get("again"), "it takes the place of an earlier one")
+		a.answers(nil)
+		pass(time.Hour)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.topics)
+		assert.Equal(t, Created, r.get("other"))
+	})
+}
+
+// A namespace is forgotten when nothing of it waits, also where its first attempts did not wait for their quiet period.
+func TestNamespacesAreForgotten(t *testing.T) {
+	t.Parallel()
+	runWith(t, &api{}, quietPeriod, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		for n := range 10 {
+			for m := range 2 {
+				e := message(fmt.Sprint("n", n), fmt.Sprint("e", m))
+				e.Subject = "one"
+				o.Put(e)
+			}
+		}
+		pass(time.Minute)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.lanes)
 	})
 }
 

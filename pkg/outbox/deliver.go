@@ -64,23 +64,37 @@ func (o *Outbox) next() (*item, time.Duration) {
 		l := heap.Pop(&o.delayed).(*lane)
 		l.waiting = false
 		o.queue(l, now)
+		o.tidy(l)
 	}
 	for o.flying < underWay && len(o.turns) > 0 {
 		l := o.turns[0]
 		o.turns[0] = nil
-		o.turns, l.queued = o.turns[1:], false
+		o.turns = o.turns[1:]
+		if l.slow && o.slowFlying >= slowUnderWay {
+			o.parked = append(o.parked, l)
+			continue
+		}
+		l.queued = false
 		i, ok := l.take(now)
 		if ok && !i.gone {
-			i.flying = true
-			l.flying++
-			o.flying++
+			o.takeOff(i, l)
 			o.queue(l, now)
 			return i, 0
 		}
 		o.queue(l, now)
-		o.tidy(i, l)
+		o.tidy(l)
 	}
 	return nil, o.pause(now)
+}
+
+// takeOff counts an attempt that begins.
+func (o *Outbox) takeOff(i *item, l *lane) {
+	i.flying, i.slow = true, l.slow
+	l.flying++
+	o.flying++
+	if i.slow {
+		o.slowFlying++
+	}
 }
 
 // pause is how long nothing is to be done without a message.
@@ -96,15 +110,15 @@ func (o *Outbox) pause(now time.Time) time.Duration {
 }
 
 // tidy forgets a lane without items.
-func (o *Outbox) tidy(i *item, l *lane) {
-	if i != nil && l.empty() && l.flying == 0 && !l.waiting {
-		delete(o.lanes, i.Event.Namespace)
+func (o *Outbox) tidy(l *lane) {
+	if l.empty() && l.flying == 0 && !l.waiting && !l.queued {
+		delete(o.lanes, l.namespace)
 	}
 }
 
 // attempt writes an item, and puts it off where that fails.
 func (o *Outbox) attempt(ctx context.Context, i *item) {
-	err := error(nil)
+	err, begin := error(nil), time.Now()
 	expired := !time.Now().Before(i.ends) || i.delayed && i.attempts == 0 && i.Valid != nil && !i.Valid()
 	if !expired {
 		err = o.write(ctx, i)
@@ -119,10 +133,11 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 	default:
 		o.failures.add(err, i.Event)
 		i.failed(err)
-		o.landed(i, true, unclear(err))
+		i.unclear = i.unclear || unclear(err)
+		o.landed(i, true, time.Since(begin))
 		return
 	}
-	o.landed(i, false, false)
+	o.landed(i, false, time.Since(begin))
 	i.done(outcome)
 }
 
@@ -155,18 +170,22 @@ func (o *Outbox) createdBy(ctx context.Context, event *eventsv1.Event, exists er
 	}
 }
 
-// landed ends an attempt; the item stays in the outbox to be tried again, or leaves it.
-func (o *Outbox) landed(i *item, again, unclear bool) {
+// landed ends an attempt that took some time; the item stays in the outbox to be tried again, or leaves it.
+func (o *Outbox) landed(i *item, again bool, took time.Duration) {
 	o.mu.Lock()
 	defer o.notify()
 	defer o.mu.Unlock()
 	l := o.lanes[i.Event.Namespace]
 	l.flying--
+	l.slow = took >= slowAttempt
 	o.flying--
 	i.flying = false
+	if i.slow {
+		o.slowFlying--
+		o.turns, o.parked = append(o.turns, o.parked...), nil
+	}
 	now := time.Now()
 	if again {
-		i.unclear = i.unclear || unclear
 		i.due = now.Add(min(firstWait<<min(i.attempts, 10), longestWait))
 		i.attempts++
 		o.schedule(i, now)
@@ -174,7 +193,7 @@ func (o *Outbox) landed(i *item, again, unclear bool) {
 		o.remove(i)
 	}
 	o.queue(l, now)
-	o.tidy(i, l)
+	o.tidy(l)
 }
 
 // unclear reports whether a failed attempt may have stored the Event all the same.

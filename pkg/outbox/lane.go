@@ -4,9 +4,12 @@ import "time"
 
 // lane has the items of one namespace that are due.
 type lane struct {
+	namespace string
 	// first are those that were not tried yet, again those that have failed.
 	first, again []*item
 	flying       int
+	// slow says that the last attempt took long.
+	slow bool
 	// queued says that the lane waits for its turn.
 	queued bool
 	taken  int
@@ -15,6 +18,14 @@ type lane struct {
 	// waiting says that the lane is looked at again at the time look.
 	waiting bool
 	look    time.Time
+}
+
+// limit is how many attempts may be under way.
+func (l *lane) limit() int {
+	if l.slow {
+		return 1
+	}
+	return underWayInOne
 }
 
 // retryEvery is how often a retry goes before a first attempt, so that neither starves the other.

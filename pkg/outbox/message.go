@@ -54,6 +54,8 @@ type item struct {
 	delayed bool
 	// flying is set while a request for it is under way, gone when it has left the outbox.
 	flying, gone bool
+	// slow says that the attempt that is under way counts among those of slow lanes.
+	slow bool
 }
 
 func (i *item) failed(err error) {

@@ -26,6 +26,9 @@ const (
 	// underWay is how many Events are written at a time, underWayInOne in one namespace: a change that reloads hundreds of
 	// workloads must not put as many requests beside its reloads.
 	underWay, underWayInOne = 16, 2
+	// slowUnderWay is how many Events of slow namespaces are written at a time, one in each: those whose last attempt took slowAttempt. So
+	// namespaces whose Events hang, however many, hold up those of others for one attempt.
+	slowUnderWay, slowAttempt = 8, 2 * time.Second
 	// attemptLimit is how long one attempt may take.
 	attemptLimit = 10 * time.Second
 	// firstWait and longestWait are the waits between attempts; each one doubles.
@@ -34,6 +37,9 @@ const (
 	// together: a workload that reloads again and again while Events are refused needs more than others. The last-reload
 	// annotation, which a new leader has, names six reloads.
 	perSubject, beyond = 8, 1000
+	// topicsInOne is how many messages with a Topic may wait for one namespace: a tenant that makes ever new subjects of which none can
+	// be reported must not take the memory of all.
+	topicsInOne = 5000
 	// quietPeriod is how long no message must have come for a namespace before its first attempts are made: a change that reloads
 	// thousands of workloads has its Events written after its reloads, not between them. longestDelay bounds the wait.
 	quietPeriod, longestDelay = 100 * time.Millisecond, 30 * time.Second
@@ -48,15 +54,19 @@ type Outbox struct {
 	wake        chan struct{}
 	quietPeriod time.Duration
 
-	mu       sync.Mutex
-	lanes    map[string]*lane
-	turns    []*lane
+	mu    sync.Mutex
+	lanes map[string]*lane
+	turns []*lane
+	// parked are slow lanes that wait until fewer of them have an attempt under way.
+	parked   []*lane
 	delayed  delayed
 	later    later
 	subjects map[string][]*item
-	flying   int
-	order    int64
-	waiting  int
+	// topics counts the messages with a Topic, by namespace.
+	topics             map[string]int
+	flying, slowFlying int
+	order              int64
+	waiting            int
 	// surplus is how many of the messages that wait are beyond perSubject.
 	surplus int
 }
@@ -66,7 +76,7 @@ type Outbox struct {
 func New(writer Writer, metrics prometheus.Registerer, log logr.Logger) *Outbox {
 	o := &Outbox{
 		writer: writer, failures: newFailures(log), wake: make(chan struct{}, 1), quietPeriod: quietPeriod,
-		lanes: map[string]*lane{}, subjects: map[string][]*item{},
+		lanes: map[string]*lane{}, subjects: map[string][]*item{}, topics: map[string]int{},
 	}
 	metrics.MustRegister(o.failures.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_pending_events",
@@ -80,25 +90,25 @@ func (o *Outbox) Put(m Message) {
 	o.mu.Lock()
 	dropped := o.put(m)
 	o.mu.Unlock()
-	if dropped != nil {
-		dropped.done(Dropped)
+	if dropped != nil && dropped.Done != nil {
+		dropped.Done(Dropped)
 	}
 	o.notify()
 }
 
-// put returns the message that is dropped for the new one, if any.
-func (o *Outbox) put(m Message) (dropped *item) {
+// put returns the message that is dropped, if any: the new one, or another one for it.
+func (o *Outbox) put(m Message) (dropped *Message) {
 	now := time.Now()
 	waiting := o.subjects[m.Subject]
-	if m.Topic != "" {
-		for _, i := range waiting {
-			if i.Topic == m.Topic && !i.flying {
-				i.Message, i.ends, i.attempts = m, now.Add(m.Life), 0
-				return nil
-			}
-		}
-	} else {
+	switch {
+	case m.Topic == "":
 		dropped = o.dropOldest(waiting)
+	case replaces(waiting, m, now):
+		return nil
+	case o.topics[m.Event.Namespace] >= topicsInOne:
+		return &m
+	default:
+		o.topics[m.Event.Namespace]++
 	}
 	o.order++
 	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
@@ -114,6 +124,17 @@ func (o *Outbox) put(m Message) (dropped *item) {
 	return dropped
 }
 
+// replaces puts a message in the place of the one that waits with its Topic, and reports whether there was one.
+func replaces(waiting []*item, m Message, now time.Time) bool {
+	for _, i := range waiting {
+		if i.Topic == m.Topic && !i.flying {
+			i.Message, i.ends, i.attempts = m, now.Add(m.Life), 0
+			return true
+		}
+	}
+	return false
+}
+
 // release ends the wait for a quiet period in a namespace: a subject of which several messages wait has no place for many more.
 func (o *Outbox) release(namespace string, now time.Time) {
 	if l := o.lanes[namespace]; l != nil {
@@ -123,14 +144,14 @@ func (o *Outbox) release(namespace string, now time.Time) {
 }
 
 // dropOldest removes the oldest message without a Topic of a subject that may have no further one.
-func (o *Outbox) dropOldest(waiting []*item) *item {
+func (o *Outbox) dropOldest(waiting []*item) *Message {
 	oldest := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.flying })
 	if untitled(waiting) < perSubject || o.surplus < beyond || oldest < 0 {
 		return nil
 	}
 	dropped := waiting[oldest]
 	o.remove(dropped)
-	return dropped
+	return &dropped.Message
 }
 
 // untitled returns how many messages have no Topic.
@@ -148,7 +169,12 @@ func untitled(items []*item) int {
 func (o *Outbox) remove(i *item) {
 	i.gone = true
 	o.waiting--
-	if i.Topic == "" && untitled(o.subjects[i.Subject]) > perSubject {
+	switch {
+	case i.Topic != "":
+		if o.topics[i.Event.Namespace]--; o.topics[i.Event.Namespace] == 0 {
+			delete(o.topics, i.Event.Namespace)
+		}
+	case untitled(o.subjects[i.Subject]) > perSubject:
 		o.surplus--
 	}
 	rest := slices.DeleteFunc(o.subjects[i.Subject], func(other *item) bool { return other == i })
@@ -168,7 +194,7 @@ func (o *Outbox) schedule(i *item, now time.Time) {
 	namespace := i.Event.Namespace
 	l := o.lanes[namespace]
 	if l == nil {
-		l = &lane{}
+		l = &lane{namespace: namespace}
 		o.lanes[namespace] = l
 	}
 	l.put(i, now, o.quietPeriod)
@@ -178,7 +204,7 @@ func (o *Outbox) schedule(i *item, now time.Time) {
 // queue gives a lane its turn, if it can use one, or looks at it again when its quiet period may be over.
 func (o *Outbox) queue(l *lane, now time.Time) {
 	switch {
-	case l.queued || l.empty() || l.flying >= underWayInOne:
+	case l.queued || l.empty() || l.flying >= l.limit():
 	case l.ready(now):
 		l.queued = true
 		o.turns = append(o.turns, l)

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"slices"
 	"strconv"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -34,19 +35,19 @@ func (r Reader) Remains(o workload.Object) Remains {
 			left.OnTemplate = append(left.OnTemplate, s.annotation(r.Keys))
 		}
 	}
-	if replaces(o, r.Keys) {
-		left.OnWorkload = append(left.OnWorkload, r.Keys.RecreatedFrom)
-	}
+	left.OnWorkload = append(left.OnWorkload, recreationMarks(o, r.Keys)...)
 	if changeable(o) {
 		left.OnTemplate = append(left.OnTemplate, strategy.Read(o.Template()).Edited(strategy.Fields{})...)
 	}
 	return left
 }
 
-// replaces reports whether a workload has the annotation of a Job that was created again, which the webhook does not manage.
-func replaces(o workload.Object, keys annotation.Keys) bool {
-	_, there := o.Annotations()[keys.RecreatedFrom]
-	return there
+// recreationMarks are the annotations of a Job about its being created again, which the webhook does not manage.
+func recreationMarks(o workload.Object, keys annotation.Keys) []string {
+	return slices.DeleteFunc([]string{keys.RecreatedFrom, keys.RecreationCanceled}, func(key string) bool {
+		_, there := o.Annotations()[key]
+		return !there
+	})
 }
 
 func changeable(o workload.Object) bool { return !o.Kind.CreateOnly && !o.Controlled() }
@@ -63,8 +64,8 @@ func (r Reader) Clean(o workload.Object, restart bool) []jsonpatch.Operation {
 		want.put(have, stampKeys()...)
 	}
 	ops := r.Operations(o, want)
-	if replaces(o, r.Keys) {
-		ops = append(ops, jsonpatch.NewOperation("remove", pointer("metadata", "annotations", r.Keys.RecreatedFrom), nil))
+	for _, key := range recreationMarks(o, r.Keys) {
+		ops = append(ops, jsonpatch.NewOperation("remove", pointer("metadata", "annotations", key), nil))
 	}
 	return ops
 }

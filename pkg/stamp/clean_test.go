@@ -98,16 +98,21 @@ func TestRemainsOfAJobAreThoseOfItsMetadata(t *testing.T) {
 	assert.True(t, w.reader.Remains(workload.Object{Kind: w.kind, Raw: w.manifest(nil)}).Empty())
 }
 
-// A Job that was created again names the one that it replaces. The webhook does not manage that annotation.
-func TestCleanRemovesRecreatedFrom(t *testing.T) {
+// A Job that was created again, or nearly so, names the one that it replaces, or the manifest. The webhook does not manage these annotations.
+func TestCleanRemovesWhatIsLeftOfRecreations(t *testing.T) {
 	t.Parallel()
 	w := under(t, annotation.EnvVars)
+	keys := []string{w.keys.RecreatedFrom, w.keys.RecreationCanceled}
 	require.Nil(t, w.write(func(raw map[string]any) {
 		w.ignore(raw)
-		annotate(raw, w.keys.RecreatedFrom, "uid-of-the-old-job")
+		for _, key := range keys {
+			annotate(raw, key, "a-uid")
+		}
 	}))
-	assert.Contains(t, w.reader.Remains(w.object()).OnWorkload, w.keys.RecreatedFrom)
+	assert.Subset(t, w.reader.Remains(w.object()).OnWorkload, keys)
 	require.Nil(t, w.store(patch(t, w.stored, w.reader.Clean(w.object(), false))))
-	assert.NotContains(t, w.object().Annotations(), w.keys.RecreatedFrom)
+	for _, key := range keys {
+		assert.NotContains(t, w.object().Annotations(), key)
+	}
 	assert.Empty(t, w.reader.Remains(w.object()).OnWorkload)
 }

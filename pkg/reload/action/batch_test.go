@@ -28,7 +28,9 @@ type batch struct {
 	uid string
 	// labels and annotations are those of the CronJob; by default it asks to be run for configmap/app.
 	labels, annotations map[string]string
-	spec                map[string]any
+	// reload is its last-reload.
+	reload string
+	spec   map[string]any
 	refused             error
 	// unlisted is the error of a list.
 	unlisted error
@@ -43,10 +45,14 @@ func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Objec
 	u.SetName(key.Name)
 	u.Object["metadata"].(map[string]any)["uid"] = b.uid
 	u.SetLabels(b.labels)
-	u.SetAnnotations(map[string]string{reloadList: "app"})
+	annotations := map[string]string{reloadList: "app"}
 	if b.annotations != nil {
-		u.SetAnnotations(b.annotations)
+		annotations = maps.Clone(b.annotations)
 	}
+	if b.reload != "" {
+		annotations[annotation.DefaultPrefix+"last-reload"] = b.reload
+	}
+	u.SetAnnotations(annotations)
 	spec := map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 	maps.Copy(spec, b.spec)
 	u.Object["spec"] = spec

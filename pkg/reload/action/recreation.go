@@ -94,7 +94,7 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 		return failed{c.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
 	case o.UID() == r.manifest.UID: // it was not deleted
-		return c.endRecreation(ctx, s, r)
+		return c.cancelRecreation(ctx, c.live(s, o), r)
 	case job.ReplacementOf(c.annotations) == r.manifest.UID:
 		return c.recreated(ctx, c.live(s, o), r)
 	}
@@ -105,6 +105,17 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	c.events.Warn(s.Reported(), reasonRecreationDropped, "another Job of this name was created while the old one was deleted for its changed "+
 		"configuration: the old one is not created again")
 	return nil
+}
+
+// cancelRecreation drops a manifest whose Job was not deleted. The leader that has stored it may be frozen right before the deletion,
+// which requires the version of the Job that it has read: it gets another one first, so that the deletion is refused if it comes late.
+// Else nothing would be left to create the Job from.
+func (c recreations) cancelRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
+	_, err := c.patchAnnotations(ctx, s, map[string]any{c.annotations.RecreationCanceled: string(r.secret.GetUID())})
+	if err != nil {
+		return failed{s, failedRecreation(err)}
+	}
+	return c.endRecreation(ctx, s, r)
 }
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.

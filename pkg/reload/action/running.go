@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -126,8 +127,13 @@ func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.V
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	case o.UID() != s.Object.UID():
 		return Waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
-	case !r.stillRuns(ctx, *s, o, verdict):
+	}
+	live := r.live(*s, o)
+	switch {
+	case !r.stillRuns(ctx, live, o, verdict):
 		return nil // what else becomes of the reload, the webhook or the direct stamp decides
+	case live.View.Managed[stamp.LastReload] != s.View.Managed[stamp.LastReload]:
+		return Waiting(queue.After(time.Second, queue.Retry)) // reloaded since, and perhaps run: the Job of this reload would be another one
 	}
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
@@ -150,9 +156,8 @@ func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.V
 
 // stillRuns reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
 // is behind.
-func (r runs) stillRuns(ctx context.Context, s gather.Subject, o workload.Object, verdict policy.Verdict) bool {
-	live := r.live(s, o)
-	return !r.released(ctx, s.Key, o, live.View) && runsAtOnce(live, verdict)
+func (r runs) stillRuns(ctx context.Context, live gather.Subject, o workload.Object, verdict policy.Verdict) bool {
+	return !r.released(ctx, live.Key, o, live.View) && runsAtOnce(live, verdict)
 }
 
 // afterRun says how a reload goes on after the attempt to make its Job.
@@ -205,13 +210,15 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
-	active, err := r.activeJobs(ctx, s, cron)
+	jobs, err := r.otherJobs(ctx, s, cron)
 	if err != nil {
 		return err
 	}
-	if slices.Contains(active, due.Job) {
-		return nil // an earlier attempt has made it
+	if cron.Has(jobs, due.Job) {
+		r.ran(ctx, s, due, true) // an earlier attempt has made it; it may have finished
+		return nil
 	}
+	active := cron.Active(jobs)
 	switch cron.Decide(active) {
 	case cronrun.Skip:
 		return nil
@@ -228,14 +235,19 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
-	s.Ran = due
-	r.state.Runs.Ran(s.Key, due, r.now())
-	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", err != nil)
+	r.ran(ctx, s, due, err != nil)
 	return nil
 }
 
-// activeJobs returns the names of the active Jobs of a CronJob, where its runs depend on them.
-func (r runs) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]string, error) {
+// ran records that a Job is made, by this attempt or by an earlier one.
+func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed bool) {
+	s.Ran = due
+	r.state.Runs.Ran(s.Key, due, r.now())
+	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", existed)
+}
+
+// otherJobs returns the Jobs of the namespace of a CronJob, where its runs depend on others.
+func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]unstructured.Unstructured, error) {
 	if !cron.Exclusive() {
 		return nil, nil
 	}
@@ -243,7 +255,7 @@ func (r runs) activeJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cr
 	if err != nil {
 		return nil, fmt.Errorf("list the active jobs: %w", err)
 	}
-	return cron.Active(jobs), nil
+	return jobs, nil
 }
 
 // deleteJobs deletes some Jobs with their pods.

@@ -38,7 +38,7 @@ type JobAPI struct {
 	// Before and After return the error of a call, instead of its effect and after it.
 	Before, After func(call string) error
 
-	uids int
+	uids, versions int
 }
 
 func (a *JobAPI) do(call string, effect func() error) error {
@@ -171,8 +171,15 @@ func (a *JobAPI) Patch(_ context.Context, object client.Object, patch client.Pat
 		if err := u.UnmarshalJSON(append([]byte(`{"apiVersion":"v1","kind":"X",`), body[1:]...)); err != nil {
 			return err
 		}
+		if pin := u.GetResourceVersion(); pin != "" && pin != stored.GetResourceVersion() {
+			return apierrors.NewConflict(Resource(stored.GetKind()), stored.GetName(), errors.New("the object has been modified"))
+		}
 		annotations := stored.GetAnnotations()
 		maps.Copy(annotations, u.GetAnnotations())
+		if !maps.Equal(annotations, stored.GetAnnotations()) { // else nothing is stored
+			a.versions++
+			stored.SetResourceVersion("1." + strconv.Itoa(a.versions))
+		}
 		stored.SetAnnotations(annotations)
 		object.SetAnnotations(annotations)
 		object.SetUID(stored.GetUID())

@@ -1,0 +1,83 @@
+package action
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+)
+
+// A leader is frozen right before it deletes a Job. The next one finds the manifest and the Job, and has nothing to do since the content
+// has come back. The deletion, which comes late, must not succeed: there is no manifest any more.
+func TestJobIsNotDeletedAfterItsManifestWasDropped(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	frozen, next, frozenOnce := j.leader(), j.leader(), false
+	j.API.Before = func(call string) error {
+		if call != "delete Job" || frozenOnce {
+			return nil
+		}
+		frozenOnce = true
+		j.Now = j.Now.Add(20 * time.Second)
+		j.Set("old")
+		next.ResumeRecreations(t.Context())
+		for range 3 {
+			j.reconcile(t, next)
+		}
+		require.Equal(t, policy.Nothing, j.Due(t).Action)
+		require.Len(t, j.API.Objects, 1, "the manifest is dropped")
+		return nil
+	}
+	for range 4 {
+		j.reconcile(t, frozen)
+		j.Now = j.Now.Add(10 * time.Second)
+	}
+	require.True(t, frozenOnce)
+	require.NotNil(t, j.Stored(), "the Job is not lost")
+	assert.Equal(t, "uid-1", string(j.Stored().GetUID()))
+	assert.Len(t, j.API.Objects, 1)
+}
+
+// The next leader drops the manifest only once the late deletion is sure to be refused.
+func TestManifestIsKeptWhileItsJobMayBeDeleted(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{
+		"another write was faster": apierrors.NewConflict(reloadtest.Resource("Job"), "import", errors.New("modified")),
+		"the write is refused":     apierrors.NewForbidden(reloadtest.Resource("Job"), "import", errors.New("a policy")),
+		"no answer":                errors.New("the connection is lost"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = func(call string) error {
+				if call == "delete Job" {
+					return errors.New("the connection is lost")
+				}
+				return nil
+			}
+			j.reconcile(t, j.leader())
+			j.Set("old")
+			j.API.Before = func(call string) error {
+				if call == "patch Job" {
+					return lost
+				}
+				return nil
+			}
+			next := j.leader()
+			next.ResumeRecreations(t.Context())
+			assert.Positive(t, j.reconcile(t, next).RequeueAfter)
+			require.Len(t, j.API.Objects, 2, "the Job and its manifest")
+			j.API.Before = nil
+			j.Now = j.Now.Add(time.Hour)
+			j.reconcile(t, next)
+			assert.Len(t, j.API.Objects, 1)
+			assert.Equal(t, "uid-1", string(j.Stored().GetUID()))
+		})
+	}
+}
