@@ -6,9 +6,15 @@ import "github.com/pod-reloader/pod-reloader/pkg/reference"
 // wait for them. What can take longer is done by a goroutine of the namespace, and all that comes meanwhile after it.
 const quick = 500_000
 
-// backlog is what waits for the goroutine of a namespace. Of what comes for one workload or one config object the last counts, so that
-// it does not grow with the number of events.
+// backlog is what waits for the goroutine of a namespace: a batch that is worked off, and the one that is collected meanwhile. So nothing
+// waits for more than two batches, whatever comes.
 type backlog[K comparable] struct {
+	now, next batch[K]
+}
+
+// batch has what came for workloads and config objects. Of what comes for one of them the last counts, so that it does not grow with the
+// number of events.
+type batch[K comparable] struct {
 	keys []K
 	uses map[K][]Use
 	refs []reference.Ref
@@ -22,7 +28,7 @@ type news[K comparable] struct {
 }
 
 // set adds the patterns of a workload.
-func (b *backlog[K]) set(key K, patterns []Use) {
+func (b *batch[K]) set(key K, patterns []Use) {
 	if b.uses == nil {
 		b.uses = map[K][]Use{}
 	}
@@ -33,7 +39,7 @@ func (b *backlog[K]) set(key K, patterns []Use) {
 }
 
 // change adds what became of a config object.
-func (b *backlog[K]) change(ref reference.Ref, n news[K]) {
+func (b *batch[K]) change(ref reference.Ref, n news[K]) {
 	if b.news == nil {
 		b.news = map[reference.Ref]news[K]{}
 	}
@@ -47,18 +53,25 @@ func (b *backlog[K]) change(ref reference.Ref, n news[K]) {
 	b.news[ref] = n
 }
 
-// next takes out what is to be done next, or returns nil. Patterns come before config objects: so no object is missed by a workload that
-// waits, too.
-func (b *backlog[K]) next(n *inNamespace[K]) func() {
+// take takes out what is to be done next, or returns nil. slow says that it can take long.
+func (b *backlog[K]) take(n *inNamespace[K]) (do func(), slow bool) {
+	if len(b.now.keys)+len(b.now.refs) == 0 {
+		b.now, b.next = b.next, batch[K]{}
+	}
+	return b.now.take(n)
+}
+
+// take is that of a backlog. Patterns come before config objects: so no object is missed by a workload that waits, too.
+func (b *batch[K]) take(n *inNamespace[K]) (do func(), slow bool) {
 	if len(b.keys) > 0 {
 		key := b.keys[0]
 		patterns := b.uses[key]
 		b.keys = b.keys[1:]
 		delete(b.uses, key)
-		return func() { n.set(key, patterns) }
+		return func() { n.set(key, patterns) }, n.effort(patterns) > quick
 	}
 	if len(b.refs) == 0 {
-		return nil
+		return nil, false
 	}
 	ref := b.refs[0]
 	change := b.news[ref]
@@ -69,21 +82,26 @@ func (b *backlog[K]) next(n *inNamespace[K]) func() {
 		if change.later != nil && len(keys) > 0 {
 			change.later(keys)
 		}
-	}
+	}, n.effortOf(ref) > quick
 }
 
-// workOff does what waits, until nothing does; each part takes a turn. No other goroutine uses the tables while the namespace is busy.
+// workOff does what waits, until nothing does; each part that can take long takes a turn. No other goroutine uses the tables while the
+// namespace is busy.
 func (n *inNamespace[K]) workOff(turn chan struct{}) {
 	for {
 		n.mu.Lock()
-		do := n.backlog.next(n)
+		do, slow := n.backlog.take(n)
 		n.busy = do != nil
 		n.mu.Unlock()
-		if do == nil {
+		switch {
+		case do == nil:
 			return
+		case slow:
+			turn <- struct{}{}
+			do()
+			<-turn
+		default:
+			do()
 		}
-		turn <- struct{}{}
-		do()
-		<-turn
 	}
 }

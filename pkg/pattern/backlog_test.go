@@ -72,6 +72,52 @@ func TestWhatComesWhileANamespaceIsBusyIsDoneLater(t *testing.T) {
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-3"), later), "it is busy no more")
 }
 
+// Updates of the status of workloads, one after the other, hold up no config object of a busy namespace.
+func TestConfigObjectWaitsForNoWorkloadThatComesLater(t *testing.T) {
+	t.Parallel()
+	x := NewIndex[string](existing{}.names)
+	patterns := uses(t, reference.ConfigMap, "app-.*")
+	x.Set("cart", "shop", patterns)
+	workOff := stall(x, "shop")
+	var found []string
+	x.Set("cart", "shop", patterns)
+	x.Put("shop", configMap("app-1"), func(keys []string) { found = keys })
+	n := x.namespaces["shop"]
+	for range 2 {
+		n.mu.Lock()
+		do, slow := n.backlog.take(n)
+		n.mu.Unlock()
+		assert.False(t, slow)
+		do()
+		x.Set("cart", "shop", patterns)
+	}
+	assert.Equal(t, []string{"cart"}, found)
+	workOff()
+}
+
+// Only what takes long waits for the turn that all namespaces share.
+func TestQuickPartsOfABacklogTakeNoTurn(t *testing.T) {
+	t.Parallel()
+	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: longNames(400)}.names)
+	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
+	workOff := stall(x, "shop")
+	var found []string
+	x.Put("shop", configMap("app-1"), func(keys []string) { found = keys })
+	x.turn <- struct{}{} // another namespace has it
+	workOff()
+	assert.Equal(t, []string{"cart"}, found)
+
+	workOff = stall(x, "shop")
+	x.Set("pay", "shop", uses(t, reference.ConfigMap, slow))
+	n := x.namespaces["shop"]
+	n.mu.Lock()
+	do, slow := n.backlog.take(n)
+	n.mu.Unlock()
+	assert.NotNil(t, do)
+	assert.True(t, slow)
+	workOff()
+}
+
 // A workload may have been resolved with a name that the index has never had.
 func TestObjectThatCameAndWentWhileANamespaceWasBusyConcernsItsWorkloads(t *testing.T) {
 	t.Parallel()

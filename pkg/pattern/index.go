@@ -110,7 +110,7 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy || n.effort(patterns) > quick {
-		n.backlog.set(key, patterns)
+		n.backlog.next.set(key, patterns)
 		x.begin(namespace, n)
 		return
 	}
@@ -145,7 +145,7 @@ func (x *Index[K]) change(namespace string, ref reference.Ref, what news[K]) []K
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy || what.exists && n.effortOf(ref) > quick {
-		n.backlog.change(ref, what)
+		n.backlog.next.change(ref, what)
 		x.begin(namespace, n)
 		return nil
 	}
