@@ -61,7 +61,7 @@ alone from then on; the label stays. Your own annotations stay, too.`,
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be removed, and stop")
 	flags.BoolVar(&f.withoutRestarts, "without-restarts", false, "leave the pod templates as they are")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	f.manager.Share(flags, "workload-kinds", "config", "annotation-prefix")
+	f.manager.Share(flags, "workload-kinds", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix")
 	return cmd
 }
 

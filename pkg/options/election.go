@@ -24,14 +24,14 @@ type electionFlags struct {
 func (f *electionFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.elect, "leader-elect", false, "elect a leader for the loop; needed with more than one replica")
 	set.BoolVar(&f.enableHA, "enable-ha", false, "the same as --leader-elect, by the name that Reloader has for it")
-	set.StringVar(&f.namespace, "leader-election-namespace", "", "`namespace` of the lease (default: --namespace)")
+	set.StringVar(&f.namespace, "leader-election-namespace", "", "`namespace` of the lease (default: that of the installation)")
 	set.StringVar(&f.id, "leader-election-id", "", "`name` of the lease (default: that of the installation)")
 	set.BoolVar(&f.released, "leader-election-release-on-cancel", true, "no effect: the lease is always released when the program stops")
 	set.DurationVar(&f.lease, "leader-election-lease-duration", 15*time.Second,
 		"how long a lease is valid after its last renewal: another replica leads this long after a leader was killed")
 	set.DurationVar(&f.renewal, "leader-election-renew-deadline", 10*time.Second, "how long a leader that cannot renew its lease goes on")
 	set.DurationVar(&f.retry, "leader-election-retry-period", time.Second,
-		"how often the leader renews its lease, and the others ask for it; up to 120 % are added at random")
+		"how often the leader renews its lease; the others ask for it after 1 to 2.2 times this period")
 }
 
 func (f *electionFlags) complete(p *problems, own, installation string) Election {

@@ -37,7 +37,7 @@ func BenchmarkReload(b *testing.B) {
 	}})
 	view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app-000=-"}
 	l := newLoop(cluster{
-		client: &refusing{},
+		client:       &refusing{},
 		Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &observing{reloadtest.Store{States: states}}, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true})
 	poked := view

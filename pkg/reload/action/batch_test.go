@@ -29,9 +29,9 @@ type batch struct {
 	// labels and annotations are those of the CronJob; by default it asks to be run for configmap/app.
 	labels, annotations map[string]string
 	// reload is its last-reload.
-	reload string
-	spec   map[string]any
-	refused             error
+	reload  string
+	spec    map[string]any
+	refused error
 	// unlisted is the error of a list.
 	unlisted error
 	jobs     map[string]int

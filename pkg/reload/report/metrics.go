@@ -18,7 +18,7 @@ func newMetrics(reg prometheus.Registerer, byNamespace bool) *metrics {
 		return Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
 	}
 	m := &metrics{
-		reloads:   counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
+		reloads: counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
 	}
 	if byNamespace { // as Reloader does, where it is asked for
 		m.byNamespace = counter("namespace_reloads_total", "Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.", "namespace")
