@@ -56,6 +56,7 @@ func situationKinds() []situationKind {
 		{name: "paused", weight: 4, draw: pausedReload},
 		{name: "job", weight: 7, draw: jobCreatedAgain},
 		{name: "job-interrupted", weight: 5, draw: jobInterrupted},
+		{name: "job-frozen", weight: 5, draw: jobFrozen},
 		{name: "run", weight: 10, draw: cronJobRun},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}

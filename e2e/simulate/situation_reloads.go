@@ -107,20 +107,39 @@ func jobCreatedAgain(r *rand.Rand) situation {
 
 // jobInterrupted is a Job that runs, and the only replica is killed while it creates the Job again: each write takes some seconds.
 func jobInterrupted(r *rand.Rand) situation {
+	kill := history.Step{Do: "kill", On: "replica-0", Wait: amidWrites(r), With: map[string]string{"for": "10s"}}
+	return jobWith(r, 1, kill)
+}
+
+// jobFrozen is a Job that runs, and the replica that creates it again is frozen in the middle: what it has sent may come late. The content
+// goes back meanwhile, so that the other one has nothing to do.
+func jobFrozen(r *rand.Rand) situation {
+	freeze := history.Step{Do: "freeze", On: pick(r, "replica-0", "replica-0", "replica-1"), Wait: amidWrites(r), With: map[string]string{"for": "1m"}}
+	back := tracked{config: "configmaps/shop/app"}.edit("first", time.Duration(r.IntN(100))*100*time.Millisecond)
+	return jobWith(r, 2, freeze, back)
+}
+
+// amidWrites is a time within the writes of a re-creation, each of which takes some seconds, after the change that causes it.
+func amidWrites(r *rand.Rand) history.Duration {
+	return history.Duration(12*time.Second + time.Duration(r.IntN(140))*100*time.Millisecond)
+}
+
+// jobWith is a Job whose configuration changes while each write takes some seconds, and what happens then.
+func jobWith(r *rand.Rand, replicas int, then ...history.Step) situation {
 	p := tracked{"deployments/shop/web", "configmaps/shop/app"}
 	job := pick(r, "jobs/shop/import", "jobs/shop/report")
 	return situation{
 		workload: p.workload, rest: untilPrompt,
-		setup: func(s *history.Setup) { s.Replicas = 1 },
-		steps: []history.Step{
+		setup: func(s *history.Setup) { s.Replicas = replicas },
+		steps: append([]history.Step{
+			p.edit("first", betweenSituations/4),
 			{Do: "delete-job", On: job, Wait: history.Duration(betweenSituations / 4)},
 			{Do: act.CreateJob, On: job, Wait: history.Duration(betweenSituations), With: map[string]string{
 				"asks": pick(r, "auto", "named"), "endless": "true", "suspended": "false", "held": "false",
 			}},
 			p.edit("interrupted", adopted),
 			{Do: "api-slow", With: map[string]string{"for": "40s", "by": "4s"}},
-			{Do: "kill", On: "replica-0", Wait: history.Duration(12*time.Second + time.Duration(r.IntN(140))*100*time.Millisecond), With: map[string]string{"for": "10s"}},
-		},
+		}, then...),
 	}
 }
 

@@ -58,6 +58,7 @@ func (j *jobFixture) leader(t testing.TB) *loop {
 		},
 	}}, j.opts)
 	l.leads.Begin(j.Now.Add(-time.Minute))
+	l.state.Recreations.Listed()
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(reloadtest.JobKind)))
 	return l
 }
@@ -276,4 +277,27 @@ func deletedJobIsQueued(t *testing.T, failures int) {
 	assert.Equal(t, reloadtest.JobKey, key)
 	stop()
 	running.Wait()
+}
+
+// The earlier leader has created the Job again, so that no event of the watch follows when its successor ends that: the Job itself is
+// looked at once more.
+func TestJobIsComparedAfterItsRecreationWasCompleted(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = func(call string) error {
+		if call == "delete Secret" {
+			return errors.New("the connection is lost")
+		}
+		return nil
+	}
+	j.reconcile(t, j.leader(t))
+	j.API.Before = nil
+	next := j.leader(t)
+	q := open(t, next)
+	next.actions.ResumeRecreations(t.Context())
+	require.Equal(t, 1, q.Len())
+	key, _ := q.Get()
+	q.Done(key)
+	j.reconcile(t, next)
+	assert.Equal(t, 1, q.Len())
 }

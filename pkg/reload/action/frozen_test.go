@@ -81,3 +81,46 @@ func TestManifestIsKeptWhileItsJobMayBeDeleted(t *testing.T) {
 		})
 	}
 }
+
+// A leader that begins finds a Job whose reload is due, before it has listed what an earlier leader has begun: that Job was created again,
+// and its manifest is still there.
+func TestRecreationWaitsForTheManifestsOfEarlierLeaders(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = func(call string) error {
+		if call == "patch Job" {
+			return errors.New("the connection is lost")
+		}
+		return nil
+	}
+	j.reconcile(t, j.leader())
+	j.API.Before = nil
+	j.Set("newest")
+	j.Now = j.Now.Add(time.Minute)
+	next, before := j.unlistedLeader(), len(j.Writes())
+	assert.Positive(t, j.reconcile(t, next).RequeueAfter)
+	assert.Empty(t, j.Writes()[before:], "nothing is begun")
+	next.ResumeRecreations(t.Context())
+	for range 4 {
+		j.Now = j.Now.Add(10 * time.Second)
+		j.reconcile(t, next)
+	}
+	assert.Equal(t, policy.Nothing, j.Due(t).Action)
+	assert.Len(t, j.API.Objects, 1, "both manifests are gone")
+	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified", "Reloaded: created again: configmap/app modified"}, j.Notes())
+}
+
+// A user deletes the Job before its manifest is stored.
+func TestJobThatAUserHasDeletedIsNotDeletedAgain(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = func(call string) error {
+		if call == "dry-run create Job" {
+			delete(j.API.Objects, reloadtest.JobName)
+		}
+		return nil
+	}
+	assert.Zero(t, j.reconcile(t, j.leader()))
+	assert.Equal(t, []string{"dry-run create Job"}, j.Writes())
+	assert.Empty(t, j.API.Objects)
+}

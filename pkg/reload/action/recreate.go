@@ -41,6 +41,9 @@ type recreations struct {
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
 func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
+	if !c.state.Recreations.AreListed() { // the Job may have a manifest already, of which it would be created, too
+		return failed{s, passing(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
+	}
 	o, err := c.gather.Stored(ctx, s)
 	switch {
 	case absence.Certain(err):
@@ -152,8 +155,10 @@ func (c recreations) replace(ctx context.Context, s gather.Subject, m jobrun.Man
 // remembered also where an error is returned.
 func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobrun.Manifest) (*unstructured.Unstructured, error) {
 	err := c.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
-	// The name is looked for last: there is nothing else against the new Job.
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	switch {
+	case err == nil: // a user has deleted it
+		return nil, errDeleted
+	case !apierrors.IsAlreadyExists(err): // the name is looked for last: there is nothing else against the new Job
 		return nil, fmt.Errorf("dry run of the new job: %w", err)
 	}
 	secret, err := c.jobs.Store.Encode(m)

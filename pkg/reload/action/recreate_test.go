@@ -32,6 +32,13 @@ func newJobFixture(t testing.TB, spec, status map[string]any) *jobFixture {
 
 // leader returns the Actions of a process that leads.
 func (j *jobFixture) leader() *Actions {
+	a := j.unlistedLeader()
+	a.state.Recreations.Listed()
+	return a
+}
+
+// unlistedLeader is one that does not know yet what earlier leaders have begun.
+func (j *jobFixture) unlistedLeader() *Actions {
 	return newActions(Options{
 		Client: j.API, Webhook: true, InScope: notOther, Gates: state.Gates{Refractory: 5 * time.Second}, Jobs: Jobs{Follow: true, Store: j.Manifests},
 		Gather: gather.Gatherer{

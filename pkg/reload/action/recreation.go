@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -155,6 +156,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 	if ended := c.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
+	c.queue.Add(queue.Workload, s.Key) // it is compared anew: where an earlier leader has created it, no event follows
 	return reloaded{s, verdictOf(last), last, s.Object.Generation()}
 }
 

@@ -22,6 +22,7 @@ func (c recreations) resume(ctx context.Context) {
 	for {
 		keys, err := c.list(ctx)
 		if err == nil {
+			c.state.Recreations.Listed()
 			c.queue.Add(queue.Workload, keys...)
 			return
 		}

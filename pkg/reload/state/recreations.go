@@ -2,13 +2,17 @@ package state
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // recreations has the Secrets with Jobs that are to be created again. They outlive the Job: nothing but the Secret ends one, so that
 // State.Forget keeps them.
-type recreations struct{ secrets perWorkload[[]manifestSecret] }
+type recreations struct {
+	secrets perWorkload[[]manifestSecret]
+	listed  atomic.Bool
+}
 
 // manifestSecret is a Secret with the manifest of a Job.
 type manifestSecret struct {
@@ -29,6 +33,12 @@ func (r *recreations) Add(key workload.Key, secret string) {
 func named(secret string) func(manifestSecret) bool {
 	return func(s manifestSecret) bool { return s.name == secret }
 }
+
+// Listed records that all Secrets of earlier leaders were added.
+func (r *recreations) Listed() { r.listed.Store(true) }
+
+// AreListed reports whether the Secrets of earlier leaders are known.
+func (r *recreations) AreListed() bool { return r.listed.Load() }
 
 // Created records that the Job of a Secret was created again.
 func (r *recreations) Created(key workload.Key, secret string) {
