@@ -112,7 +112,15 @@ func (o *Oracle) judgeRead(call *world.Call) {
 func (o *Oracle) unasked(call *world.Call) bool {
 	namespace := call.Key.Namespace
 	standby := call.Client != o.leader && call.Arrived.Sub(o.leaderSince) > recovery
-	return (standby || call.Partial && !o.readsLive(namespace)) && !o.reads.reviewing(namespace, call.Arrived)
+	return (standby || call.Partial && !o.readsLive(namespace) && !o.adopts(namespace, call.Arrived)) && !o.reads.reviewing(namespace, call.Arrived)
+}
+
+// adopts reports whether a workload of a namespace has just become one that the program looks after: what its pods were started with may be
+// read live.
+func (o *Oracle) adopts(namespace string, now time.Time) bool {
+	return slices.ContainsFunc(o.all, func(w *workload) bool {
+		return !w.gone && w.id.namespace == namespace && w.eligible && now.Sub(w.eligibleSince) <= answered
+	})
 }
 
 // judgeContentRead judges a read of a content: a process reads each version once.
