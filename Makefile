@@ -85,8 +85,8 @@ cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSI
 PROGRAM := $(CURDIR)/bin/e2e/pod-reloader
 test test-oldest: export POD_RELOADER_PROGRAM := $(PROGRAM)
 
-# client-go then panics where code writes to an object that belongs to a cache.
-test test-unit test-oldest: export KUBE_CACHE_MUTATION_DETECTOR := true
+# client-go then panics where code writes to an object that belongs to a cache. It compares all that is cached each second; once is enough.
+test test-unit: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)

@@ -145,6 +145,8 @@ func attemptsOnWorkloads(s *fixture.Fixture) map[string]attempt {
 		"ForeignAnnotation":           of("Deployment", annotations(`"example.org/owner":null`), ownOnly+"annotations of others"),
 		"TrackedConfigMaps":           of("DaemonSet", annotations(`"pod-reloader.cs.sap.com/configmaps":"x"`), ownOnly+"annotations of others"),
 		"OwnAnnotations":              of("CronJob", annotations(`"pod-reloader.cs.sap.com/config-record":"x","pod-reloader.cs.sap.com/last-reload":"x"`), ""),
+		"MarkOfADeploymentConfig":     of("DeploymentConfig", annotations(`"pod-reloader.cs.sap.com/config-record":"x"`), ""),
+		"CanceledRecreation":          of("Job", annotations(`"pod-reloader.cs.sap.com/recreation-canceled":"x"`), ""),
 		"ManyAnnotations":             {patching(s, "Deployment", "many", annotations(`"pod-reloader.cs.sap.com/config-record":"x"`)), ""},
 		"Label":                       of("StatefulSet", `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`, ownOnly+"metadata"),
 		"Finalizer":                   of("Deployment", `{"metadata":{"finalizers":["example.org/hold"]}}`, ownOnly+"metadata"),

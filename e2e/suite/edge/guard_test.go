@@ -270,7 +270,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: by-mistake}
 rules:
-- {apiGroups: ["", apps, batch, argoproj.io, admissionregistration.k8s.io], resources: ["*"], verbs: ["*"]}
+- {apiGroups: ["", apps, batch, argoproj.io, apps.openshift.io, admissionregistration.k8s.io], resources: ["*"], verbs: ["*"]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
