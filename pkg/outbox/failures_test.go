@@ -48,7 +48,7 @@ func TestFailedAttemptsAreCountedAndLogged(t *testing.T) {
 				m.Event.Reason, m.Event.Regarding = "Reloaded", corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "cart"}
 				o.Put(m)
 				pass(20 * time.Second)
-				assert.EqualValues(t, 5, testutil.ToFloat64(o.failures.attempts.WithLabelValues(tc.code)), "after 0, 1, 3, 7 and 15 seconds")
+				assert.Equal(t, 5, int(testutil.ToFloat64(o.failures.attempts.WithLabelValues(tc.code))), "after 0, 1, 3, 7 and 15 seconds")
 				require.Len(t, lines, 1)
 				for _, want := range []string{`"reason"="Reloaded"`, `"namespace"="shop"`, `"name"="cart"`, tc.err.Error()} {
 					assert.Contains(t, lines[0], want)

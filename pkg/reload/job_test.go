@@ -50,8 +50,9 @@ func newJobFixture(t testing.TB, spec, status map[string]any) *jobFixture {
 func (j *jobFixture) leader(t testing.TB) *loop {
 	t.Helper()
 	j.opts.Reader = j.Reader
-	l := newLoop(cluster{client: j.API, live: j.API, Dependencies: Dependencies{Events: j.Out,
-		Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
+	l := newLoop(cluster{client: j.API, live: j.API, Dependencies: Dependencies{
+		Events: j.Out,
+		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			j.report = changed
 			return jobWatch{j}
@@ -262,8 +263,9 @@ func deletedJobIsQueued(t *testing.T, failures int) {
 	}
 
 	j.opts.Reader = j.Reader
-	l := newLoop(cluster{client: j.API, live: j.API, Dependencies: Dependencies{Events: j.Out,
-		Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
+	l := newLoop(cluster{client: j.API, live: j.API, Dependencies: Dependencies{
+		Events: j.Out,
+		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
 	}}, j.opts)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

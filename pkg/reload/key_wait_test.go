@@ -31,8 +31,9 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	kind := workload.Builtin()[0]
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	writes, keys := &refusing{}, &reloadtest.Keys{}
-	with := cluster{client: writes, Dependencies: Dependencies{Events: &reloadtest.Outbox{},
-		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
+	with := cluster{client: writes, Dependencies: Dependencies{
+		Events: &reloadtest.Outbox{},
+		Store:  &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
 	}}
 	with.Workloads = func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 		web := reloadtest.Summary(kind, map[string]any{

@@ -100,9 +100,10 @@ func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	})
-	with := cluster{Dependencies: Dependencies{Events: out,
-		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
-		Keys:  &reloadtest.Keys{Present: ring},
+	with := cluster{Dependencies: Dependencies{
+		Events: out,
+		Store:  &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
+		Keys:   &reloadtest.Keys{Present: ring},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			changed(workload.Summary{}, web)
 			return single{web}

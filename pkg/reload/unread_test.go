@@ -60,8 +60,9 @@ func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
 				store.States[edge] = digest.StateOf(digest.Content{Ref: edge, Namespace: "shop"}, "uid", "1", ring)
 			}
 			l := newLoop(cluster{
-				client: w, Dependencies: Dependencies{Events: &reloadtest.Outbox{},
-					Store: store, Keys: &reloadtest.Keys{Present: ring}, Retry: func(namespace string, refs []reference.Ref) {
+				client: w, Dependencies: Dependencies{
+					Events: &reloadtest.Outbox{},
+					Store:  store, Keys: &reloadtest.Keys{Present: ring}, Retry: func(namespace string, refs []reference.Ref) {
 						assert.Equal(t, "shop", namespace)
 						assert.Equal(t, []reference.Ref{edge}, refs)
 						retries++
