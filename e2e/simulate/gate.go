@@ -60,7 +60,9 @@ func (g *gate) Wait(ctx context.Context, call *world.Call) apiserver.Fate {
 	}
 	g.mu.Unlock()
 	if late {
-		return <-w.pass
+		fate := <-w.pass
+		fate.Late = true
+		return fate
 	}
 	return apiserver.Fate{Drop: true}
 }

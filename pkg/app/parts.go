@@ -132,7 +132,8 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		return nil, err
 	}
 	err = reload.SetupWithManager(mgr, reload.Dependencies{
-		Events: b.outbox, EventList: b.eventClient, Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
+		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
+		Events: b.outbox, EventList: b.eventClient,
 		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
 	}, reload.Options{
 		Instance:              b.instance,

@@ -74,6 +74,30 @@ func TestFates(t *testing.T) {
 	}
 }
 
+// A request that the server has received is served although its client is gone by then, if it is late.
+func TestLateRequestIsServedWithoutItsClient(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"late": true, "given up": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, leave := context.WithCancel(t.Context())
+			s := server(t, func(o *apiserver.Options) {
+				o.Gate = func(context.Context, *world.Call) apiserver.Fate {
+					leave()
+					return apiserver.Fate{Late: late}
+				}
+			})
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, configMaps, body(`{"metadata":{"name":"app"}}`))
+			func() {
+				defer func() { _ = recover() }()
+				s.ServeHTTP(httptest.NewRecorder(), r)
+			}()
+			_, stored := s.Get(worldKey("configmaps", "app"))
+			assert.Equal(t, late, stored)
+		})
+	}
+}
+
 func TestHangingRequestEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

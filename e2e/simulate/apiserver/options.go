@@ -48,6 +48,8 @@ type Fate struct {
 	Hang bool
 	// Drop closes the connection without serving.
 	Drop bool
+	// Late serves the request also if the client has gone meanwhile: it was received, and only the answer is lost.
+	Late bool
 	// Lose serves the request and closes the connection instead of answering. A watch is served and cut before the first
 	// byte.
 	Lose bool

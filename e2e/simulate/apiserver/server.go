@@ -92,11 +92,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.options.Gate != nil {
 		q.fate = s.options.Gate(ctx, q.call)
 	}
+	if q.fate.Late {
+		q.ctx = context.WithoutCancel(ctx)
+	}
 	switch f := q.fate; {
 	case f.Hang:
 		<-ctx.Done()
 		panic(http.ErrAbortHandler)
-	case f.Drop, ctx.Err() != nil:
+	case f.Drop, ctx.Err() != nil && !f.Late:
 		panic(http.ErrAbortHandler)
 	case f.Refuse != nil:
 		q.answer(w, q.failed(asError(f.Refuse)))

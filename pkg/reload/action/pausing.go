@@ -109,7 +109,8 @@ func (p pauses) takeBack(ctx context.Context, s gather.Subject, request poke.Req
 		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
 	)
 	if err != nil {
-		log.FromContext(ctx).Info("Cannot end the pause of a reload request that was refused", "workload", s.Key, "error", err.Error(), "remedy", "kubectl rollout resume")
+		log.FromContext(ctx).Info("Cannot end the pause of a reload request that was refused",
+			"workload", s.Key, "error", err.Error(), "remedy", "kubectl rollout resume")
 	}
 }
 
