@@ -55,20 +55,10 @@ func TestManifestIsKeptWhileItsJobMayBeDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJobFixture(t, nil, nil)
-			j.API.Before = func(call string) error {
-				if call == "delete Job" {
-					return errors.New("the connection is lost")
-				}
-				return nil
-			}
+			j.API.Before = failing("delete Job", errors.New("the connection is lost"))
 			j.reconcile(t, j.leader())
 			j.Set("old")
-			j.API.Before = func(call string) error {
-				if call == "patch Job" {
-					return lost
-				}
-				return nil
-			}
+			j.API.Before = failing("patch Job", lost)
 			next := j.leader()
 			next.ResumeRecreations(t.Context())
 			assert.Positive(t, j.reconcile(t, next).RequeueAfter)
@@ -87,12 +77,7 @@ func TestManifestIsKeptWhileItsJobMayBeDeleted(t *testing.T) {
 func TestRecreationWaitsForTheManifestsOfEarlierLeaders(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)
-	j.API.Before = func(call string) error {
-		if call == "patch Job" {
-			return errors.New("the connection is lost")
-		}
-		return nil
-	}
+	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
 	j.reconcile(t, j.leader())
 	j.API.Before = nil
 	j.Set("newest")
@@ -123,4 +108,14 @@ func TestJobThatAUserHasDeletedIsNotDeletedAgain(t *testing.T) {
 	assert.Zero(t, j.reconcile(t, j.leader()))
 	assert.Equal(t, []string{"dry-run create Job"}, j.Writes())
 	assert.Empty(t, j.API.Objects)
+}
+
+// failing lets calls of one kind fail.
+func failing(kind string, err error) func(call string) error {
+	return func(call string) error {
+		if call == kind {
+			return err
+		}
+		return nil
+	}
 }
