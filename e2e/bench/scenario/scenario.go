@@ -28,6 +28,9 @@ type Sizes struct {
 	Reloads int
 	// Bursts, Edits, Releases, Applies and Changes are repetitions of what must restart a workload once, or not at all.
 	Bursts, Edits, Releases, Applies, Changes int
+	// Constant is the number of workloads of the one ConfigMap that is written all the time, for the time ConstantFor.
+	Constant    int
+	ConstantFor time.Duration
 	// Secrets are what memory must not depend on; their payloads have Small or Large bytes.
 	Secrets, Small, Large int
 	// Deployments is the number of workloads of a big cluster; it has as many ConfigMaps, and as many Secrets.
@@ -66,6 +69,7 @@ func Full() Sizes {
 		WideWorkloads: 3000, WideRounds: 2,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
+		Constant: 150, ConstantFor: 30 * time.Second,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
@@ -85,6 +89,7 @@ func Quick() Sizes {
 		WideWorkloads: 16, WideRounds: 1,
 		Reloads: 4,
 		Bursts:  1, Edits: 5, Releases: 3, Applies: 3, Changes: 4,
+		Constant: 8, ConstantFor: 2 * time.Second,
 		Secrets: 20, Small: 1 << 10, Large: 20_000,
 		Looks: 2, Deployments: 20, Links: 40,
 		Huge: 2000, HugeChanges: 2,
@@ -132,6 +137,7 @@ func scenarios() []scenario {
 		{"reloader-annotations", complete, annotationsLoad},
 		{"availability", disturbed, availability},
 		{"memory", bulk, memory},
+		{"constant-change", bulk, constantChange},
 		{"graph", bulk, graph},
 		{"scale", bulk, scale}, // the last of its stage: its workloads stay, and would be part of what the others hold
 		{"resolving", empty, resolving},
