@@ -29,10 +29,10 @@ func longList() string {
 
 // One namespace has 16 workloads with the longest lists that there can be, and creates more of them, dry, in a loop. Reloads
 // in another namespace stay prompt, and the memory and the reads of pod-reloader stay bounded.
-func TestLongestListsDelayNoOtherWorkload(t *testing.T) {
-	t.Parallel()
-	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
-		Replicas: 1, LongLease: true, Args: []string{"--refractory=0s", "--settle=100ms"},
+func longestListsDelayNoOtherWorkload(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{
+		Replicas: 1, LongLease: true, Args: []string{"--settle=100ms"},
 	})
 	big, small := fixture.New(t, in), fixture.New(t, in)
 	small.ConfigMap("app", fixture.Data{"key": "1"})

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
@@ -35,64 +33,58 @@ func podless() controlplane.Options {
 	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
 }
 
-// inTurn runs tests on one control plane, one after the other, each with an installation of its own.
-func inTurn(t *testing.T, tests []turn) {
-	t.Helper()
-	cp := controlplane.New(t, podless())
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { test.run(t, cp) })
-	}
-}
-
-// turn is one of the tests.
-type turn struct {
-	name string
-	run  func(*testing.T, *controlplane.ControlPlane)
-}
-
-// installed is an installation that makes room for the next one on its control plane: it gives the lease back, and takes its
-// webhook away. The API server waits for its webhook, which is away only where no process listens.
+// installed is an installation that makes room for the next one on its control plane.
 func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
 	t.Helper()
 	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
 	options.Patient = true
-	in := installation.New(t, cp, options)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), fixture.Patience)
-		defer cancel()
-		require.NoError(t, in.StopAll(ctx))
-		if name := in.WebhookConfiguration(); name != "" {
-			webhook := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			require.NoError(t, cp.Client().Delete(ctx, webhook))
-		}
-	})
-	return in
+	return installation.NewInTurn(t, cp, options)
 }
 
 // TestSettings needs an installation with other flags for each test.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	inTurn(t, []turn{
-		{"MissingRequiredReload", missingRequiredReload},
-		{"ObjectSelector", scopeOfObjectSelector},
-		{"ReloadIsPostedOnce", reloadIsPostedOnce},
-		{"ChangeIsPostedInsteadOfAReload", changeIsPostedInsteadOfAReload},
-		{"ReloadDespiteSinkThatHangs", reloadDespiteSinkThatHangs},
-		{"ReloadDespiteSinkThatFails", reloadDespiteSinkThatFails},
-		{"StampThatIsNotStored", stampThatIsNotStored},
-		{"CreatedForAPattern", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "MissingRequiredReload", Run: missingRequiredReload},
+		{Name: "ObjectSelector", Run: scopeOfObjectSelector},
+		{Name: "ReloadIsPostedOnce", Run: reloadIsPostedOnce},
+		{Name: "ChangeIsPostedInsteadOfAReload", Run: changeIsPostedInsteadOfAReload},
+		{Name: "ReloadDespiteSinkThatHangs", Run: reloadDespiteSinkThatHangs},
+		{Name: "ReloadDespiteSinkThatFails", Run: reloadDespiteSinkThatFails},
+		{Name: "StampThatIsNotStored", Run: stampThatIsNotStored},
+		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
 	})
 }
 
 // TestWithoutWebhook is about direct mode, and about a clock in both modes.
 func TestWithoutWebhook(t *testing.T) {
 	t.Parallel()
-	inTurn(t, []turn{
-		{"DirectMode", directMode},
-		{"Strategy", strategyInDirectMode},
-		{"ClockAheadInDirectMode", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
-		{"CreatedForAPatternInDirectMode", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
-		{"ClockAhead", func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "DirectMode", Run: directMode},
+		{Name: "Strategy", Run: strategyInDirectMode},
+		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
+		{Name: "CreatedForAPatternInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
+		{Name: "ClockAhead", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
+	})
+}
+
+// TestScopes needs an installation with another scope for each test.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no right anywhere else: what follows is given some
+		{Name: "NamespaceSelector", Run: scopeOfNamespaceSelector},
+		{Name: "ReloadersFlags", Run: scopeOfReloadersFlags},
+		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},
+	})
+}
+
+// TestStrategies is about those of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
+func TestStrategies(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "env-vars", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "env-vars") }},
+		{Name: "annotations", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "annotations") }},
 	})
 }
 

@@ -14,15 +14,16 @@ import (
 
 // With the arguments and variables that Reloader's chart renders, as it writes them. There are no Argo Rollouts in this
 // cluster, which harms nothing.
-func TestScopeOfReloadersFlags(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
+func scopeOfReloadersFlags(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	mark, err := cp.Audit().Mark()
+	require.NoError(t, err)
 	ignored := cp.Namespace(t, map[string]string{"pod-reloader": "enabled"})
-	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, Patient: true, LongLease: true,
+	in := installed(t, cp, installation.Options{
+		KeepRunning: true, LongLease: true,
 		Components: []string{"namespace-selector", "auto-reload-all"}, // the one has the right to read namespaces, the other the webhook
 		Args: []string{
-			"--refractory=0s", "--settle=200ms", "--namespaces-to-ignore=" + ignored, `--namespace-selector="pod-reloader:enabled"`,
+			"--namespaces-to-ignore=" + ignored, `--namespace-selector="pod-reloader:enabled"`,
 			"--ignored-workload-types=jobs,cronjobs", "--is-Argo-Rollouts=true", "--enable-ha=true", "--log-level", "debug",
 			"--reload-on-create", "true", "--sync-after-restart=true",
 		},
@@ -52,7 +53,7 @@ func TestScopeOfReloadersFlags(t *testing.T) {
 		}
 		return err
 	})
-	requests, err := cp.Audit().All(t.Context())
+	requests, err := cp.Audit().Since(t.Context(), mark)
 	require.NoError(t, err)
 	assert.Empty(t, requests.By(in.Identity().User).In(ignored), "nothing is read there")
 	assert.Empty(t, requests.By(in.Identity().User).Where(func(r controlplane.Request) bool {

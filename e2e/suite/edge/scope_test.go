@@ -16,11 +16,10 @@ import (
 )
 
 // An installation for one namespace, with no right anywhere else.
-func TestScopeOfNamespaces(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespaced"},
+func scopeOfNamespaces(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{
+		KeepRunning: true, LongLease: true, Components: []string{"namespaced"},
 	})
 	inside, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
@@ -32,11 +31,10 @@ func TestScopeOfNamespaces(t *testing.T) {
 }
 
 // Namespaces by their labels.
-func TestScopeOfNamespaceSelector(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"}, Components: []string{"namespace-selector"},
+func scopeOfNamespaceSelector(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{
+		KeepRunning: true, LongLease: true, Components: []string{"namespace-selector"},
 	})
 	inside, outside := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}

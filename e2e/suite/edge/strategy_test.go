@@ -20,23 +20,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// The strategies of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
-func TestStrategies(t *testing.T) {
-	t.Parallel()
-	for _, strategy := range []string{"env-vars", "annotations"} {
-		t.Run(strategy, func(t *testing.T) {
-			t.Parallel()
-			in := installation.New(t, controlplane.New(t, podless()), installation.Options{
-				Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--reload-strategy=" + strategy},
-			})
-			t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
-			t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
-			t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
-			t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in), strategy) })
-			t.Run("Clean", func(t *testing.T) { t.Parallel(); cleanUp(fixture.New(t, in)) })
-			t.Run("AutoToSearch", func(t *testing.T) { t.Parallel(); moveFromAutoToSearch(fixture.New(t, in)) })
-		})
-	}
+func underStrategy(t *testing.T, cp *controlplane.ControlPlane, strategy string) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{
+		Replicas: 1, KeepRunning: true, LongLease: true, Args: []string{"--reload-strategy=" + strategy},
+	})
+	t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
+	t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
+	t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
+	t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in), strategy) })
+	t.Run("Clean", func(t *testing.T) { t.Parallel(); cleanUp(fixture.New(t, in)) })
+	t.Run("AutoToSearch", func(t *testing.T) { t.Parallel(); moveFromAutoToSearch(fixture.New(t, in)) })
 }
 
 func strategyInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {

@@ -65,12 +65,11 @@ func (p secrets) found(content []byte) []string {
 	return pieces
 }
 
-func TestP7NoSecretStaysInMemoryOrLeavesTheProcess(t *testing.T) {
-	t.Parallel()
+func p7NoSecretStaysInMemoryOrLeavesTheProcess(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	program, err := installation.Build(t.Context(), "e2e/suite/promise/heapdump")
 	require.NoError(t, err)
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
+	in := installation.NewInTurn(t, cp, installation.Options{
 		Program: program, Replicas: -1, LongLease: true, Args: []string{"--settle=0s", "--refractory=0s", "--log-level=5"},
 	})
 	dumps := map[string]*installation.Replica{}
@@ -135,10 +134,9 @@ func encoded(t *testing.T, object any) []byte {
 }
 
 // A reader of a digest cannot test guesses: computing it needs the key, which is in its Secret only.
-func TestP7DigestsDependOnTheKeyAndTheNamespace(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{Replicas: 1, Args: []string{"--shutdown-grace-period=0s"}})
+func p7DigestsDependOnTheKeyAndTheNamespace(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installation.NewInTurn(t, cp, installation.Options{Replicas: 1, Args: []string{"--shutdown-grace-period=0s"}})
 	s, other := fixture.New(t, in), fixture.New(t, in)
 	digests := func(s *fixture.Fixture, name string) (hash, entry string) {
 		stored := s.Get(s.Deployment(name, fixture.Uses{Secrets: []string{"db"}}))

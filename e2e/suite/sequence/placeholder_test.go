@@ -15,11 +15,10 @@ import (
 // A Secret is created with a placeholder and soon gets its content, as cert-manager and operators do. Pods that waited for
 // it may have started with the placeholder. Its creation is therefore noted at once, and not when all is quiet: the change
 // that follows is one.
-func TestRequiredSecretThatChangesRightAfterItsCreationRestarts(t *testing.T) {
-	t.Parallel()
+func requiredSecretThatChangesRightAfterItsCreation(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	const ungated, quickly = "--refractory=0s", "--shutdown-grace-period=200ms"
-	cp := controlplane.New(t, controlplane.Options{})
-	in := installation.New(t, cp, installation.Options{
+	in := installation.NewInTurn(t, cp, installation.Options{
 		Replicas: 1, Patient: true, LongLease: true, Args: []string{ungated, quickly, "--settle=1h", "--settle-max=1h"},
 	})
 	s := fixture.New(t, in)

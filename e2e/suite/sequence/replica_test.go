@@ -64,12 +64,22 @@ func leadForShort(t *testing.T, d *downtime) (leader *installation.Replica) {
 	return first
 }
 
-// Two replicas have different keys in memory, as during a failed upgrade: no restart, and no endless writes.
-func TestReplicasWithDifferentKeysTakeOverOnce(t *testing.T) {
+// TestOtherInstallations has the sequences that need an installation of their own.
+func TestOtherInstallations(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
+	installation.InTurn(t, controlplane.Options{}, []installation.Turn{
+		{Name: "NamespaceLeavesTheScopeAndReturns", Run: namespaceLeavesTheScopeAndReturns},
+		{Name: "ListExtendedInDirectMode", Run: listExtendedInDirectMode},
+		{Name: "ReplicasWithDifferentKeys", Run: replicasWithDifferentKeys},
+		{Name: "RequiredSecretThatChangesRightAfterItsCreation", Run: requiredSecretThatChangesRightAfterItsCreation},
+	})
+}
+
+// Two replicas have different keys in memory, as during a failed upgrade: no restart, and no endless writes.
+func replicasWithDifferentKeys(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	args := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
-	in := installation.New(t, cp, installation.Options{Replicas: 1, Patient: true, LongLease: true, Args: args})
+	in := installation.NewInTurn(t, cp, installation.Options{Replicas: 1, Patient: true, LongLease: true, Args: args})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
@@ -97,10 +107,9 @@ func TestReplicasWithDifferentKeysTakeOverOnce(t *testing.T) {
 }
 
 // A list a becomes a,b in direct mode, where nothing is stamped at admission: b is unknown, not created.
-func TestExtendedListAdoptsInDirectMode(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
-	in := installation.New(t, cp, installation.Options{
+func listExtendedInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installation.NewInTurn(t, cp, installation.Options{
 		Replicas: 1, KeepRunning: true, LongLease: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=100ms"},
 	})
 	s := fixture.New(t, in)
@@ -123,10 +132,9 @@ func TestExtendedListAdoptsInDirectMode(t *testing.T) {
 }
 
 // A namespace leaves the scope and enters it again.
-func TestNamespaceLeavesTheScopeAndReturns(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{})
-	in := installation.New(t, cp, installation.Options{
+func namespaceLeavesTheScopeAndReturns(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installation.NewInTurn(t, cp, installation.Options{
 		Replicas: 1, KeepRunning: true, Patient: true, LongLease: true, Components: []string{"namespace-selector"},
 		Args: []string{"--refractory=0s", "--settle=100ms"},
 	})

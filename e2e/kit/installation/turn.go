@@ -1,0 +1,61 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+)
+
+// Turn is a test that shares its control plane with others, but no installation.
+type Turn struct {
+	Name string
+	// Run installs by [NewInTurn].
+	Run func(*testing.T, *controlplane.ControlPlane)
+}
+
+// InTurn runs tests on one control plane, one after the other, which is cheaper than a control plane for each. What the
+// manifests of one have installed stays for the next one, rights included: a test that is about missing rights comes first.
+func InTurn(t *testing.T, on controlplane.Options, tests []Turn) {
+	t.Helper()
+	cp := controlplane.New(t, on)
+	for _, test := range tests {
+		t.Run(test.Name, func(t *testing.T) { test.Run(t, cp) })
+	}
+}
+
+// NewInTurn is [New] for an installation that makes room for the next one on its control plane.
+func NewInTurn(t *testing.T, cp *controlplane.ControlPlane, options Options) *Installation {
+	t.Helper()
+	i := New(t, cp, options)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startTimeout)
+		defer cancel()
+		if err := i.leave(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return i
+}
+
+// leave gives the lease back and takes the webhook away. The API server waits for its webhook, which is away only where no
+// process listens.
+func (i *Installation) leave(ctx context.Context) error {
+	i.stopKeeping()
+	if err := i.StopAll(ctx); err != nil {
+		return fmt.Errorf("stop the replicas: %w", err)
+	}
+	name := i.WebhookConfiguration()
+	if name == "" {
+		return nil
+	}
+	webhook := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := i.cp.Client().Delete(ctx, webhook); err != nil {
+		return fmt.Errorf("delete the webhook's configuration: %w", err)
+	}
+	return nil
+}
