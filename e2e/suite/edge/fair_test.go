@@ -181,8 +181,7 @@ func (c constantChange) restartsGoOn(t *testing.T) {
 // write begins to write. The function that it returns ends that, and returns the number of writes.
 func (c constantChange) write(s *fixture.Fixture) (end func() int64) {
 	s.Helper()
-	ctx, cancel := context.WithCancel(s.Context())
-	s.Cleanup(cancel)
+	stop := make(chan struct{})
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app"}}
 	var written, failed atomic.Int64
 	var writers sync.WaitGroup
@@ -190,8 +189,14 @@ func (c constantChange) write(s *fixture.Fixture) (end func() int64) {
 		writers.Go(func() {
 			ticker := time.NewTicker(c.every)
 			defer ticker.Stop()
-			for n := 0; ctx.Err() == nil; n++ {
-				<-ticker.C
+			for n := 0; ; n++ {
+				select {
+				case <-ticker.C:
+				case <-stop:
+					return
+				case <-s.Context().Done():
+					return
+				}
 				patch := fmt.Sprintf(`{"data":{"key":"%d of writer %d"}}`, n, writer)
 				if s.Patch(s.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))) != nil {
 					failed.Add(1)
@@ -202,7 +207,7 @@ func (c constantChange) write(s *fixture.Fixture) (end func() int64) {
 		})
 	}
 	return func() int64 {
-		cancel()
+		close(stop)
 		writers.Wait()
 		assert.Zero(s, failed.Load(), "writes that failed")
 		return written.Load()
