@@ -86,7 +86,7 @@ func (f found) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	return annotation.Traits{Marked: f[ref]}, f[ref]
 }
 
-func (f found) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+func (f found) Matching(reference.Kind, []*pattern.Pattern) []string { return nil }
 
 // Err is nil: all are looked at.
 func (found) Err() error { return nil }

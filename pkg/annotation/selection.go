@@ -42,8 +42,8 @@ type Traits struct {
 type Objects interface {
 	// Traits returns those of an object; false if there is no such object.
 	Traits(ref reference.Ref) (Traits, bool)
-	// Matching returns the names of the objects that a pattern matches, in any order.
-	Matching(kind reference.Kind, p *pattern.Pattern) []string
+	// Matching returns the names of the objects that one of some patterns matches, in any order, each once.
+	Matching(kind reference.Kind, patterns []*pattern.Pattern) []string
 	// Err says why Matching has not looked at all objects; nil if it always has.
 	Err() error
 }
@@ -57,7 +57,7 @@ var _ Objects = Unlisted{}
 func (Unlisted) Traits(reference.Ref) (Traits, bool) { return Traits{}, false }
 
 // Matching finds no object.
-func (Unlisted) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+func (Unlisted) Matching(reference.Kind, []*pattern.Pattern) []string { return nil }
 
 // Err is nil: there is nothing to look at.
 func (Unlisted) Err() error { return nil }
@@ -74,10 +74,10 @@ func (l Listed) Traits(ref reference.Ref) (Traits, bool) {
 }
 
 // Matching returns the names that a pattern matches, in no order.
-func (l Listed) Matching(kind reference.Kind, p *pattern.Pattern) []string {
+func (l Listed) Matching(kind reference.Kind, patterns []*pattern.Pattern) []string {
 	var names []string
 	for ref := range l {
-		if ref.Kind == kind && p.Match(ref.Name) {
+		if ref.Kind == kind && slices.ContainsFunc(patterns, func(p *pattern.Pattern) bool { return p.Match(ref.Name) }) {
 			names = append(names, ref.Name)
 		}
 	}
@@ -172,11 +172,12 @@ func (r resolution) marked() {
 }
 
 func (r resolution) patterns() {
-	for _, p := range r.Patterns {
-		for _, name := range r.objects.Matching(r.Kind, p) {
-			if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored && !r.excludes(name) {
-				r.trackPresent(r.ref(name))
-			}
+	if len(r.Patterns) == 0 {
+		return
+	}
+	for _, name := range r.objects.Matching(r.Kind, r.Patterns) {
+		if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored && !r.excludes(name) {
+			r.trackPresent(r.ref(name))
 		}
 	}
 }

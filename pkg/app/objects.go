@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
@@ -53,21 +54,27 @@ func (o *objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 
 // Matching asks the index of patterns. An admission request may bring an expression that it does not have: then every name is
 // looked at, as far as that is quick. What takes longer the index does, where the workload is stored.
-func (o *objects) Matching(kind reference.Kind, p *pattern.Pattern) []string {
-	if names, ok := o.patterns.Matching(o.namespace, kind, p); ok {
-		return names
+func (o *objects) Matching(kind reference.Kind, patterns []*pattern.Pattern) []string {
+	matching, unknown := o.patterns.Names(o.namespace, kind, patterns)
+	if len(unknown) == 0 {
+		return matching
 	}
 	names, ok := o.names[kind]
 	if !ok {
 		names = o.store.Names(o.namespace, kind)
 		o.names[kind] = names
 	}
-	matching, ok := o.budget.Matching(p, names)
-	if !ok && o.err == nil {
-		o.err = fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",
-			reference.Count(len(names), string(kind)), o.namespace)
+	for _, p := range unknown {
+		more, ok := o.budget.Matching(p, names)
+		if !ok {
+			o.err = fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",
+				reference.Count(len(names), string(kind)), o.namespace)
+			break
+		}
+		matching = append(matching, more...)
 	}
-	return matching
+	slices.Sort(matching)
+	return slices.Compact(matching)
 }
 
 // Err says that it would have taken too long to match all expressions.

@@ -83,7 +83,7 @@ func (o chainObjects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	return annotation.Traits{Marked: exists}, exists
 }
 
-func (chainObjects) Matching(reference.Kind, *pattern.Pattern) []string { return nil }
+func (chainObjects) Matching(reference.Kind, []*pattern.Pattern) []string { return nil }
 
 // Err is nil: all are looked at.
 func (chainObjects) Err() error { return nil }

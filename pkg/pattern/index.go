@@ -170,25 +170,30 @@ func (x *Index[K]) begin(namespace string, n *inNamespace[K]) {
 	}()
 }
 
-// Matching returns the names of the config objects that a pattern matches, sorted. It is false for a pattern that no
-// workload of the namespace has, and while the namespace is not done with what takes long.
-func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
+// Names returns the names of the config objects that one of some patterns matches, sorted, each once: a workload may have hundreds of
+// patterns, each of which matches thousands of names. The patterns about which nothing is known are unknown: those that no workload of
+// the namespace has, and all while the namespace is not done with what takes long.
+func (x *Index[K]) Names(namespace string, kind reference.Kind, patterns []*Pattern) (names []string, unknown []*Pattern) {
 	n := x.enter(namespace, false)
 	if n == nil {
-		return nil, false
+		return nil, patterns
 	}
 	defer x.leave(namespace, n)
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if n.busy || n.tables[kind] == nil {
-		return nil, false
+		return nil, patterns
 	}
 	t := n.tables[kind]
-	r := t.byText[p.text]
-	if r == nil {
-		return nil, false
+	var matches bitset
+	for _, p := range patterns {
+		if r := t.byText[p.text]; r != nil {
+			matches.add(r.matches)
+		} else {
+			unknown = append(unknown, p)
+		}
 	}
-	return t.matched(r), true
+	return t.namesOf(matches), unknown
 }
 
 // set replaces the patterns of a workload.

@@ -46,6 +46,12 @@ func configMap(name string) reference.Ref {
 	return reference.Ref{Kind: reference.ConfigMap, Name: name}
 }
 
+// Matching asks about one pattern: false where nothing is known of it.
+func (x *Index[K]) Matching(namespace string, kind reference.Kind, p *Pattern) ([]string, bool) {
+	names, unknown := x.Names(namespace, kind, []*Pattern{p})
+	return names, len(unknown) == 0
+}
+
 func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	t.Parallel()
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-2", "app-1", "db"}}.names)
@@ -58,6 +64,10 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-1"), nil), "each once, in the same namespace, for the same kind")
 	assert.Empty(t, x.Put("shop", configMap("db"), nil))
 	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("app-3"), nil), "an object that came later")
+	missing := compiled(t, "unknown.*")
+	all, unknown := x.Names("shop", reference.ConfigMap, []*Pattern{compiled(t, ".*-1"), missing, compiled(t, "app-.*")})
+	assert.Equal(t, []string{"app-1", "app-2", "app-3"}, all, "each once, however many patterns match it")
+	assert.Equal(t, []*Pattern{missing}, unknown)
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
 	assert.True(t, known)
 	assert.Equal(t, []string{"app-1", "app-2", "app-3"}, names, "what is sorted does not depend on the order of arrival")

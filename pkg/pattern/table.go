@@ -171,10 +171,10 @@ func (t *table[K]) users(slot int) []K {
 	return keys
 }
 
-// matched returns the names that a pattern matches, sorted.
-func (t *table[K]) matched(r *row[K]) []string {
+// namesOf returns the names with some numbers, sorted.
+func (t *table[K]) namesOf(matches bitset) []string {
 	var names []string
-	for slot := range r.matches.all {
+	for slot := range matches.all {
 		names = append(names, t.names[slot])
 	}
 	slices.Sort(names)
@@ -189,6 +189,16 @@ func (b *bitset) set(n int) {
 		*b = append(*b, make(bitset, missing)...)
 	}
 	(*b)[n/64] |= 1 << (n % 64)
+}
+
+// add puts the numbers of another set into the set.
+func (b *bitset) add(other bitset) {
+	if missing := len(other) - len(*b); missing > 0 {
+		*b = append(*b, make(bitset, missing)...)
+	}
+	for i, word := range other {
+		(*b)[i] |= word
+	}
 }
 
 func (b bitset) clear(n int) {

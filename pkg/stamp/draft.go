@@ -30,11 +30,15 @@ type draft struct {
 func newDraft(p Plan, req Request, live Live) *draft {
 	live.States, live.Ring = req.Old.Managed.Known().Keep(live.States, live.Ring)
 	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
-	if len(p.Reads) == 0 {
+	switch {
+	case p.undecided(req):
+		d.unread = req.New.Unresolved
+	case len(p.Reads) == 0:
 		return d
-	}
-	if d.unread = live.Err; d.unread == nil {
-		d.fresh, d.unread = d.freshManaged()
+	default:
+		if d.unread = live.Err; d.unread == nil {
+			d.fresh, d.unread = d.freshManaged()
+		}
 	}
 	if d.unread != nil {
 		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.unread))

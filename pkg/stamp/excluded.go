@@ -8,10 +8,14 @@ import (
 )
 
 // excluded (rule 1) fits workloads that a label excludes or that ask for nothing, and updates of kinds whose template
-// cannot change.
+// cannot change. One of which it is not known what it asks for is none of them.
 func excluded(req Request) bool {
-	return req.New.Excluded || len(req.New.Intent.Tracked) == 0 || req.Immutable && !req.Create
+	return req.New.Excluded || len(req.New.Intent.Tracked) == 0 && !req.unresolved() || req.Immutable && !req.Create
 }
+
+// unresolved reports whether it is not known what the workload tracks, and its Record does not name anything either: it is
+// compact, or there is none.
+func (r Request) unresolved() bool { return r.New.Unresolved != nil && len(r.New.Intent.Tracked) == 0 }
 
 // readsOfExcluded reads for a rollout only: what its pods start with is recorded, so that the end of the exclusion is
 // compared with that.
@@ -84,6 +88,7 @@ func (d *draft) recordExcluded() {
 	nothingKnown := record.New(d.Managed[Hash], "", nil)
 	switch {
 	case len(d.tracked()) == 0 && !hashed && !recorded:
+	case d.unresolved() && !d.TemplateChanged:
 	case len(d.tracked()) == 0:
 		d.putRecord(d.Managed, nothingKnown)
 	case !d.TemplateChanged:

@@ -2,12 +2,17 @@ package stamp
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	expressions "github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -62,6 +67,77 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	assert.Equal(t, want, request.New.Intent.Refs(), "no tracked object is dropped meanwhile")
 }
 
+// A compact Record names nothing, so that without the names of the namespace it is not known what an expression tracks: then the
+// workload is not one that asks for nothing.
+func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
+	t.Parallel()
+	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+	require.NoError(t, err)
+	items := map[reference.Ref]record.Item{}
+	for i := range 400 {
+		items[reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("app-%03d-with-a-name-of-some-length-as-they-have", i)}] = record.Item{Entry: "0123456789abcdef"}
+	}
+	const hash = "1c9e04ab5cf5b1b0b3d0e4a1f5f7e7c2d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6"
+	text, ok := record.New(hash, "1c9e04ab", items).Text(10_000)
+	require.True(t, ok)
+	compact, err := record.Parse(text)
+	require.NoError(t, err)
+	require.Empty(t, compact.Refs(), "it has no names")
+	object := func(image string, more map[string]any) workload.Object {
+		annotations := map[string]any{"secret.reloader.stakater.com/reload": "app-.*", keys.ConfigRecord: text}
+		maps.Copy(annotations, more)
+		maps.DeleteFunc(annotations, func(_ string, value any) bool { return value == nil })
+		return workload.Object{Kind: workload.Builtin()[0], Raw: map[string]any{
+			"metadata": map[string]any{"namespace": "shop", "name": "web", "generation": int64(3), "annotations": annotations},
+			"spec": map[string]any{"template": map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{keys.ConfigHash: hash}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": image}}},
+			}},
+		}}
+	}
+	reader := Reader{
+		Keys: keys, Dialects: []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys()}},
+		Objects: func(string) (annotation.Objects, error) { return nil, errors.New("not listed yet") },
+	}
+	ring, err := digest.NewRing(map[string][]byte{"1": []byte(strings.Repeat("1", 32))})
+	require.NoError(t, err)
+	old := object("app:1", nil)
+	decide := func(written workload.Object) Result {
+		request, problems := reader.NewRequest(&old, written)
+		require.Empty(t, problems)
+		return Choose(request).Apply(request, Live{Ring: ring, Namespace: "shop", Now: time.Now()})
+	}
+	for name, test := range map[string]struct {
+		written  workload.Object
+		warnings int
+	}{
+		"an annotation": {object("app:1", map[string]any{"team": "a"}), 0},
+		"a release":     {object("app:2", nil), 1},
+		"no Record":     {object("app:1", map[string]any{keys.ConfigRecord: nil}), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := decide(test.written)
+			assert.Nil(t, result.Reject)
+			assert.Equal(t, Managed{Hash: hash, Record: text}, result.Managed)
+			assert.Len(t, result.Warnings, test.warnings, "%v", result.Warnings)
+		})
+	}
+	t.Run("a request for a reload", func(t *testing.T) {
+		t.Parallel()
+		result := decide(object("app:1", map[string]any{keys.ConfigHash: hash + "@3"}))
+		require.NotNil(t, result.Reject, "purged, it would be lost")
+		assert.EqualValues(t, CodeUnverified, result.Reject.Code)
+		assert.Contains(t, result.Reject.Message, "not listed yet")
+	})
+	t.Run("excluded by a label", func(t *testing.T) {
+		t.Parallel()
+		written := object("app:1", nil)
+		written.Raw["metadata"].(map[string]any)["labels"] = map[string]any{keys.IgnoredLabel: "true"}
+		assert.Equal(t, Managed{Hash: hash, Record: text}, decide(written).Managed)
+	})
+}
+
 // partly are the objects of a namespace of which some were looked at.
 type partly struct {
 	annotation.Unlisted
@@ -69,7 +145,7 @@ type partly struct {
 	err error
 }
 
-func (p partly) Matching(reference.Kind, *expressions.Pattern) []string {
+func (p partly) Matching(reference.Kind, []*expressions.Pattern) []string {
 	if p.err != nil {
 		return []string{"app-other"}
 	}

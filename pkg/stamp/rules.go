@@ -63,6 +63,11 @@ type Plan struct {
 	Reads []reference.Ref
 }
 
+// undecided reports whether a rule needs a state of which it is not known what must be read.
+func (p Plan) undecided(req Request) bool {
+	return req.unresolved() && !slices.Contains([]Rule{RuleExcluded, RuleAnnotationsMissing, RuleNothing}, p.Rule)
+}
+
 // Choose returns the first rule that fits a request. It needs no live state.
 func Choose(req Request) Plan {
 	all := rules()

@@ -28,8 +28,8 @@ func (k known) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	return annotation.Traits{Marked: k.exists[ref]}, k.exists[ref]
 }
 
-func (k known) Matching(kind reference.Kind, p *pattern.Pattern) []string {
-	names, _ := k.patterns.Matching("shop", kind, p)
+func (k known) Matching(kind reference.Kind, patterns []*pattern.Pattern) []string {
+	names, _ := k.patterns.Names("shop", kind, patterns)
 	return names
 }
 

@@ -56,8 +56,8 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	}
 	assert.Equal(t, []workload.Key{key}, event(app1, configstate.Modified, false), "once, though it is named and matched")
 	assert.Empty(t, event(app2, configstate.Added, true), "what was there at the start is compared anyway")
-	names, ok := x.patterns.Matching("shop", reference.ConfigMap, intent.Patterns()[0].Pattern)
-	require.True(t, ok)
+	names, unknown := x.patterns.Names("shop", reference.ConfigMap, []*pattern.Pattern{intent.Patterns()[0].Pattern})
+	require.Empty(t, unknown)
 	assert.Equal(t, []string{"app-1", "app-2"}, names, "but its name is known")
 	assert.Equal(t, []workload.Key{key}, event(reference.Ref{Kind: reference.ConfigMap, Name: "app-3"}, configstate.Added, false), "it appears later")
 	assert.Equal(t, []workload.Key{key}, event(app2, configstate.Deleted, false))
