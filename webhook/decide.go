@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -68,8 +68,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	release, err := h.intake.review(ctx, req.Namespace, len(req.Object.Raw)+len(req.OldObject.Raw))
 	if err != nil {
-		return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
-			"pod-reloader could not check this write within %s: %v; it retries by itself", timeout, errBusy)}}
+		return busy(err, timeout)
 	}
 	defer release()
 	wr, err := decodeWrite(kind, req)
@@ -92,6 +91,16 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	d.outcome = outcome(result, live.Err, len(d.ops))
 	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
 	return d
+}
+
+// busy lets a request pass that others leave no time or no memory for.
+func busy(reason error, timeout time.Duration) decision {
+	within := ""
+	if !errors.Is(reason, fairlimit.ErrFull) {
+		within = fmt.Sprintf(" within %s", timeout)
+	}
+	return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
+		"pod-reloader could not check this write%s: %v; it retries by itself", within, errBusy)}}
 }
 
 // malformed lets an invalid request pass. The API server sends none.
@@ -150,13 +159,16 @@ func (h *Handler) brought(problems []annotation.Problem, request stamp.Request, 
 	if len(problems) == 0 || request.New.Ignored {
 		return nil
 	}
-	var known []annotation.Problem
+	known := map[annotation.Problem]bool{}
 	if wr.old != nil {
-		_, known = h.options.Reader.Read(*wr.old)
+		_, before := h.options.Reader.Read(*wr.old)
+		for _, p := range before {
+			known[p] = true
+		}
 	}
 	var warnings []string
 	for _, p := range problems {
-		if !slices.Contains(known, p) {
+		if !known[p] {
 			warnings = append(warnings, "pod-reloader: "+p.Message)
 		}
 	}

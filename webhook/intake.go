@@ -36,6 +36,9 @@ const (
 	// times its text. reviewsOfANamespace are those of one namespace, which may all wait for reads.
 	reviewsInFlight     = 8 << 20
 	reviewsOfANamespace = reviewsInFlight * 3 / 4
+	// waitingOfANamespace bounds those of one namespace that wait, in bytes as well. Meanwhile their bodies count for the address of
+	// an API server, which serves all namespaces: those of one namespace take half of it.
+	waitingOfANamespace = smallBodiesOfACaller/2 - reviewsOfANamespace
 	// leastReview is what a small review counts: decoding has costs of its own.
 	leastReview = 4 << 10
 )
@@ -59,11 +62,11 @@ func newIntake() intake {
 		free:    &atomic.Int64{},
 		small:   fairlimit.NewBounded(smallBodies, smallBodiesOfACaller, waitingOfACaller),
 		large:   fairlimit.NewBounded(largeBodies, largeBodiesOfACaller, waitingOfACaller),
-		reviews: fairlimit.New(reviewsInFlight, reviewsOfANamespace),
+		reviews: fairlimit.NewWeighted(reviewsInFlight, reviewsOfANamespace, waitingOfANamespace),
 	}
 }
 
-// review waits until a review of a size may be decided.
+// review waits until a review of a size may be decided. Where too much of its namespace waits, the error comes at once.
 func (i intake) review(ctx context.Context, namespace string, size int) (release func(), err error) {
 	release, err = i.reviews.Acquire(ctx, namespace, max(size, leastReview))
 	if err != nil {

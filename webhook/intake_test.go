@@ -84,6 +84,40 @@ func TestLargeReviewsDelayOnlyTheirNamespace(t *testing.T) {
 	})
 }
 
+// An API server serves all namespaces from one address. Of one namespace, so many large reviews are received that those of others
+// find room at that address.
+func TestReviewsOfOneNamespaceLeaveHalfOfAnAddress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.before = func(ctx context.Context, namespace string) {
+			if namespace == "big" {
+				<-ctx.Done()
+			}
+		}
+		s := newHandler(t, w, hastily, logr.Discard())
+		const size, received = 400 << 10, 30
+		answers := make(chan *httptest.ResponseRecorder, 100)
+		for range cap(answers) {
+			go func() { answers <- post(s.handler, large("big", size)) }()
+		}
+		synctest.Wait()
+		require.Len(t, answers, cap(answers)-received, "12 MiB of 400 KiB each are decided or wait")
+		for range len(answers) {
+			response := responseOf(t, <-answers)
+			assert.True(t, response.Allowed)
+			assert.Equal(t, []string{"pod-reloader could not check this write: too many requests at the same time; it retries by itself"}, response.Warnings)
+		}
+		began := time.Now()
+		response := responseOf(t, post(s.handler, large("small", size)))
+		assert.Contains(t, string(response.Patch), "config-hash")
+		assert.Equal(t, began, time.Now(), "it does not wait")
+		for range received {
+			responseOf(t, <-answers)
+		}
+	})
+}
+
 // Reviews of the usual size do not wait, however many there are.
 func TestSmallReviewsDoNotWait(t *testing.T) {
 	t.Parallel()

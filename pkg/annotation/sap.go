@@ -101,7 +101,7 @@ func (l *lists) misplaced(key string) {
 	}
 }
 
-// misspelled looks for a list under a key that nothing reads, be it beside the right one.
+// misspelled looks for a list under a key that nothing reads, be it beside the right one. A workload may have thousands of such keys.
 func (l *lists) misspelled(key string) {
 	prefix, name, _ := strings.Cut(key, "/")
 	var found []string
@@ -112,7 +112,7 @@ func (l *lists) misspelled(key string) {
 		}
 	}
 	slices.Sort(found)
-	for _, other := range found {
+	for _, other := range found[:min(len(found), maxMisspelt)] {
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
 			"annotation %q has no effect: use %q", other, key)})
 	}

@@ -135,6 +135,20 @@ func TestSAP(t *testing.T) {
 				{Message: `annotation "pod-reloader.cs.sap.com/secret" has no effect: use "pod-reloader.cs.sap.com/secrets"`},
 			},
 		},
+		"misspelled in many ways": {
+			reason: "A workload may have thousands of keys.",
+			workload: map[string]string{
+				annotation.DefaultPrefix + "Configmaps": "a", annotation.DefaultPrefix + "cOnfigmaps": "a", annotation.DefaultPrefix + "coNfigmaps": "a",
+				annotation.DefaultPrefix + "conFigmaps": "a", annotation.DefaultPrefix + "confIgmaps": "a", annotation.DefaultPrefix + "confiGmaps": "a",
+			},
+			problems: []annotation.Problem{
+				{Message: `annotation "pod-reloader.cs.sap.com/Configmaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/cOnfigmaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/coNfigmaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/conFigmaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+				{Message: `annotation "pod-reloader.cs.sap.com/confIgmaps" has no effect: use "pod-reloader.cs.sap.com/configmaps"`},
+			},
+		},
 		"misspelled beside the right one": {
 			reason: "What the second list names is not tracked, and its author must know.",
 			workload: map[string]string{

@@ -20,7 +20,9 @@ var ErrFull = errors.New("too much is waiting")
 // of arrival. One tenant never has all of the total, so that work of one tenant that hangs holds up no other; that of several
 // tenants can have all, until it ends. A Limit is safe for concurrent use.
 type Limit struct {
-	total, share, queue int
+	total, share int
+	// queue is how many pieces of work of one tenant may wait, backlog their weight.
+	queue, backlog int
 
 	mu      sync.Mutex
 	used    int
@@ -33,6 +35,7 @@ type Limit struct {
 type tenant struct {
 	used    int
 	waiting list.List // of *piece
+	backlog int       // the weight of what waits
 	// turn is the element in Limit.turns; nil while nothing waits, or while the share is used up.
 	turn *list.Element
 }
@@ -45,12 +48,23 @@ type piece struct {
 
 // New returns a Limit with a total weight in flight, of which one tenant can have a share.
 func New(total, share int) *Limit {
-	return NewBounded(total, share, math.MaxInt)
+	return &Limit{
+		total: total, share: min(share, total), queue: math.MaxInt, backlog: math.MaxInt, tenants: make(map[string]*tenant),
+	}
 }
 
 // NewBounded returns a Limit under which only so many pieces of work of one tenant wait.
 func NewBounded(total, share, queue int) *Limit {
-	return &Limit{total: total, share: min(share, total), queue: queue, tenants: make(map[string]*tenant)}
+	l := New(total, share)
+	l.queue = queue
+	return l
+}
+
+// NewWeighted returns a Limit under which only work of so much weight of one tenant waits. One piece may wait whatever its weight.
+func NewWeighted(total, share, backlog int) *Limit {
+	l := New(total, share)
+	l.backlog = backlog
+	return l
 }
 
 // Acquire waits until work of this weight may begin, or until the context ends: then the work leaves the queue, and the
@@ -107,12 +121,13 @@ func (l *Limit) enter(name string, weight int) (*piece, *list.Element, error) {
 		l.used += weight
 		return nil, nil, nil
 	}
-	if t.waiting.Len() >= l.queue {
+	if t.waiting.Len() >= l.queue || t.waiting.Len() > 0 && t.backlog+weight > l.backlog {
 		l.forget(name, t)
 		return nil, nil, ErrFull
 	}
 	p := &piece{weight: weight, granted: make(chan struct{})}
 	element := t.waiting.PushBack(p)
+	t.backlog += weight
 	l.settle(t)
 	return p, element, nil
 }
@@ -140,6 +155,7 @@ func (l *Limit) leave(name string, p *piece, element *list.Element) {
 		l.used -= p.weight
 	default:
 		t.waiting.Remove(element)
+		t.backlog -= p.weight
 	}
 	l.settle(t)
 	l.grant()
@@ -157,6 +173,7 @@ func (l *Limit) grant() {
 			return
 		}
 		t.waiting.Remove(front)
+		t.backlog -= p.weight
 		t.used += p.weight
 		l.used += p.weight
 		close(p.granted)

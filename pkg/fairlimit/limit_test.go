@@ -144,6 +144,38 @@ func TestWorkBeyondTheQueueIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
+func TestWorkBeyondTheWeightThatMayWaitIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := fairlimit.NewWeighted(8, 4, 3)
+		for range 2 { // what has begun, or has gone, waits no more
+			release := acquire(t, l, "a", 4)
+			first := work(t.Context(), l, "a", 4, 0) // one piece may, whatever its weight
+			_, err := l.Acquire(t.Context(), "a", 1)
+			require.ErrorIs(t, err, fairlimit.ErrFull)
+			release()
+			require.NotZero(t, <-first)
+
+			release = acquire(t, l, "a", 4)
+			going, leave := context.WithCancel(t.Context())
+			gone := work(going, l, "a", 2, 0)
+			second := work(t.Context(), l, "a", 1, 0)
+			_, err = l.Acquire(t.Context(), "a", 1)
+			require.ErrorIs(t, err, fairlimit.ErrFull)
+			leave()
+			require.Zero(t, <-gone)
+			third := work(t.Context(), l, "a", 2, 0)
+			_, err = l.Acquire(t.Context(), "a", 1)
+			require.ErrorIs(t, err, fairlimit.ErrFull)
+			acquire(t, l, "b", 4)()
+			release()
+			require.NotZero(t, <-second)
+			require.NotZero(t, <-third)
+		}
+		assert.Zero(t, l.Tenants())
+	})
+}
+
 func TestTenantsTakeTurnsInTheOrderOfTheirArrival(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -119,9 +119,11 @@ func (d *draft) changedRefs(changes []policy.Change) (refs []reference.Ref, name
 // no custom resources, so they leave no trace but the hash.
 func (d *draft) write(fields strategy.Fields, refs []reference.Ref, named bool) strategy.Fields {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { return ref.Kind.Custom() })
+	if len(refs) == 0 {
+		return fields
+	}
 	users := strategy.UsersOf(d.New.template)
 	switch {
-	case len(refs) == 0:
 	case d.New.strategy == annotation.EnvVars:
 		for _, ref := range refs {
 			_, exists := fields.Value(strategy.VariableName(ref))

@@ -1,8 +1,6 @@
 package strategy
 
 import (
-	"slices"
-
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -19,13 +17,15 @@ func UsersOf(template map[string]any) Users {
 	regular, initial := containers(template, "containers"), containers(template, "initContainers")
 	u := Users{byRef: map[reference.Ref]string{}, first: firstName(regular)}
 	volumes := containers(template, "volumes")
+	mounting := mounters(regular)
 	for _, volume := range volumes {
-		if i := slices.IndexFunc(regular, mounts(volume)); i >= 0 {
-			u.add("volumes", volume, name(regular[i]))
+		if container, mounted := mounting[name(volume)]; mounted {
+			u.add("volumes", volume, container)
 		}
 	}
+	mounting = mounters(initial)
 	for _, volume := range volumes {
-		if slices.ContainsFunc(initial, mounts(volume)) {
+		if _, mounted := mounting[name(volume)]; mounted {
 			u.add("volumes", volume, u.first)
 		}
 	}
@@ -56,15 +56,20 @@ func (u Users) add(list string, item map[string]any, container string) {
 	}
 }
 
-// mounts returns whether a container mounts a volume.
-func mounts(volume map[string]any) func(map[string]any) bool {
-	return func(container map[string]any) bool {
+// mounters returns the name of the first container that mounts a volume, by the volume's name. A pod template that was not validated yet
+// may have any number of each.
+func mounters(containers []map[string]any) map[string]string {
+	first := map[string]string{}
+	for _, container := range containers {
 		list, _ := container["volumeMounts"].([]any)
-		return slices.ContainsFunc(list, func(mount any) bool {
+		for _, mount := range list {
 			m, _ := mount.(map[string]any)
-			return name(m) != "" && name(m) == name(volume)
-		})
+			if _, found := first[name(m)]; !found && name(m) != "" {
+				first[name(m)] = name(container)
+			}
+		}
 	}
+	return first
 }
 
 func name(m map[string]any) string {
