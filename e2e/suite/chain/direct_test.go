@@ -12,11 +12,10 @@ import (
 )
 
 // Without a webhook, the loop writes the pod template itself. What counts of a graph, and what holds it, is the same.
-func TestDirectModeFollowsTheGraph(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+func directModeFollowsTheGraph(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
-	in := installation.New(t, cp, installation.Options{
+	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=300ms", location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))

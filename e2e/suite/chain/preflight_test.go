@@ -24,15 +24,14 @@ var lacking = []string{
 
 // One configured resource may be read, but neither listed nor watched. What is missing is named with its remedy, and what needs
 // the resource is held until the rights are given.
-func TestMissingRightsAreNamedUntilTheyAreGiven(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+func missingRightsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
 	role := &rbacv1.ClusterRole{}
 	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: "pod-reloader-referents"}, role))
 	withoutServices(role)
 	require.NoError(t, cp.Client().Update(t.Context(), role))
-	in := installation.New(t, cp, installation.Options{
+	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))

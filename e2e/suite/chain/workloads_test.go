@@ -25,11 +25,21 @@ const (
 	location = "--config=configmap:pod-reloader/settings"
 )
 
+// TestOtherInstallations has the tests that need an installation of their own.
+func TestOtherInstallations(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}, []installation.Turn{
+		{Name: "MissingRightsAreNamedUntilTheyAreGiven", Run: missingRightsAreNamedUntilTheyAreGiven}, // and stay given
+		{Name: "WorkloadsAreFoundByOwnerAndByLabel", Run: workloadsAreFoundByOwnerAndByLabel},
+		{Name: "DirectModeFollowsTheGraph", Run: directModeFollowsTheGraph},
+	})
+}
+
 // An operator creates its Deployments with an owner reference or with a label, and without annotations. They are found when the
 // configuration says so, restart for each change of the graph, and are left alone again when it says so no longer.
-func TestWorkloadsAreFoundByOwnerAndByLabel(t *testing.T) {
-	t.Parallel()
-	in := ownInstallation(t)
+func workloadsAreFoundByOwnerAndByLabel(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := ownInstallation(t, cp)
 	f := &found{kafka: &kafka{Fixture: fixture.New(t, in)}, in: in}
 	f.graph()
 	owned, labelled := f.owned("owned"), f.Deployment("labelled", fixture.Uses{Labels: map[string]string{instance: "my-proxy"}})
@@ -79,11 +89,10 @@ type found struct {
 }
 
 // ownInstallation is one whose configuration a test can change.
-func ownInstallation(t *testing.T) *installation.Installation {
+func ownInstallation(t *testing.T, cp *controlplane.ControlPlane) *installation.Installation {
 	t.Helper()
-	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
 	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
-	in := installation.New(t, cp, installation.Options{
+	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
