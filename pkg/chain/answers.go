@@ -100,11 +100,7 @@ func (a *answers) resource(key referent.Key) (*referent.Resource, bool) {
 func (a *answers) state(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	state, key, unseen = a.stateLocked(namespace, ref)
-	if state.Hold == nil {
-		state.Steps = a.tracked[key].list
-	}
-	return state, key, unseen
+	return a.stateLocked(namespace, ref)
 }
 
 func (a *answers) stateLocked(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
@@ -125,6 +121,7 @@ func (a *answers) stateLocked(namespace string, ref reference.Ref) (state digest
 	}
 	state, hold := a.graph.State(key)
 	if hold == nil {
+		state.Steps = a.tracked[key].list
 		return state, key, false
 	}
 	since, recorded := a.held[key]
@@ -204,21 +201,21 @@ func (a *answers) setOutdated(outdated map[referent.Key]struct{}) {
 	a.outdated = outdated
 }
 
-// markUnverified marks the states of custom resources of a namespace below which the graph may have an older content than the watches
-// know of.
-func (a *answers) markUnverified(states map[reference.Ref]digest.State, namespace string, reason error) {
+// unverified returns the states of custom resources that a workload of a namespace tracks, as the graph has them, and marks those below
+// which it may have an older content than the watches know of. State and mark are of the same moment: a state from before a read has
+// ended must not count as verified because it has.
+func (a *answers) unverified(namespace string, refs []reference.Ref, reason error) map[reference.Ref]digest.State {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if a.graph == nil || len(a.outdated) == 0 {
-		return
-	}
-	for ref, state := range states {
-		resource, ok := a.schema.Resource(ref.Kind.GroupResource())
-		if ok && state.Hold == nil && slices.ContainsFunc(a.graph.Below(resource.Key(namespace, ref.Name)), a.isOutdated) {
+	states := make(map[reference.Ref]digest.State, len(refs))
+	for _, ref := range refs {
+		state, key, _ := a.stateLocked(namespace, ref)
+		if state.Hold == nil && len(a.outdated) > 0 && slices.ContainsFunc(a.graph.Below(key), a.isOutdated) {
 			state.Unverified = reason.Error()
-			states[ref] = state
 		}
+		states[ref] = state
 	}
+	return states
 }
 
 func (a *answers) isOutdated(key referent.Key) bool {
@@ -232,6 +229,16 @@ func (a *answers) exists(namespace string, ref reference.Ref) bool {
 	defer a.mu.RUnlock()
 	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
 	return ok && a.graph != nil && a.graph.Exists(resource.Key(namespace, ref.Name))
+}
+
+// configObjects returns the config objects in the graph.
+func (a *answers) configObjects() []referent.Key {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.graph == nil {
+		return nil
+	}
+	return a.graph.ConfigObjects()
 }
 
 // path returns the keys that lead from a custom resource down to a cause, which is named as a State names it; nil if the cause is not

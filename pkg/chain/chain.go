@@ -199,8 +199,9 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 		for _, change := range p.changes {
 			change.apply(c.answers, nil)
 		}
-		c.reads.end(p.batches, p.retries)
+		c.reads.end(nil, p.batches, p.retries)
 	}
+	c.sources.restart(p) //nolint:contextcheck // a watch ends with the configuration
 	if reconfigured || before == nil && c.answers.graph != nil {
 		c.reread()
 	}
@@ -210,8 +211,7 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	changes, unread := c.answers.evaluate(graph, p.changes, c.sources.takeTurned)
 	c.answers.record(changes)
-	c.sources.restart(p.changes)
-	c.reads.end(p.batches, p.retries)
+	c.reads.end(graph, p.batches, p.retries)
 	c.reads.want(p.config, unread)
 	c.retry(p.refused)
 	if p.gathered {
@@ -237,7 +237,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 		return first
 	}
 	c.sources.stop()
-	c.publisher.unpublished.clear()
+	c.publisher.clear()
 	c.definitions = definitions
 	c.sources.start(ctx, schema)
 	c.options.Log.Info("Custom resources configured", "resources", len(definitions))

@@ -111,6 +111,25 @@ func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 	})
 }
 
+// After a rotation, the Record of a workload is still under the older key.
+func TestACauseIsKnownUnderEachDigestKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		recorded := w.entry()
+		w.rotate(ring(t, "1", "2"))
+		w.pass(time.Second)
+		newest := w.entry()
+		require.NotEqual(t, recorded, newest)
+		w.set(tls, "2")
+		w.pass(time.Second)
+		assert.Equal(t, "secret/tls", w.State("ns", proxy).Because(recorded.Short()))
+		assert.Equal(t, "secret/tls", w.State("ns", proxy).Because(newest.Short()))
+		assert.Empty(t, w.State("ns", proxy).Because("another"))
+	})
+}
+
 func TestAnotherConfigurationReplacesTheGraph(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,3 +23,18 @@ func (c *Chain) Kept() int {
 
 // ApplyPending waits until all is applied that is pending.
 func (c *Chain) ApplyPending(ctx context.Context) { c.inbox.applyPending(ctx) }
+
+// Due is how many digests are to be written, Contested of how many objects another writer has removed the digest, for tests that
+// have waited for the goroutine of Start.
+func (c *Chain) Due() int {
+	due := 0
+	for _, at := range c.publisher.in {
+		due += len(at.due)
+	}
+	return due
+}
+
+func (c *Chain) Contested() int { return len(c.publisher.contested) }
+
+// PublishedNamespaces is of how many namespaces digests are being written, or are to be written.
+func (c *Chain) PublishedNamespaces() int { return len(c.publisher.in) }

@@ -29,7 +29,8 @@ const (
 
 // readLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
 // server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read,
-// the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified.
+// the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified: a read
+// may be outstanding, whatever the reason is that the graph answers.
 func (c *Chain) readLive(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
@@ -39,14 +40,13 @@ func (c *Chain) readLive(ctx context.Context, from reader, namespace string, ref
 		states[ref], _, _ = c.answers.state(namespace, ref)
 	}
 	c.Retry(namespace, refs)
-	f, ok := c.fresh(from, namespace, refs)
-	if !ok {
-		return states
+	f, err := c.fresh(from, namespace, refs)
+	if err == nil {
+		err = f.read(ctx)
 	}
-	if err := f.read(ctx); err != nil {
+	if err != nil {
 		c.options.Log.V(1).Info("Custom resources are answered from the graph", "namespace", namespace, "reason", err.Error())
-		c.answers.markUnverified(states, namespace, err)
-		return states
+		return c.answers.unverified(namespace, refs, err)
 	}
 	for _, ref := range refs {
 		if key, ok := f.roots[ref]; ok {
@@ -70,16 +70,21 @@ type fresh struct {
 	seen   map[referent.Key]struct{}
 }
 
-// fresh begins with what the graph knows to be below the roots. It is false where there is no graph, or too much below.
-func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fresh, bool) {
+var (
+	errNoGraph = errors.New("there is no graph yet")
+	errTooMany = errors.New("too many objects to read")
+)
+
+// fresh begins with what the graph knows to be below the roots. The error says why the graph has to answer.
+func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fresh, error) {
 	c.answers.mu.RLock()
 	defer c.answers.mu.RUnlock()
 	if c.answers.graph == nil {
-		return nil, false
+		return nil, errNoGraph
 	}
 	graph, err := c.answers.graph.Anew(c.options.Ring())
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	f := &fresh{
 		answers: c.answers, objects: c.objects, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
@@ -92,11 +97,12 @@ func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fre
 		}
 	}
 	below, few := c.answers.graph.FewBelow(maxFresh, f.wanted...)
+	if !few {
+		return nil, errTooMany
+	}
 	f.wanted = append(f.wanted, below...)
-	return f, few && len(f.roots) > 0
+	return f, nil
 }
-
-var errTooMany = errors.New("too many objects to read")
 
 // read reads until nothing is referred to that was not read.
 func (f *fresh) read(ctx context.Context) error {

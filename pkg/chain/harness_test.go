@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -313,4 +314,20 @@ func (w *world) refuse(resource schema.GroupVersionResource, err error) (allow f
 		defer w.mu.Unlock()
 		refused = false
 	}
+}
+
+// refuseWatch has watches of a resource fail, and lists succeed.
+func (w *world) refuseWatch(resource schema.GroupVersionResource, err error) (allow func()) {
+	var allowed atomic.Bool
+	w.client.PrependWatchReactor(resource.Resource, func(clienttesting.Action) (bool, watch.Interface, error) {
+		return !allowed.Load(), nil, err
+	})
+	return func() { allowed.Store(true) }
+}
+
+// fail has reads of config objects fail; nil lets them succeed.
+func (w *world) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = err
 }

@@ -36,11 +36,11 @@ func (l *latest) get(key referent.Key) *referent.Object {
 	return l.objects[key].object
 }
 
-// drop forgets an object that has been deleted, unless another one of its name has been read since; the empty uid is any.
+// drop forgets an object that has been deleted, unless another one of its name has been read since.
 func (l *latest) drop(key referent.Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if uid == "" || l.objects[key].uid == uid {
+	if l.objects[key].uid == uid {
 		delete(l.objects, key)
 	}
 }

@@ -77,12 +77,18 @@ func (u *publisher) take(p pending) {
 	}
 	if u.leads != nil && u.leads.Err() != nil {
 		u.leads = nil
-		u.unpublished.clear()
+		u.clear()
 	}
 	u.finish(p.written)
 	for _, namespace := range p.published {
 		u.of(namespace).busy = false
 	}
+}
+
+// clear forgets what has happened to the digests, with the end of the leadership or of the configuration.
+func (u *publisher) clear() {
+	u.unpublished.clear()
+	clear(u.contested)
 }
 
 // publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
@@ -92,6 +98,9 @@ func (u *publisher) publish(p pending, changes []referent.Change) {
 	}
 	for _, change := range changes {
 		u.due(change.Key)
+		if !u.answers.graph.Exists(change.Key) {
+			delete(u.contested, change.Key)
+		}
 	}
 	for _, key := range p.unpublished {
 		u.unpublished.ready(key)
@@ -121,7 +130,12 @@ func (u *publisher) restore(changes []change) {
 	wrong := map[int][]referent.Key{}
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
-			if _, due := u.answers.graph.Publication(o.key); due {
+			_, due := u.answers.graph.Publication(o.key)
+			switch {
+			case !due:
+			case !u.publishes(o.key.Namespace):
+				u.due(o.key) // nothing was written, so that nothing was removed
+			default:
 				times := min(u.contested[o.key], maxContest)
 				wrong[times] = append(wrong[times], o.key)
 			}
@@ -138,6 +152,11 @@ func (u *publisher) contest(removed []referent.Key) {
 	for _, key := range slices.Compact(removed) {
 		if _, due := u.answers.graph.Publication(key); !due {
 			delete(u.contested, key)
+			continue
+		}
+		if !u.publishes(key.Namespace) {
+			delete(u.contested, key)
+			u.due(key) // when the namespace comes back into scope
 			continue
 		}
 		if u.unpublished.has(key) {
@@ -216,8 +235,14 @@ func (u *publisher) writeAll(ctx, leads context.Context, namespace string, write
 	}
 }
 
-// postpone looks at a namespace again later: it may be in scope then.
+// postpone looks at a namespace again later: it may be in scope then. Until then, nothing of it has failed, and what is deleted is not
+// due any more.
 func (u *publisher) postpone(namespace string, at *publications) {
+	u.unpublished.forgetAll(namespace)
+	maps.DeleteFunc(at.due, func(key referent.Key, _ struct{}) bool { return !u.answers.graph.Exists(key) })
+	if len(at.due) == 0 {
+		return
+	}
 	at.busy = true
 	u.inbox.gatherAfter(scopeAgain, func(p *pending) { p.published = append(p.published, namespace) })
 }

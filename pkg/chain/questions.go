@@ -40,6 +40,18 @@ func (c *Chain) Exists(namespace string, ref reference.Ref) bool {
 	return c.answers.exists(namespace, ref)
 }
 
+// Referred returns the config objects, by namespace, to which custom resources refer; those that may not be watched are left out. What
+// happens to them is no concern of an index of workloads: whoever stands in for a watch that fails has to know them.
+func (c *Chain) Referred() map[string][]reference.Ref {
+	referred := map[string][]reference.Ref{}
+	for _, key := range c.answers.configObjects() {
+		if ref, ok := key.Ref(); ok && !namespaces(c.options.Namespaces).outside(key.Namespace) {
+			referred[key.Namespace] = append(referred[key.Namespace], ref)
+		}
+	}
+	return referred
+}
+
 // Path returns what leads from an object up to a custom resource that a workload of a namespace tracks, both included; nil if the
 // object is not below the resource, or is the resource itself. cause is the object, as Because of a State names it; the empty
 // one is what the resource is held for.

@@ -211,8 +211,9 @@ func (r *reads) handOver(b batch) {
 	}
 }
 
-// end takes in which batches have ended, and which failed reads can be repeated.
-func (r *reads) end(batches, retries []batch) {
+// end takes in which batches have ended, and which failed reads can be repeated: those of objects to which the graph still refers. It is
+// nil where there is none.
+func (r *reads) end(graph *referent.Graph, batches, retries []batch) {
 	for _, b := range batches {
 		in := r.of(b.namespace)
 		in.inFlight = nil
@@ -223,8 +224,11 @@ func (r *reads) end(batches, retries []batch) {
 	for _, b := range retries {
 		in := r.of(b.namespace)
 		for _, ref := range b.failed {
-			delete(in.failed, ref)
-			in.wantAnew(ref)
+			if graph != nil && graph.Refers(b.namespace, ref) {
+				in.again(ref)
+			} else {
+				delete(in.failed, ref)
+			}
 		}
 	}
 }

@@ -99,6 +99,29 @@ func TestAFailedReadIsRepeated(t *testing.T) {
 	})
 }
 
+// A tenant can name one Secret after the other.
+func TestAFailedReadIsNotRepeatedWhenNothingRefersToTheObject(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fail(errors.New("no answer"))
+		w.graph()
+		for n := range 20 {
+			w.put(services, "s", map[string]any{"secret": fmt.Sprint("secret-", n)})
+			w.pass(time.Second)
+		}
+		w.pass(30 * time.Second)
+		before := w.readCount()
+		w.pass(time.Minute)
+		assert.InDelta(t, 6, w.readCount()-before, 1, "the last one, every 10 seconds")
+		w.put(services, "s", map[string]any{})
+		w.pass(30 * time.Second)
+		before = w.readCount()
+		w.pass(time.Minute)
+		assert.Equal(t, before, w.readCount())
+	})
+}
+
 // The reads of one namespace hang: another configuration is in force all the same.
 func TestAReadThatHangsDelaysNoConfiguration(t *testing.T) {
 	t.Parallel()
@@ -269,5 +292,25 @@ func TestAdmissionReadsFiftyObjectsAtMost(t *testing.T) {
 		assert.Zero(t, reads, "the graph has more than 50")
 		assert.Equal(t, w.State("ns", proxy).Entries, state.Entries)
 		assert.NotEqual(t, before, state.Entries)
+	})
+}
+
+func TestReferredNamesTheConfigObjectsOfTheGraph(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ns")
+		assert.Empty(t, w.Referred(), "there is no graph")
+		definitions := proxyToSecret()
+		definitions[0].Refs[0] = referent.EdgeDefinition{
+			Resource: "secrets", Name: "spec.secret", Namespace: "spec.in", Namespaces: []string{"elsewhere"},
+		}
+		w.put(services, "s", map[string]any{"secret": "tls"})
+		w.put(services, "t", map[string]any{"secret": "missing"})
+		w.put(services, "u", map[string]any{"secret": "far", "in": "elsewhere"})
+		w.Configure(definitions)
+		w.pass(time.Second)
+		want := map[string][]reference.Ref{"ns": {{Kind: reference.Secret, Name: "missing"}, tls}}
+		assert.Equal(t, want, w.Referred(), "a namespace that is not watched is left out")
+		assert.Equal(t, want, chain.Store{Chain: w.Chain}.Referred())
 	})
 }

@@ -1,15 +1,19 @@
 package chain_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
 // A watch that is made anew ends some time later: what its goroutines still deliver is of before.
@@ -57,5 +61,110 @@ func TestAWatchThatWasReplacedIsNotSynced(t *testing.T) {
 		old.Synced()
 		w.pass(200 * time.Millisecond)
 		assert.Equal(t, forbidden, w.hold())
+	})
+}
+
+// An object that is created anew is read before the first list of the next watch has ended, and delivered after it.
+func TestAnObjectThatIsCreatedDuringTheFirstListIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		entry := w.entry()
+		w.refuse(services, errors.New("no answer"))
+		w.Watching(services).Refused(t.Context())
+		w.pass(time.Second)
+		object, err := w.client.Resource(services).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		next := w.Watching(services)
+		next.Reduce(object)
+		next.Synced()
+		w.pass(200 * time.Millisecond)
+		assert.Contains(t, w.hold(), "is missing", "it has not been delivered")
+		next.Deliver(nil, object)
+		w.pass(200 * time.Millisecond)
+		assert.Equal(t, entry, w.entry())
+	})
+}
+
+// The first digest key can come long after the process has started.
+func TestAWatchThatWasRefusedBeforeThereIsADigestKeyRecovers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rotate(digest.Ring{})
+		w.graph()
+		w.Watching(services).Refused(t.Context())
+		w.pass(time.Minute)
+		w.rotate(ring(t, "1"))
+		w.pass(time.Second)
+		assert.Empty(t, w.hold())
+	})
+}
+
+// The right to list is there, the right to watch is not: each list that succeeds is followed by a watch that is refused.
+func TestAResourceThatMayBeListedAndNotWatchedIsListedRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		allow := w.refuseWatch(services, apierrors.NewForbidden(services.GroupResource(), "", nil))
+		lists := w.lists("kafkaservices")
+		w.graph()
+		w.pass(9 * time.Second)
+		assert.Contains(t, w.hold(), "is forbidden")
+		assert.Less(t, lists(), 20)
+		w.pass(10 * time.Minute)
+		before := lists()
+		w.pass(10 * time.Minute)
+		assert.Less(t, lists()-before, 120, "each watch also tries again by itself, with growing pauses")
+		assert.Greater(t, lists()-before, 10, "it does not give up")
+		allow()
+		w.pass(time.Minute + time.Second)
+		assert.Empty(t, w.hold())
+
+		w.pass(2 * time.Minute)
+		w.Watching(services).Refused(t.Context())
+		w.pass(500 * time.Millisecond)
+		assert.Empty(t, w.hold(), "a watch that has worked is made anew at once")
+		w.Watching(services).Refused(t.Context())
+		w.pass(500 * time.Millisecond)
+		assert.Contains(t, w.hold(), "is forbidden")
+		w.pass(time.Second)
+		assert.Empty(t, w.hold(), "the pauses begin anew")
+	})
+}
+
+func TestAWatchThatIsRefusedForSomeSecondsRecoversSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		allow := w.refuseWatch(services, apierrors.NewForbidden(services.GroupResource(), "", nil))
+		w.graph()
+		w.pass(2 * time.Second)
+		assert.Contains(t, w.hold(), "is forbidden")
+		allow()
+		w.pass(time.Second)
+		assert.Empty(t, w.hold(), "it is made anew after 1 and after 2 seconds more")
+	})
+}
+
+// While it waits to be made anew, a watch tries again by itself, and fails again.
+func TestFailuresOfAWatchThatWaitsDoNotLengthenThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.Watching(services).Refused(t.Context())
+		w.pass(200 * time.Millisecond)
+		require.Empty(t, w.hold(), "it has worked for a second before")
+		for _, pause := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
+			for range 10 {
+				w.Watching(services).Refused(t.Context())
+				w.pass(150 * time.Millisecond)
+			}
+			assert.Contains(t, w.hold(), "is forbidden")
+			w.pass(pause - time.Second)
+			assert.Empty(t, w.hold())
+		}
 	})
 }

@@ -31,6 +31,10 @@ type source struct {
 	state referent.Source
 	// began is when the first list was sent.
 	began time.Time
+	// pause is how long the source must have worked to be replaced at once when it fails, and that of the next one from then on.
+	pause time.Duration
+	// waiting: it fails, and is replaced when the pause is over.
+	waiting bool
 	// known are the objects in the graph.
 	known map[referent.Key]struct{}
 }
@@ -154,7 +158,6 @@ func (s *source) forgetGone(graph *referent.Graph) {
 	for key := range s.known {
 		if s.bulk.Store().Object(key.Namespace, key.Name) == nil {
 			delete(s.known, key)
-			s.latest.drop(key, "")
 			graph.Delete(key)
 		}
 	}

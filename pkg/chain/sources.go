@@ -45,7 +45,7 @@ func (s *sources) start(ctx context.Context, schema *referent.Schema) {
 			in = namespaces{""}
 		}
 		for _, namespace := range in {
-			one := &source{with: s, resource: resource, namespace: namespace, known: map[referent.Key]struct{}{}}
+			one := &source{with: s, resource: resource, namespace: namespace, known: map[referent.Key]struct{}{}, pause: firstPause}
 			s.all = append(s.all, one)
 			one.start() //nolint:contextcheck // it has that of the lifetime
 		}
@@ -116,18 +116,44 @@ func (s *sources) takeTurned(graph *referent.Graph, held map[referent.Key]time.T
 	return changes
 }
 
-// restart makes the watches anew that had synced and fail now.
-func (s *sources) restart(changes []change) {
-	for _, change := range changes {
+const (
+	// firstPause is how long a watch must have worked to be made anew at once when it fails. With each one that fails, the pause
+	// doubles, up to longestPause; a watch that has worked that long begins with the first one again. Where the right to list is there
+	// and the right to watch is not, each watch syncs and fails at once.
+	firstPause, longestPause = time.Second, time.Minute
+)
+
+// restart makes the watches anew that had synced and fail now, and those whose pause is over.
+func (s *sources) restart(p pending) {
+	for _, one := range p.restarts {
+		if !one.stopped() {
+			s.replace(one)
+		}
+	}
+	for _, change := range p.changes {
 		failed, ok := change.(sourceChange)
 		if !ok || failed.state == referent.SourceSynced {
 			continue
 		}
 		// A watch that has not synced yet tries by itself.
-		if one := failed.source; !one.stopped() && one.bulk != nil && one.bulk.IsSynced() {
-			s.replace(one)
+		if one := failed.source; !one.stopped() && !one.waiting && one.bulk != nil && one.bulk.IsSynced() {
+			s.replacePaced(one)
 		}
 	}
+}
+
+// replacePaced replaces a source that has failed, at once or after its pause.
+func (s *sources) replacePaced(one *source) {
+	worked, pause := s.now().Sub(one.began), one.pause
+	if one.pause = min(2*pause, longestPause); worked >= longestPause {
+		one.pause = firstPause
+	}
+	if worked >= pause {
+		s.replace(one)
+		return
+	}
+	one.waiting = true
+	s.inbox.gatherAfter(pause-worked, func(p *pending) { p.restarts = append(p.restarts, one) })
 }
 
 // relist replaces the source whose list was refused.
@@ -143,7 +169,7 @@ func (s *sources) relist(refused refusal) {
 func (s *sources) replace(one *source) {
 	one.ended.Store(true)
 	one.cancel()
-	next := &source{with: s, resource: one.resource, namespace: one.namespace, state: one.state, known: one.known}
+	next := &source{with: s, resource: one.resource, namespace: one.namespace, state: one.state, known: one.known, pause: one.pause}
 	s.all[slices.Index(s.all, one)] = next
 	next.start()
 }

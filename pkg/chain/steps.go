@@ -12,8 +12,17 @@ const maxSteps = 8
 
 // steps are the latest changes of a custom resource. The list is never changed in place.
 type steps struct {
-	entry string
-	list  []digest.Step
+	// entries are the present ones as a Record keeps them, under each key of the ring, oldest first: after a rotation, the Record of a
+	// workload is still under an older key.
+	entries []string
+	list    []digest.Step
+}
+
+func newest(entries []string) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	return entries[len(entries)-1]
 }
 
 // step adds a change of a custom resource. Which ones workloads track is not known: a replica that is asked for the first time
@@ -24,23 +33,27 @@ func (a *answers) step(change referent.Change) {
 		return
 	}
 	before, known := a.tracked[change.Key]
-	now := a.entryOf(state)
+	now := a.entriesOf(state)
 	switch {
 	case !known:
-		a.tracked[change.Key] = steps{entry: now}
-	case now != before.entry:
-		one := digest.Step{From: before.entry}
+		a.tracked[change.Key] = steps{entries: now}
+	case newest(now) != newest(before.entries):
+		one := digest.Step{From: newest(before.entries), Older: before.entries[:max(0, len(before.entries)-1)]}
 		for _, cause := range change.Causes {
 			one.Causes = append(one.Causes, cause.String())
 		}
 		list := before.list[max(0, len(before.list)+1-maxSteps):]
-		a.tracked[change.Key] = steps{entry: now, list: append(slices.Clone(list), one)}
+		a.tracked[change.Key] = steps{entries: now, list: append(slices.Clone(list), one)}
 	}
 }
 
-// entryOf returns the Entry under the newest key, as a Record keeps it.
-func (a *answers) entryOf(state digest.State) string {
-	newest, _ := a.ring().Newest()
-	entry, _ := state.Entry(newest.ID)
-	return entry.Short()
+// entriesOf returns the Entries under the keys of the ring, oldest first, as a Record keeps them.
+func (a *answers) entriesOf(state digest.State) []string {
+	var entries []string
+	for _, key := range a.ring().Keys() {
+		if entry, ok := state.Entry(key.ID); ok {
+			entries = append(entries, entry.Short())
+		}
+	}
+	return entries
 }

@@ -50,13 +50,18 @@ func (s Store) Live(ctx context.Context, namespace string, refs []reference.Ref)
 	return states, err
 }
 
-// Recheck reads a ConfigMap or a Secret while its watch fails. The watch of a custom resource has no replacement.
+// Recheck reads a ConfigMap or a Secret while its watch fails. The watch of a custom resource has no replacement; what the resource
+// refers to is among Referred.
 func (s Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
 	if ref.Kind.Custom() {
 		return nil
 	}
 	return s.Store.Recheck(ctx, namespace, ref)
 }
+
+// Referred returns the config objects, by namespace, to which custom resources refer. While their watch fails, Recheck reads them, too:
+// their events reach the Chain.
+func (s Store) Referred() map[string][]reference.Ref { return s.Chain.Referred() }
 
 // Admission is a configstate.Admission that knows custom resources, too.
 type Admission struct {

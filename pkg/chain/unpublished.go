@@ -120,6 +120,15 @@ func (u *unpublished) forget(key referent.Key) (reported bool) {
 	return !f.reported.IsZero()
 }
 
+// forgetAll removes the failures of a namespace.
+func (u *unpublished) forgetAll(namespace string) {
+	for key := range u.failures {
+		if key.Namespace == namespace {
+			u.forget(key)
+		}
+	}
+}
+
 // full reports whether no further object of a namespace is reported.
 func (u *unpublished) full(namespace string) bool { return u.reported[namespace] >= maxReported }
 

@@ -44,6 +44,8 @@ func TestBecauseNamesWhatHasChangedSince(t *testing.T) {
 	assert.Equal(t, "secret/a,secret/b,secret/c", state.Because("1"))
 	assert.Equal(t, "secret/b", state.Because("3"))
 	assert.Empty(t, state.Because("4"), "it is too long ago")
+	state.Steps[1].Older = []string{"older key", "oldest key"}
+	assert.Equal(t, "secret/b,secret/c", state.Because("oldest key"), "a Record of before a rotation")
 	state.Steps = []digest.Step{{From: "1", Causes: []string{"secret/" + strings.Repeat("a", 253), "secret/" + strings.Repeat("b", 253)}}}
 	assert.Len(t, state.Because("1"), 260, "what does not fit is left out")
 }

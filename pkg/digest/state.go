@@ -31,8 +31,9 @@ type State struct {
 
 // Step is a change of a custom resource, because of objects below it.
 type Step struct {
-	// From is the Entry before, as a Record keeps it.
-	From string
+	// From is the Entry before under the newest key, as a Record keeps it; Older are those under the older keys of the ring.
+	From  string
+	Older []string
 	// Causes are texts of Refs.
 	Causes []string
 }
@@ -42,7 +43,7 @@ const maxBecause = 320
 
 // Because names what has changed since a recorded Entry (Entry.Short), comma-separated; empty where that is not known.
 func (s State) Because(entry string) string {
-	i := slices.IndexFunc(s.Steps, func(step Step) bool { return step.From == entry })
+	i := slices.IndexFunc(s.Steps, func(step Step) bool { return step.From == entry || slices.Contains(step.Older, entry) })
 	if i < 0 {
 		return ""
 	}

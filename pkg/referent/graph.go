@@ -232,3 +232,14 @@ func (g *Graph) Unread() []Key {
 	}
 	return sorted(keys)
 }
+
+// ConfigObjects returns the ConfigMaps and Secrets that are referred to, sorted.
+func (g *Graph) ConfigObjects() []Key {
+	var keys []Key
+	for key, n := range g.nodes {
+		if n.resource.builtin {
+			keys = append(keys, key)
+		}
+	}
+	return sorted(keys)
+}

@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ func (t *Tracking) Recheck(ctx context.Context) error {
 // recheckAll looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
 // its watch would have done; a workload is queued, and read when it is reconciled.
 func (t *Tracking) recheckAll(ctx context.Context) {
-	objects := t.index.Tracked(func(at index.Object) bool { return t.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
+	objects := t.unwatched()
 	keys := t.unseen()
 	if len(objects)+len(keys) == 0 {
 		return
@@ -76,6 +77,29 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 		}
 		t.with.Queue.Add(queue.Workload, key)
 	}
+}
+
+// unwatched returns the config objects whose watch fails: those that workloads track, and those to which custom resources refer.
+func (t *Tracking) unwatched() []index.Object {
+	objects := t.index.Tracked(func(at index.Object) bool { return t.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
+	referents, ok := t.with.Store.(Referents)
+	if !ok {
+		return objects
+	}
+	tracked := make(map[index.Object]struct{}, len(objects))
+	for _, at := range objects {
+		tracked[at] = struct{}{}
+	}
+	referred := referents.Referred()
+	for _, namespace := range slices.Sorted(maps.Keys(referred)) {
+		for _, ref := range referred[namespace] {
+			at := index.Object{Namespace: namespace, Ref: ref}
+			if _, known := tracked[at]; !known && t.blindness.to(ref.Kind.Content(), namespace) {
+				objects = append(objects, at)
+			}
+		}
+	}
+	return objects
 }
 
 // unseen returns the workloads of which a change would not be seen, sorted.

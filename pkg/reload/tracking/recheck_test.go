@@ -128,6 +128,28 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 	}
 }
 
+// referring is a Store that knows custom resources.
+type referring struct {
+	*rechecks
+	referred map[string][]reference.Ref
+}
+
+func (r referring) Referred() map[string][]reference.Ref { return r.referred }
+
+// No workload names what a custom resource refers to.
+func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
+	t.Parallel()
+	db, tls := reference.Ref{Kind: reference.Secret, Name: "db"}, reference.Ref{Kind: reference.Secret, Name: "tls"}
+	l, store, _ := blindTracking(t, failing{"secrets": true}, nil, nil)
+	l.tracking.with.Store = referring{store, map[string][]reference.Ref{
+		"shop": {db, tls, {Kind: reference.ConfigMap, Name: "settings"}}, "elsewhere": {tls},
+	}}
+	l.tracking.recheckAll(t.Context())
+	assert.ElementsMatch(t, []index.Object{
+		{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}, {Namespace: "shop", Ref: tls}, {Namespace: "elsewhere", Ref: tls},
+	}, store.seen, "each once, and nothing of a watch that works")
+}
+
 func TestRecheckIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -53,6 +53,13 @@ type Store interface {
 	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 }
 
+// Referents is a Store that knows custom resources; chain.Store is one. Changes of the config objects below them are no events of what
+// workloads track.
+type Referents interface {
+	// Referred returns the config objects, by namespace, to which custom resources refer.
+	Referred() map[string][]reference.Ref
+}
+
 // Options are what a Tracking works with.
 type Options struct {
 	// Reader reads the annotations of workloads.
