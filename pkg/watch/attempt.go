@@ -34,7 +34,7 @@ type attempt struct {
 	mu       sync.Mutex
 	timer    *time.Timer
 	finished bool
-	lost     error // by which the connection broke
+	lost     error // by which the connection of a watch broke
 }
 
 // newAttempt gives the server the limit to begin its answer, from when the
@@ -45,10 +45,10 @@ func newAttempt(ctx context.Context, send, limit time.Duration) (context.Context
 	a := &attempt{}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 	a.within(send)
-	return listen(httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{
+	return httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{
 		GetConn:              func(string) { a.within(limit) },
 		GotFirstResponseByte: func() { a.within(bodyLimit) },
-	}), a.lose), a
+	}), a
 }
 
 // within sets the time that is left.
@@ -89,7 +89,7 @@ func (a *attempt) lose(err error) {
 	a.lost = err
 }
 
-// loss is the error by which the connection broke, nil if it did not.
+// loss is the error by which the connection of a watch broke, nil if it did not.
 func (a *attempt) loss() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

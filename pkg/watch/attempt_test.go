@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubewatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -175,11 +177,12 @@ func TestStreamWithBookmarksIsKept(t *testing.T) {
 	})
 }
 
-// traced is a client that keeps the context of a stream.
+// traced is a client that keeps the contexts of a list and of a stream.
 type traced struct {
 	scripted
 
 	ctx    context.Context
+	listed context.Context
 	answer func(ctx context.Context) error
 }
 
@@ -188,6 +191,11 @@ func (c *traced) Resource(schema.GroupVersionResource) dynamic.NamespaceableReso
 }
 
 func (c *traced) Namespace(string) dynamic.ResourceInterface { return c }
+
+func (c *traced) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	c.listed = ctx
+	return c.scripted.List(ctx, options)
+}
 
 func (c *traced) Watch(ctx context.Context, options metav1.ListOptions) (kubewatch.Interface, error) {
 	c.ctx = ctx
@@ -220,6 +228,16 @@ func TestLimitEndsWithTheAnswer(t *testing.T) {
 		bulk.Stop()
 		pass(time.Second)
 		assert.Error(t, ctx.Err())
+	})
+}
+
+// For a logger that is enabled at this level, client-go turns the whole body of
+// a list into a string.
+func TestListHasNoLoggerForItsBody(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		_, client := startTraced(t, func(context.Context) error { return nil })
+		assert.False(t, klog.FromContext(client.listed).V(8).Enabled())
 	})
 }
 

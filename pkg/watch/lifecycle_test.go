@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kubewatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -122,6 +124,73 @@ func TestStartAfterStop(t *testing.T) {
 		_, err := bulk.WaitForSync(t.Context())
 		require.ErrorIs(t, err, watch.ErrStopped, "it will never sync")
 		assert.Empty(t, s.Requests())
+	})
+}
+
+// client-go pauses after these errors of a streamed list without looking at the
+// context.
+func TestStopEndsThePauseAfterAStreamedListFailed(t *testing.T) {
+	t.Parallel()
+	watchers := map[string]func(t bubble, s *apiServer, book *logBook) starter{
+		"Bulk": func(t bubble, s *apiServer, book *logBook) starter {
+			return newBulk(t, s, watch.Config{Logger: book.logger()})
+		},
+		"Single": func(t bubble, s *apiServer, book *logBook) starter {
+			return newSingle(t, s, watch.SingleConfig{GVR: ingresses, Namespace: "default", Name: "a", Logger: book.logger()})
+		},
+	}
+	for reason, fault := range map[string]faults{"connection refused": {refuse: true}, "too many requests": {status: 429}} {
+		for name, watcher := range watchers {
+			t.Run(name+", "+reason, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, func(t bubble) {
+					var book logBook
+					s := newServer(t, object("a"))
+					s.Fault(fault)
+					w := watcher(t, s, &book)
+					ended := make(chan error, 1)
+					go func() { ended <- w.Start(t.Context()) }()
+					pass(10 * time.Minute)
+					failures := len(book.lines(t, "WARN", "Watch failed"))
+					assert.Less(t, failures, 40, "the pauses grow")
+					assert.Greater(t, failures, 10, "to a minute at most")
+					if requests := s.Requests(); fault.status != 0 {
+						assert.Len(t, requests, failures, "each is reported once")
+						for _, r := range requests {
+							assert.Equal(t, "true", r.Get("sendInitialEvents"), "no list in between")
+						}
+					}
+					stopped := time.Now()
+					w.Stop()
+					require.NoError(t, <-ended)
+					assert.Zero(t, time.Since(stopped))
+				})
+			})
+		}
+	}
+}
+
+func TestStopEndsThePauseAfterAnErrorInAStreamedList(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		events := make(chan kubewatch.Event, 1)
+		events <- kubewatch.Event{Type: kubewatch.Error, Object: failure(429, "TooManyRequests")}
+		close(events)
+		client := &ordered{streams: make(chan kubewatch.Interface, 1)} // cannot list
+		client.streams <- kubewatch.NewProxyWatcher(events)
+		var book logBook
+		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName, Logger: book.logger()}, client)
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		began := time.Now()
+		go func() { ended <- bulk.Start(t.Context()) }()
+		synctest.Wait()
+		bulk.Stop()
+		require.NoError(t, <-ended)
+		assert.Zero(t, time.Since(began))
+		assert.Len(t, book.lines(t, "WARN", "Watch failed"), 1)
+		_, err = bulk.LastWatchError()
+		assert.ErrorContains(t, err, "injected")
 	})
 }
 

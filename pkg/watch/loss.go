@@ -16,7 +16,9 @@ import (
 // stream. The first is read from the log here, the second is known by its type.
 // Where a program switches klog's contextual logging off, the first is lost.
 
-// listen makes client-go's log of broken streams heard.
+// listen makes client-go's log of broken streams heard. It is for watches only:
+// for a logger that is enabled at every level, client-go turns the body of any
+// other answer into a string.
 func listen(ctx context.Context, heard func(error)) context.Context {
 	logger := klog.FromContext(ctx)
 	return klog.NewContext(ctx, logger.WithSink(listener{logger.GetSink(), heard}))

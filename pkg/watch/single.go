@@ -59,6 +59,7 @@ func NewSingle(config SingleConfig, client dynamic.Interface) (*Single, error) {
 	s.source = &source{
 		client: client, resource: config.GVR, namespace: config.Namespace, failures: s.failures,
 		fields: serverFields{sure: byName, wide: byName}, prepare: s.prepare, selects: s.own,
+		listing: make(chan struct{}, 1),
 	}
 	s.informer = s.source.informer(singleResync)
 	return s, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +21,9 @@ import (
 
 // errUnanswered is what client-go hides in an empty stream.
 var errUnanswered = errors.New("the connection broke before the server answered the watch")
+
+// errRefused stands for an error after which client-go would pause.
+var errRefused = errors.New("the server refused to stream the list")
 
 // source is what a watcher lists and watches.
 //
@@ -42,10 +46,15 @@ type source struct {
 	selects  func(*unstructured.Unstructured) bool
 	failures *failures
 	streams  sync.WaitGroup // that are being observed
+	// listing holds a token while an object of a list is prepared.
+	listing chan struct{}
 
 	// narrow says that the server has rejected a field which only some
 	// resources support.
 	narrow atomic.Bool
+	// refusal is the error that the next list returns without a request; see
+	// fallBack.
+	refusal atomic.Pointer[error]
 	// bookmarks says that the server has sent one after the initial list. Then
 	// it sends them all the time.
 	bookmarks atomic.Bool
@@ -58,9 +67,11 @@ func (s *source) informer(resync time.Duration) cache.SharedIndexInformer {
 }
 
 // wait blocks until nothing is prepared any more; call it after the informer
-// has ended.
+// has ended. A list may still be running then: client-go does not wait for it.
 func (s *source) wait() {
 	s.streams.Wait()
+	s.listing <- struct{}{}
+	<-s.listing
 }
 
 // listerWatcher records also those errors that client-go handles without a
@@ -74,6 +85,9 @@ func (s *source) listerWatcher() cache.ListerWatcher {
 }
 
 func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if refusal := s.refusal.Swap(nil); refusal != nil {
+		return nil, *refusal
+	}
 	list, err := s.tryList(ctx, options)
 	if s.narrowed(ctx, err) {
 		list, err = s.tryList(ctx, options)
@@ -83,10 +97,23 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 		return nil, err
 	}
 	for i := range list.Items {
-		s.prepare(&list.Items[i])
+		if err := s.prepareListed(ctx, &list.Items[i]); err != nil {
+			return nil, err
+		}
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(item unstructured.Unstructured) bool { return !s.selects(&item) })
 	return list, nil
+}
+
+// prepareListed prepares an object of a list unless the watcher has ended.
+func (s *source) prepareListed(ctx context.Context, object *unstructured.Unstructured) error {
+	s.listing <- struct{}{}
+	defer func() { <-s.listing }()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.prepare(object)
+	return nil
 }
 
 func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
@@ -102,21 +129,39 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	if s.narrowed(ctx, err) {
 		stream, err = s.tryWatch(ctx, options)
 	}
+	streamed := options.SendInitialEvents != nil
 	switch {
 	case err == nil:
 		return stream, nil
-	case options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
+	case streamed && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		s.failures.log.Log(ctx, levelDebug, "The server does not stream lists; listing", "error", err)
 	default:
 		s.failures.record(ctx, err)
 	}
+	if streamed && pauses(err) {
+		err = s.fallBack(err)
+	}
 	return nil, err
+}
+
+// pauses reports whether client-go pauses after this error of a streamed list,
+// for up to a minute and without looking at the context.
+func pauses(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+}
+
+// fallBack makes client-go list instead, by the error that it returns, and that
+// list fail with the given one, without a request. After that, client-go pauses
+// as long, but not longer than the context lasts, and streams the list again.
+func (s *source) fallBack(err error) error {
+	s.refusal.Store(&err)
+	return errRefused
 }
 
 func (s *source) tryWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	requestCtx, request := newAttempt(ctx, watchLimit, watchLimit)
 	s.limit(&options)
-	stream, err := s.client.Resource(s.resource).Namespace(s.namespace).Watch(requestCtx, options)
+	stream, err := s.client.Resource(s.resource).Namespace(s.namespace).Watch(listen(requestCtx, request.lose), options)
 	err = request.finish(err)
 	switch {
 	case err == nil && isEmpty(stream):

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -164,14 +165,26 @@ func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
 			}
 		}
 	case watch.Error:
-		o.failed = true
-		if !o.stopped() {
-			o.source.failures.record(ctx, apierrors.FromObject(event.Object))
-		}
+		event.Object = o.fail(ctx, event.Object)
 	case watch.Bookmark:
 		o.bookmark(event)
 	}
 	return event
+}
+
+// fail records the error of a stream and returns what client-go is to see of it.
+func (o *observed) fail(ctx context.Context, status runtime.Object) runtime.Object {
+	first := !o.failed
+	o.failed = true
+	if o.stopped() {
+		return status
+	}
+	err := apierrors.FromObject(status)
+	o.source.failures.record(ctx, err)
+	if o.listing && first && pauses(err) {
+		return &apierrors.NewInternalError(o.source.fallBack(err)).ErrStatus
+	}
+	return status
 }
 
 func (o *observed) bookmark(event watch.Event) {

@@ -53,23 +53,33 @@ func TestTransformRunsOnceForEveryState(t *testing.T) {
 
 func TestStartReturnsAfterTheLastTransform(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t bubble) {
-		const long = time.Hour
-		transformed := 0
-		s := newServer(t, object("a"))
-		bulk := newBulk(t, s, watch.Config{Transform: func(*unstructured.Unstructured) {
-			<-time.After(long)
-			transformed++
-		}})
-		ended := make(chan error)
-		began := time.Now()
-		go func() { ended <- bulk.Start(t.Context()) }()
-		synctest.Wait()
-		bulk.Stop()
-		require.NoError(t, <-ended)
-		assert.Equal(t, 1, transformed, "nothing runs any more")
-		assert.Equal(t, long, time.Since(began))
-	})
+	for reason, server := range map[string]faults{
+		"streamed list": {}, "where the server does not stream lists": {noStreamList: true},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				const long = time.Hour
+				transformed := 0
+				s := newServer(t, object("a"), object("b"))
+				s.Fault(server)
+				bulk := newBulk(t, s, watch.Config{Transform: func(*unstructured.Unstructured) {
+					<-time.After(long)
+					transformed++
+				}})
+				ended := make(chan error)
+				began := time.Now()
+				go func() { ended <- bulk.Start(t.Context()) }()
+				synctest.Wait()
+				bulk.Stop()
+				require.NoError(t, <-ended)
+				assert.Equal(t, 1, transformed)
+				assert.Equal(t, long, time.Since(began))
+				pass(2 * long)
+				assert.Equal(t, 1, transformed, "nothing runs any more")
+			})
+		})
+	}
 }
 
 // scripted is a client with one object, whose first streams may be given.
