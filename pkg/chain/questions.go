@@ -41,7 +41,7 @@ func (c *Chain) Exists(namespace string, ref reference.Ref) bool {
 }
 
 // Referred returns the config objects, by namespace, to which custom resources refer; those that may not be watched are left out. What
-// happens to them is no concern of an index of workloads: whoever stands in for a watch that fails has to know them.
+// happens to them is no concern of an index of workloads: what stands in for a watch that fails has to know them.
 func (c *Chain) Referred() map[string][]reference.Ref {
 	referred := map[string][]reference.Ref{}
 	for _, key := range c.answers.configObjects() {

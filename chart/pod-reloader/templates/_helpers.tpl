@@ -100,7 +100,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   resources: [cronjobs]
   verbs: [get, list, watch, patch]
 {{- end }}
-{{- if not .Values.reloader.ignoreJobs }}
+{{- if include "pod-reloader.followsJobs" . }}
 # To report the Jobs whose configuration changed.
 - apiGroups: [batch]
   resources: [jobs]
@@ -147,11 +147,34 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   verbs: [get, list, watch, patch]
 {{- end }}
 {{- range .Values.referents }}
+{{- if not (and $.Values.namespaces (eq (default "" .scope) "Cluster")) }}
+{{- include "pod-reloader.referentRule" . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The rules for custom resources without namespace where the others are in Roles, which cannot grant them; empty if there are none. */}}
+{{- define "pod-reloader.clusterRules" -}}
+{{- if .Values.namespaces }}
+{{- range .Values.referents }}
+{{- if eq (default "" .scope) "Cluster" }}
+{{- include "pod-reloader.referentRule" . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The rule for an item of referents, on a line of its own. */}}
+{{- define "pod-reloader.referentRule" }}
 # To follow what it refers to{{ if .publish }}; patch: to publish its checksum{{ end }}.
 - apiGroups: [{{ .gvr.group }}]
   resources: [{{ .gvr.resource }}]
   verbs: [get, list, watch{{ if .publish }}, patch{{ end }}]
 {{- end }}
+
+{{/* Not empty where Jobs are followed: only the annotations of Reloader ask for that. */}}
+{{- define "pod-reloader.followsJobs" -}}
+{{- if and .Values.reloader.enabled (not .Values.reloader.ignoreJobs) }}true{{ end -}}
 {{- end }}
 
 {{/* The prefix of the annotations, with the slash that the flag may leave out. */}}

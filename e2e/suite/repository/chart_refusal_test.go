@@ -162,6 +162,15 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"rbac.scope=namespaces", "namespaces={a}", "metrics.secure=true", "guard.enabled=true", "flowSchema.enabled=true"},
 			want:   "set flowSchema.enabled=false and guard.enabled=false and metrics.secure=false and webhook.enabled=false",
 		},
+		"TenantWithReferentOfTheCluster": {
+			reason: "no Role can grant it, and what needs it would be held for good",
+			values: []string{
+				"rbac.scope=namespaces", "namespaces={a}", "webhook.enabled=false",
+				"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs", "referents[0].scope=Cluster",
+			},
+			want: "referents[0] has scope=Cluster, which needs a ClusterRole, and rbac.scope=namespaces creates nothing for the whole cluster: " +
+				"leave it out, or have an administrator install with rbac.scope=cluster",
+		},
 		"LeaseAsLongAsTheDeadline": {
 			reason: "two leaders would overlap; the pods would not start",
 			values: []string{"leaderElection.leaseDuration=10s"},

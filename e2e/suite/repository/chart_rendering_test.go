@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +158,57 @@ func TestChartOfATenantStaysInItsNamespaces(t *testing.T) {
 		assert.Contains(t, rendered, "RoleBinding "+namespace+"/pod-reloader-workloads")
 	}
 	assert.Contains(t, arguments(t, rendered["Deployment pod-reloader/pod-reloader"]), any("--namespaces=my-app,other"))
+}
+
+// A Role cannot grant to read an object without namespace: with `namespaces`, a ClusterRole grants that, and nothing else.
+func TestChartGrantsReferentsOfTheClusterByAClusterRole(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	referents := []string{
+		"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs",
+		"referents[1].id=c", "referents[1].gvr.group=c.io", "referents[1].gvr.version=v1", "referents[1].gvr.resource=cs",
+	}
+	const role, binding, inCluster = "ClusterRole /pod-reloader", "ClusterRoleBinding /pod-reloader", "referents[0].scope=Cluster"
+	const b, c = "map[apiGroups:[b.io] resources:[bs] verbs:[get list watch patch]]", "map[apiGroups:[c.io] resources:[cs] verbs:[get list watch]]"
+
+	rendered := template(t, helm, append(referents, inCluster, "referents[0].publish=true", "namespaces={my-app,other}")...)
+	assert.Equal(t, "["+b+"]", fmt.Sprint(list(rendered[role]["rules"])))
+	assert.Contains(t, rendered, binding)
+	for _, namespace := range []string{"my-app", "other"} {
+		rules := fmt.Sprint(list(rendered["Role "+namespace+"/pod-reloader-workloads"]["rules"]))
+		assert.NotContains(t, rules, "b.io")
+		assert.Contains(t, rules, c)
+	}
+
+	rendered = template(t, helm, append(referents, inCluster, "referents[0].publish=true")...)
+	assert.Contains(t, fmt.Sprint(list(rendered[role]["rules"])), b+" "+c)
+	rendered = template(t, helm, append(referents, "namespaces={my-app}")...)
+	assert.NotContains(t, rendered, role)
+	assert.NotContains(t, rendered, binding)
+	rendered = template(t, helm, append(referents, inCluster, "namespaces={my-app}", "rbac.create=false")...)
+	assert.NotContains(t, rendered, role)
+}
+
+// Where the program follows no Jobs, it has no right to them, and none to list the Secrets of its namespace, which would show it
+// manifests of Jobs.
+func TestChartGrantsNothingForJobsThatAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	const jobs, secrets = "map[apiGroups:[batch] resources:[jobs] verbs:[list watch]]", "map[apiGroups:[] resources:[secrets] verbs:[list]]"
+	for value, follows := range map[string]bool{"reloader.enabled=true": true, "reloader.enabled=false": false, "reloader.ignoreJobs=true": false} {
+		for _, scope := range []string{"namespaces={my-app}", "secrets.enabled=false"} {
+			t.Run(value+","+scope, func(t *testing.T) {
+				t.Parallel()
+				rendered := template(t, helm, value, scope)
+				workloads := rendered["Role my-app/pod-reloader-workloads"]
+				if workloads == nil {
+					workloads = rendered["ClusterRole /pod-reloader"]
+				}
+				assert.Equal(t, follows, strings.Contains(fmt.Sprint(list(workloads["rules"])), jobs))
+				assert.Equal(t, follows, strings.Contains(fmt.Sprint(list(rendered["Role pod-reloader/pod-reloader"]["rules"])), secrets))
+			})
+		}
+	}
 }
 
 // The flags of the program accept what the chart accepts.

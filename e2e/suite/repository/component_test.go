@@ -19,6 +19,8 @@ func TestComponentsChangeTheRoleOfOneNamespaceInAnyOrder(t *testing.T) {
 		"recreate-jobs":      "reloader.recreateJobs=true",
 		"run-cronjobs":       "reloader.runCronJobs=true",
 		"without-secrets":    "secrets.enabled=false",
+
+		"without-stakater-annotations": "reloader.enabled=false",
 	} {
 		t.Run(component, func(t *testing.T) {
 			t.Parallel()
