@@ -97,21 +97,11 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 	})
 }
 
-// TestOtherInstallations has the promises that need an installation of their own.
-func TestOtherInstallations(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "P1DirectModeInOneNamespaceRestartsOnce", Run: p1DirectModeInOneNamespaceRestartsOnce}, // what follows is given rights everywhere
-		{Name: "P4RefractoryPeriodBoundsHowOftenAWorkloadRestarts", Run: p4RefractoryPeriodBoundsHowOftenAWorkloadRestarts},
-		{Name: "P7DigestsDependOnTheKeyAndTheNamespace", Run: p7DigestsDependOnTheKeyAndTheNamespace},
-		{Name: "P7NoSecretStaysInMemoryOrLeavesTheProcess", Run: p7NoSecretStaysInMemoryOrLeavesTheProcess},
-	})
-}
-
 // Without the webhook, and without any right outside one namespace.
-func p1DirectModeInOneNamespaceRestartsOnce(t *testing.T, cp *controlplane.ControlPlane) {
-	t.Helper()
-	in := installation.NewInTurn(t, cp, installation.Options{
+func TestP1DirectModeInOneNamespaceRestartsOnce(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, WithoutWebhook: true, Components: []string{"namespaced"},
 		Args: []string{"--settle=200ms", "--refractory=0s"},
 	})

@@ -106,10 +106,11 @@ func changeAll(s *fixture.Fixture, names []string, value string) bool {
 	})
 }
 
-func p4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T, cp *controlplane.ControlPlane) {
-	t.Helper()
+func TestP4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T) {
+	t.Parallel()
 	const refractory, reloads = 3 * time.Second, 3
-	in := installation.NewInTurn(t, cp, installation.Options{
+	cp := controlplane.New(t, podless())
+	in := installation.New(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, Args: []string{"--settle=0s", "--refractory=" + refractory.String()},
 	})
 	s := fixture.New(t, in)

@@ -65,7 +65,16 @@ func (p secrets) found(content []byte) []string {
 	return pieces
 }
 
-func p7NoSecretStaysInMemoryOrLeavesTheProcess(t *testing.T, cp *controlplane.ControlPlane) {
+// TestP7NothingOfASecretIsRevealed runs on one control plane what needs other installations.
+func TestP7NothingOfASecretIsRevealed(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "DigestsDependOnTheKeyAndTheNamespace", Run: digestsDependOnTheKeyAndTheNamespace},
+		{Name: "NoSecretStaysInMemoryOrLeavesTheProcess", Run: noSecretStaysInMemoryOrLeavesTheProcess},
+	})
+}
+
+func noSecretStaysInMemoryOrLeavesTheProcess(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	program, err := installation.Build(t.Context(), "e2e/suite/promise/heapdump")
 	require.NoError(t, err)
@@ -134,7 +143,7 @@ func encoded(t *testing.T, object any) []byte {
 }
 
 // A reader of a digest cannot test guesses: computing it needs the key, which is in its Secret only.
-func p7DigestsDependOnTheKeyAndTheNamespace(t *testing.T, cp *controlplane.ControlPlane) {
+func digestsDependOnTheKeyAndTheNamespace(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	in := installation.NewInTurn(t, cp, installation.Options{Replicas: 1, Args: []string{"--shutdown-grace-period=0s"}})
 	s, other := fixture.New(t, in), fixture.New(t, in)
