@@ -57,8 +57,6 @@ ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 SUITES := /e2e/(suite|demo|bench|cmd/cluster)
 # What runs only some of its histories under the race detector, which makes each ten times as slow: here all are run.
 THINNED := /e2e/simulate$$
-# Of the suites, those that wait more than they compute: one of these runs beside as many others as there are processors.
-WAITING := /e2e/(suite/(docs|install|repository)|demo|bench|cmd/cluster)
 
 ##@ Everyday
 
@@ -95,18 +93,9 @@ test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/
 	if [ -n "$$raced" ]; then $(GO_TEST) -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
 	thinned=$$(grep -E '$(THINNED)' <<<"$$raced" || true); \
 	if [ -n "$$thinned" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$thinned || status=1; fi; \
-	$(MAKE) --keep-going --jobs=2 test-computing test-waiting || status=1; \
+	suites=$$(go list $(PKG) | grep -E '$(SUITES)' || true); \
+	if [ -n "$$suites" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$suites || status=1; fi; \
 	exit $$status
-
-.PHONY: test-computing
-test-computing: ## Run the suites that compute more than they wait: a part of make test
-	@packages=$$(go list $(PKG) | grep -E '$(SUITES)' | grep -vE '$(WAITING)' || true); \
-	if [ -n "$$packages" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
-
-.PHONY: test-waiting
-test-waiting: ## Run the suites that wait more than they compute, one after the other: a part of make test
-	@packages=$$(go list $(PKG) | grep -E '$(WAITING)' || true); \
-	if [ -n "$$packages" ]; then $(GO_TEST) -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$packages; fi
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
@@ -118,8 +107,8 @@ ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repo
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
-	@packages=$$(go list $(LONGEST) ./e2e/... | grep -vE '$(ANY_VERSION)' | tr '\n' ' '); \
-	$(MAKE) --keep-going --jobs=2 test-computing test-waiting PKG="$$packages" SUITES='$(ON_CONTROL_PLANE)' TESTFLAGS='-count 1 $(TESTFLAGS)'
+	$(GO_TEST) -timeout $(TEST_TIMEOUT) -count 1 $(TESTFLAGS) \
+	  $$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(ANY_VERSION)')
 
 .PHONY: bench
 bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded
