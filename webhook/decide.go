@@ -81,14 +81,13 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
 	plan := stamp.Choose(request)
-	live := h.read(ctx, wr.namespace, plan.Reads, request.New.Unresolved, timeout)
-	result := plan.Apply(request, live)
+	result := plan.Apply(request, h.read(ctx, wr.namespace, plan.Reads, request.New.Unresolved, timeout))
 
 	d := decision{rule: string(result.Rule), result: result}
 	if result.Reject == nil {
 		d.ops = h.operations(request, wr, result.Managed)
 	}
-	d.outcome = outcome(result, live.Err, len(d.ops))
+	d.outcome = outcome(result, len(d.ops))
 	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
 	return d
 }
@@ -175,13 +174,13 @@ func (h *Handler) brought(problems []annotation.Problem, request stamp.Request, 
 	return warnings
 }
 
-func outcome(result stamp.Result, unread error, operations int) string {
+func outcome(result stamp.Result, operations int) string {
 	switch {
 	case result.Reject != nil && result.Reject.Code == http.StatusConflict:
 		return outcomeRejected
 	case result.Reject != nil:
 		return outcomeUnverified
-	case unread != nil:
+	case result.Unread != nil:
 		return outcomeUnread
 	case operations == 0:
 		return outcomeUnchanged

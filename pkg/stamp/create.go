@@ -7,7 +7,7 @@ func created(req Request) bool { return req.Create }
 // count for nothing. What a strategy of Reloader has written stays: it restarts nothing here.
 func stampNew(d *draft) bool {
 	d.Managed = d.New.Managed.only(Fields)
-	if d.unread == nil {
+	if d.Unread == nil {
 		d.stamp(d.Managed.only(Fields), nil)
 		d.Warnings = append(d.Warnings, missing(d.Request, d.live)...)
 	}

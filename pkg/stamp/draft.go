@@ -18,8 +18,6 @@ type draft struct {
 	refs []reference.Ref
 	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
 	fresh Managed
-	// unread says why the live state is not known although the rule needs it.
-	unread error
 	// overBudget says that a Record was left out.
 	overBudget bool
 	// others are the fields that Stakater's Reloader has written in this write.
@@ -32,16 +30,16 @@ func newDraft(p Plan, req Request, live Live) *draft {
 	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	switch {
 	case p.undecided(req):
-		d.unread = req.New.Unresolved
+		d.Unread = req.New.Unresolved
 	case len(p.Reads) == 0:
 		return d
 	default:
-		if d.unread = live.Err; d.unread == nil {
-			d.fresh, d.unread = d.freshManaged()
+		if d.Unread = live.Err; d.Unread == nil {
+			d.fresh, d.Unread = d.freshManaged()
 		}
 	}
-	if d.unread != nil {
-		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.unread))
+	if d.Unread != nil {
+		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.Unread))
 	}
 	return d
 }

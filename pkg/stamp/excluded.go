@@ -94,7 +94,7 @@ func (d *draft) recordExcluded() {
 	case !d.TemplateChanged:
 	default:
 		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
-		if d.unread != nil || err != nil {
+		if d.Unread != nil || err != nil {
 			rec = nothingKnown
 		}
 		d.putRecord(d.Managed, rec)

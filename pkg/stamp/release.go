@@ -17,7 +17,7 @@ func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.In
 // configuration leaves it alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
 	borne := d.borne()
-	if d.unread != nil {
+	if d.Unread != nil {
 		d.keep(borne)
 		return true
 	}
@@ -45,7 +45,7 @@ func (d *draft) revised(borne Managed) bool {
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.
 func stampLists(d *draft) bool {
 	borne := d.borne()
-	if d.unread != nil {
+	if d.Unread != nil {
 		d.keep(borne)
 		return true
 	}

@@ -51,7 +51,7 @@ func restore(d *draft) bool {
 // policy calls for them and they are the live ones. An equal digest alone is not enough: it would restart pods without
 // cause.
 func keepOrRestore(d *draft) bool {
-	if d.unread != nil {
+	if d.Unread != nil {
 		return true
 	}
 	verdict := d.assess(d.Old.Managed.Known()).Verdict

@@ -25,6 +25,8 @@ type Result struct {
 	// Unwritten is the text of last-reload where the annotations have no room for it: only the process that asked for the reload
 	// can report it.
 	Unwritten string
+	// Unread says why the live state is not known although the rule needs it.
+	Unread error
 }
 
 // The HTTP statuses of a Rejection: the digest does not match, or it cannot be verified now.
@@ -142,7 +144,7 @@ func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Managed = d.Managed.Without(Hash, Restart, Record)
 		d.Managed.put(d.New.Managed, Fields)
-		if rec, err := policy.Fresh(d.input(policy.Known{}), "", true); err == nil && d.unread == nil {
+		if rec, err := policy.Fresh(d.input(policy.Known{}), "", true); err == nil && d.Unread == nil {
 			d.putRecord(d.Managed, rec)
 		}
 	} else {

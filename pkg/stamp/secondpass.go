@@ -69,7 +69,7 @@ func (d *draft) recent(last record.LastReload) bool {
 // may have touched anything, and the configuration may have moved on.
 func decideAgain(d *draft) bool {
 	first, _ := d.explained()
-	if d.unread != nil || !d.recent(first) {
+	if d.Unread != nil || !d.recent(first) {
 		return false
 	}
 	known := d.Old.Managed.Known()
