@@ -3,11 +3,11 @@ package alert
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -41,7 +41,7 @@ type Notifier struct {
 	queue  chan Reload
 	counts *prometheus.CounterVec
 	log    logr.Logger
-	logged atomic.Int64
+	logged rate.Sometimes
 
 	// closed is set once nothing reads the queue any more; mu orders that and Offer.
 	mu     sync.RWMutex
@@ -51,7 +51,7 @@ type Notifier struct {
 // New returns a Notifier that registers its metrics. It accepts alerts at once and delivers them once it is started.
 func New(config Config, registry prometheus.Registerer, log logr.Logger) *Notifier {
 	n := &Notifier{
-		config: config, client: newPoster(config), queue: make(chan Reload, queueSize), log: log,
+		config: config, client: newPoster(config), queue: make(chan Reload, queueSize), log: log, logged: rate.Sometimes{Interval: logEvery},
 		counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pod_reloader_alerts_total",
 			Help: "Alerts about reloads, by outcome: delivered, or dropped since the queue was full (overflow), the sink refused it (refused) or did not answer (failed).",
@@ -78,8 +78,8 @@ func (n *Notifier) Offer(r Reload) {
 		default:
 		}
 	}
-	n.count(overflow)
 	n.report("the queue is full")
+	n.count(overflow)
 }
 
 // Start delivers alerts until the context ends, and then those that are queued, as far as that is done in stopGrace.
@@ -121,25 +121,22 @@ func (n *Notifier) deliverAll(ctx context.Context) {
 func (n *Notifier) deliver(ctx context.Context, r Reload) {
 	body, err := n.config.payload(r)
 	if err != nil {
-		n.count(failed)
 		n.report(err.Error())
+		n.count(failed)
 		return
 	}
 	o, err := n.client.post(ctx, body)
-	n.count(o)
 	if err != nil {
 		n.report(err.Error())
 	}
+	n.count(o) // the last: who sees the count finds the reason in the log
 }
 
 func (n *Notifier) count(o outcome) { n.counts.WithLabelValues(string(o)).Inc() }
 
 // report logs a dropped alert, at most one a minute.
 func (n *Notifier) report(reason string) {
-	now := time.Now().UnixNano()
-	last := n.logged.Load()
-	if last != 0 && now-last < int64(logEvery) || !n.logged.CompareAndSwap(last, now) {
-		return
-	}
-	n.log.Info("Cannot deliver an alert; dropped", "sink", string(n.config.Sink), "reason", reason)
+	n.logged.Do(func() {
+		n.log.Info("Cannot deliver an alert; dropped", "sink", string(n.config.Sink), "reason", reason)
+	})
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -20,12 +20,11 @@ const logEvery = time.Minute
 type failures struct {
 	attempts *prometheus.CounterVec
 	log      logr.Logger
-	// logged is when one was logged, in nanoseconds.
-	logged atomic.Int64
+	logged   rate.Sometimes
 }
 
 func newFailures(log logr.Logger) *failures {
-	return &failures{log: log, attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &failures{log: log, logged: rate.Sometimes{Interval: logEvery}, attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pod_reloader_event_write_failures_total",
 		Help: "Failed attempts to write an Event, by HTTP status; none if there was no answer. They are retried.",
 	}, []string{"code"})}
@@ -34,13 +33,11 @@ func newFailures(log logr.Logger) *failures {
 // add takes the error of an attempt to write an Event.
 func (f *failures) add(err error, event *eventsv1.Event) {
 	f.attempts.WithLabelValues(code(err)).Inc()
-	now := time.Now().UnixNano()
-	if last := f.logged.Load(); last != 0 && now-last < int64(logEvery) || !f.logged.CompareAndSwap(last, now) {
-		return
-	}
-	about := event.Regarding
-	f.log.Info("Cannot write an Event; retrying", "reason", event.Reason, "kind", about.Kind, "namespace", about.Namespace, "name", about.Name,
-		"error", err.Error())
+	f.logged.Do(func() {
+		about := event.Regarding
+		f.log.Info("Cannot write an Event; retrying", "reason", event.Reason, "kind", about.Kind, "namespace", about.Namespace, "name", about.Name,
+			"error", err.Error())
+	})
 }
 
 // code returns the HTTP status of an error as a label. A webhook may answer with any status: what is no status of HTTP counts as one label.
