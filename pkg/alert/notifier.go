@@ -129,7 +129,7 @@ func (n *Notifier) deliver(ctx context.Context, r Reload) {
 	if err != nil {
 		n.report(err.Error())
 	}
-	n.count(o) // the last: who sees the count finds the reason in the log
+	n.count(o) // the last: the reason is in the log by then
 }
 
 func (n *Notifier) count(o outcome) { n.counts.WithLabelValues(string(o)).Inc() }
