@@ -59,6 +59,16 @@ func (s stage) options() (controlplane.Options, installation.Options) {
 	}
 }
 
+// crowded are the options where all stages run beside each other: counts depend on writes that are made within the settle time, and on a
+// webhook that answers in time, which then needs more of it than as shipped.
+func (s stage) crowded(options installation.Options) installation.Options {
+	options.Patient = s != disturbed // where replicas end, a write would wait for one
+	if s == complete {
+		options.Args = append(options.Args, "--settle=3s", "--settle-max=15s")
+	}
+	return options
+}
+
 // world is what a scenario plays in.
 type world struct {
 	client.Client
@@ -80,6 +90,9 @@ type world struct {
 // set starts what a stage needs.
 func (b Bench) set(ctx context.Context, on stage) (*world, error) {
 	forControlPlane, forInstallation := on.options()
+	if b.AtOnce {
+		forInstallation = on.crowded(forInstallation)
+	}
 	if b.Profiles != "" {
 		forControlPlane.Args = map[string][]string{controlplane.APIServer: {"--profiling=true"}}
 	}

@@ -154,7 +154,7 @@ func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
 	s.Helper()
 	workloads := reloadOnceUnderStrategy(s, strategy)
 	for _, w := range workloads {
-		assert.NotEqual(s, sha1Of("key=2"), written(s, w, strategy, "secret", "db"), "a plain digest can be guessed at")
+		assert.NotEqual(s, sha1Of("key=2"), written(s, w, strategy, "secret", "db"), "guesses of the content can be tested with a plain digest")
 		for range 2 {
 			require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")), "a PUT that knows nothing of it")
 		}

@@ -122,10 +122,9 @@ func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	workloads := dependents(s)
-	const atATime = 5
 	expected := map[observe.Workload]int{}
-	enough(t, repetitions, func() int {
-		prompt := thereAndBack(s, atATime)
+	enoughAtATime(t, repetitions, func(first, times int) bool {
+		prompt := thereAndBack(s, first, times)
 		s.Settled()
 		for _, w := range workloads {
 			if prompt {
@@ -133,20 +132,17 @@ func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
 			}
 			expected[w] = len(s.Watcher.Changes(w))
 		}
-		if !prompt {
-			return 0
-		}
-		return atATime
+		return prompt
 	})
 	stillAwake(s, workloads, expected)
 }
 
-// thereAndBack makes some edits, and reports whether each was back before the loop could look.
-func thereAndBack(s *fixture.Fixture, edits int) bool {
+// thereAndBack makes some edits, numbered from first, and reports whether each was back before the loop could look.
+func thereAndBack(s *fixture.Fixture, first, edits int) bool {
 	s.Helper()
 	each := true
 	return within(settleMax, func() {
-		for n := range edits {
+		for n := first; n < first+edits; n++ {
 			each = within(settle, func() {
 				if n%2 == 0 {
 					s.SetConfigMap("app", "extra", strconv.Itoa(n))

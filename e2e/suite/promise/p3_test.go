@@ -58,39 +58,36 @@ func TestP3StampIsNeverOlderThanItsRequest(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "0"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	hashes := map[string]int{fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]: 0}
-	const atATime = 5
-	expected, release := 0, 0
-	enough(t, releases, func() int {
-		prompt := releaseOneAfterTheOther(s, w, hashes, &release, atATime)
+	expected := 0
+	enoughAtATime(t, releases, func(first, times int) bool {
+		prompt := releaseOneAfterTheOther(s, w, hashes, first+1, times)
 		s.Settled()
 		before := expected
 		expected = len(s.Watcher.Changes(w))
-		if !prompt {
-			return 0 // the configuration may have settled between its own change and the workload's
+		if prompt { // otherwise the configuration may have settled between its own change and the workload's
+			s.AssertChanges(w, before+times, "each release is one rollout and none follows")
 		}
-		s.AssertChanges(w, before+atATime, "each release is one rollout and none follows")
-		return atATime
+		return prompt
 	})
 }
 
-// releaseOneAfterTheOther changes the configuration and the workload some times, and reports whether the loop had no time to
-// look in between, and the webhook had the time to read. The stamps are gathered in hashes.
-func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[string]int, release *int, times int) bool {
+// releaseOneAfterTheOther changes the configuration and the workload some times, in releases numbered from first, and reports whether
+// the loop had no time to look in between, and the webhook had the time to read. The stamps are gathered in hashes.
+func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[string]int, first, times int) bool {
 	s.Helper()
 	each := true
 	return within(settleMax, func() {
-		for range times {
-			*release++
+		for release := first; release < first+times; release++ {
 			stamped := true
 			inTime := within(settle, func() {
-				s.SetConfigMap("app", "key", strconv.Itoa(*release))
+				s.SetConfigMap("app", "key", strconv.Itoa(release))
 				var hash string
-				stamped = within(fixture.Prompt, func() { hash = setImage(s, w, fmt.Sprintf("example.com/app:release-%d", *release)) })
+				stamped = within(fixture.Prompt, func() { hash = setImage(s, w, fmt.Sprintf("example.com/app:release-%d", release)) })
 				require.NotEmpty(s, hash)
 				if stamped {
-					require.NotContains(s, hashes, hash, "release %d has the stamp of an earlier configuration", *release)
+					require.NotContains(s, hashes, hash, "release %d has the stamp of an earlier configuration", release)
 				}
-				hashes[hash] = *release
+				hashes[hash] = release
 			})
 			each = each && inTime && stamped
 		}

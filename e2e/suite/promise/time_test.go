@@ -44,3 +44,23 @@ func enough(t testing.TB, needed int, attempt func() int) {
 		}), "only %d of %d repetitions were in time", done, needed)
 	}
 }
+
+// atATime is how many repetitions are made at a time at most.
+const atATime = 5
+
+// enoughAtATime repeats an attempt until it was in time for as many repetitions as are needed. It makes some repetitions at a time,
+// numbered from first, of which all are in time or none: fewer of them where the machine is slow.
+func enoughAtATime(t testing.TB, needed int, attempt func(first, times int) (inTime bool)) {
+	t.Helper()
+	made, times := 0, atATime
+	enough(t, needed, func() int {
+		first, now := made, times
+		made += now
+		if !attempt(first, now) {
+			times = max(1, now/2)
+			return 0
+		}
+		times = min(atATime, now+1)
+		return now
+	})
+}
