@@ -73,6 +73,7 @@ func TestReadHistoryAcceptsWhatMakesSense(t *testing.T) {
 
 func TestEachDrawnFaultHasItsForm(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	for _, kind := range faultKinds() {
 		assert.Contains(t, forms(), kind.name)
 	}

@@ -14,6 +14,7 @@ import (
 
 func TestSlowActsAreInFewHistories(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	const seeds = 200
 	slow, with := act.Slow(), 0
 	for seed := range uint64(seeds) {
@@ -29,6 +30,7 @@ func TestSlowActsAreInFewHistories(t *testing.T) {
 // Where nothing answers for the webhook, no write would pass.
 func TestWithoutAWebhookNothingInsistsOnIt(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	const seeds = 100
 	insisting := 0
 	for seed := range uint64(seeds) {

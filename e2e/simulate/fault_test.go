@@ -16,6 +16,7 @@ import (
 
 func TestFaultsAreDrawnForReplicasThatThereAre(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	met := map[string]bool{}
 	for seed := range uint64(100) {
 		h := Draw(seed, DrawOptions{Steps: 60, Faults: true})

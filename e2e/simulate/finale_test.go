@@ -87,6 +87,7 @@ func TestSituationBeginsWhenEarlierFaultsHaveEnded(t *testing.T) {
 
 func TestEachSituationIsDrawn(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	const seeds = 900
 	last := map[string]int{}
 	for seed := range uint64(seeds) {

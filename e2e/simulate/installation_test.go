@@ -97,6 +97,7 @@ func TestScopeChangesByAnUpgrade(t *testing.T) {
 
 func TestDrawnActsFitTheInstallation(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	custom := 0
 	for seed := range uint64(200) {
 		h := Draw(seed, DrawOptions{Steps: 30})

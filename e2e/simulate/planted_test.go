@@ -25,6 +25,7 @@ import (
 // that does not is found to be missing only after minutes of make simulate-planted.
 func TestPlantedFaultsFitTheCode(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	faults, err := ReadPlanted()
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(faults), 20)
@@ -42,6 +43,7 @@ func TestPlantedFaultsFitTheCode(t *testing.T) {
 
 func TestCheckerFindsWhatDoesNotCompile(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	check := newChecker(t)
 	file := filepath.Join(Root(), "pkg", "stamp", "rules.go")
 	content, err := os.ReadFile(file)
