@@ -242,7 +242,7 @@ $(PROGRAM):
 ##@ Tools, built by the others as needed
 
 .PHONY: tools
-tools: ## Build the control plane of K8S_VERSION and what the suites need beside it
+tools: ## Build the control plane of K8S_VERSION and what else the suites need
 	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm alerts cert-manager argo-rollouts
 
 # What a tool's path is, once it is built.
@@ -250,7 +250,7 @@ GOLANGCI_LINT := bin/golangci-lint/golangci-lint
 KUBECTL := bin/kubernetes-$(K8S_VERSION)/kubectl
 
 .PHONY: lint-tools
-lint-tools: ## Build the linter, kubectl, Helm and what tests alerting rules
+lint-tools: ## Build the linter, kubectl, Helm and what tests alert rules
 	go run ./e2e/cmd/tools build golangci-lint helm alerts kubernetes-$(K8S_VERSION)
 
 .PHONY: release-tools

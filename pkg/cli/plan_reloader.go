@@ -83,7 +83,7 @@ func (rs *reloaderSettings) complete() (options.Selection, options.Reload, []pla
 	case !strategy.Changed:
 		add("--reload-strategy", "Reloader writes variables STAKATER_… by default, pod-reloader one annotation; set env-vars if something reads the variables")
 	case rs.variables() && hash != "sha1":
-		add("--env-vars-hash", "the variable of a Secret has a keyed digest; set sha1 for Reloader's own, which can be guessed at")
+		add("--env-vars-hash", "the variable of a Secret has a keyed digest; set sha1 for Reloader's own, with which guesses of the content can be tested")
 	}
 	if reload.NotifyOnly {
 		add("--webhook-url", "the request has other content: it names a workload and what changed, and is posted once for each workload")

@@ -103,7 +103,7 @@ func (f *Flags) addSelection(set *pflag.FlagSet) {
 }
 
 func (f *Flags) addReload(set *pflag.FlagSet) {
-	set.DurationVar(&f.settle, "settle", time.Second, "time without changes before a reload, so that several changes cause one reload; 0: none")
+	set.DurationVar(&f.settle, "settle", time.Second, "time without changes before a reload, at most --settle-max, so that several changes cause one reload; 0: none")
 	set.DurationVar(&f.settleMax, "settle-max", 5*time.Second, "maximum delay of a reload by --settle")
 	set.DurationVar(&f.refractory, "refractory", 5*time.Second, "minimum distance between two reloads of one workload; 0: none")
 	set.StringVar(&f.missingRequired, "missing-required", "hold", "when an object that pods cannot start without is deleted: `hold|reload`")
@@ -136,7 +136,7 @@ func (f *Flags) addProcess(set *pflag.FlagSet) {
 
 func (f *Flags) addServers(set *pflag.FlagSet) {
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080",
-		"`address` of /metrics, /live and /readyz; 0: off (default in a pod of Reloader's chart: :9090, which it probes)")
+		"`address` of /metrics, /healthz, /live and /readyz; 0: off (default in a pod of Reloader's chart: :9090, which it probes)")
 	set.StringVar(&f.metricsAddress, "metrics-addr", f.metricsAddress, "the same `address`, by the name that Reloader has for it")
 	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, only to users who may get the non-resource URL /metrics")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0: off")
@@ -147,7 +147,7 @@ func (f *Flags) addServers(set *pflag.FlagSet) {
 
 func (f *Flags) addLogs(set *pflag.FlagSet) {
 	set.StringVar(&f.logFormat, "log-format", "json", "`json|text`")
-	set.StringVar(&f.logLevel, "log-level", "info", "`level`: trace, debug, info, warning, error, fatal, panic, or a number: the higher, the more")
+	set.StringVar(&f.logLevel, "log-level", "info", "`level`: trace, debug, info, warning, error, fatal, panic, or a number: a higher number logs more")
 	legacy := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(legacy)
 	legacy.VisitAll(func(fl *flag.Flag) { fl.Usage = zapUsage[fl.Name] })
@@ -157,8 +157,8 @@ func (f *Flags) addLogs(set *pflag.FlagSet) {
 // zapUsage says in our words what the logging flags of SAP's pod-reloader do.
 var zapUsage = map[string]string{
 	"zap-devel":            "text logs at level debug, with stack traces from warnings on",
-	"zap-encoder":          "`json|console`; --log-format goes first",
-	"zap-log-level":        "`debug|info|error|panic`, or a number; --log-level goes first",
+	"zap-encoder":          "`json|console`; --log-format takes precedence",
+	"zap-log-level":        "`debug|info|error|panic`, or a number; --log-level takes precedence",
 	"zap-stacktrace-level": "stack traces from this level on: `info|error|panic`",
 	"zap-time-encoding":    "`epoch|millis|nanos|iso8601|rfc3339|rfc3339nano` (default rfc3339)",
 }

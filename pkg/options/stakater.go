@@ -20,13 +20,13 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.BoolVar(&s.AutoReloadAll, "auto-reload-all", false, "reload workloads without annotations when what they reference changes")
 	addSwitch(set, &f.reloadOnCreate, "reload-on-create", "reload also when an object is created")
 	addSwitch(set, &f.reloadOnDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
-	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "create also Jobs again that are complete or have failed")
+	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "also re-create Jobs that are complete or have failed")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
 		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; the word default means env-vars, as in Reloader's chart")
 	set.StringVar(&f.variableHash, "env-vars-hash", "keyed",
-		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1 is Reloader's own, and can be guessed at")
+		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1: as Reloader; anyone who can read the pod template can test guesses of the content")
 	set.StringVar(&f.webhookURL, "webhook-url", "", "post what changed to this `URL` instead of reloading")
 	set.BoolVar(&s.SecretProviderClasses, "enable-csi-integration", false,
 		"reload also when the Secrets Store CSI driver rotates what a SecretProviderClass mounts; needs rights of its own")

@@ -14,7 +14,7 @@ import (
 const valueSize = 2 * sha1.Size
 
 // Value returns what stands for the content of an object: the SHA-1 as Reloader computes it, where it was computed, else
-// as many digits of the Entry, which is keyed: a plain digest of a Secret in a pod spec can be guessed at. The empty
+// as many digits of the Entry, which is keyed: guesses of a Secret can be tested with a plain digest in a pod spec. The empty
 // content stands for an absent object. False where the content was not read.
 func Value(state digest.State, key digest.KeyID) (string, bool) {
 	if state.Absent {
