@@ -2,9 +2,7 @@ package configstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -15,41 +13,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
-
-// ReadError says that one config object could not be read.
-type ReadError struct {
-	Namespace string
-	Ref       reference.Ref
-	Err       error // forbidden, a timeout, … ; never that there is no such object, which is a state
-}
-
-// Error names the object and the cause.
-func (e *ReadError) Error() string {
-	return fmt.Sprintf("read %s in namespace %s: %v", e.Ref, e.Namespace, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *ReadError) Unwrap() error {
-	return e.Err
-}
-
-// ReadErrors returns the single errors within what Live or Current returned, one for each Ref that failed.
-func ReadErrors(err error) []*ReadError {
-	//nolint:errorlint // it walks the tree itself: errors.As would find the first one only
-	switch e := err.(type) {
-	case *ReadError:
-		return []*ReadError{e}
-	case interface{ Unwrap() error }:
-		return ReadErrors(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		var failed []*ReadError
-		for _, err := range e.Unwrap() {
-			failed = append(failed, ReadErrors(err)...)
-		}
-		return failed
-	}
-	return nil
-}
 
 // parallel bounds the reads of one call that are under way or wait, so that a call with many Refs leaves the queue of its
 // namespace to others, too.
@@ -187,17 +150,6 @@ func (s *Store) each(
 	}
 	_ = group.Wait() // every error is in failed
 	return states, join(failed)
-}
-
-// join joins errors in the order of their Refs, so that the same failures have the same text whichever came first: a
-// failure is reported again only if its text differs.
-func join(failed []*ReadError) error {
-	slices.SortFunc(failed, func(a, b *ReadError) int { return a.Ref.Compare(b.Ref) })
-	errs := make([]error, 0, len(failed))
-	for _, err := range failed {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 // readLive reads the state of an object with as few requests as possible.

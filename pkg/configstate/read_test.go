@@ -170,6 +170,32 @@ func TestErrorsNameTheRef(t *testing.T) {
 	}
 }
 
+// The text is logged and kept for each workload: it must not grow with the number of objects.
+func TestTextOfManyErrorsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "s000", "x"))
+	var refs []reference.Ref
+	for i := range 300 {
+		name := fmt.Sprintf("s%03d", i)
+		s.refusing("/api/v1/namespaces/a/secrets/"+name, http.StatusForbidden)
+		refs = append(refs, sec(name))
+	}
+	f := newFixture(t, s, nil)
+	_, err := f.Live(t.Context(), "a", refs)
+	require.Error(t, err)
+	assert.Len(t, configstate.ReadErrors(fmt.Errorf("stamp: %w", err)), 300, "each is there")
+	assert.True(t, apierrors.IsForbidden(err))
+	assert.Less(t, len(err.Error()), 1000)
+	assert.Contains(t, err.Error(), "read secret/s000 in namespace a: ")
+	assert.Contains(t, err.Error(), "; the same failed for secret/s001, secret/s002, ")
+	assert.Contains(t, err.Error(), "secret/s007 and 292 more")
+	assert.NotContains(t, err.Error(), "s008")
+
+	_, err = f.Live(t.Context(), "a", refs[:1])
+	assert.Equal(t, configstate.ReadErrors(err)[0].Error(), err.Error(), "a single one is as it is")
+}
+
 func TestNoKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

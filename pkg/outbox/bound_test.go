@@ -45,28 +45,28 @@ func TestHangingNamespaceDelaysOnlyItself(t *testing.T) {
 	})
 }
 
-// However many namespaces hang, the Events of another one wait for one attempt at most. One that answers again has its share again.
+// However many namespaces hang, the Events of another one wait for one attempt of each at most, also where each of them has only one
+// Event. One that answers again has its share again.
 func TestHangingNamespacesHoldUpNoOther(t *testing.T) {
 	t.Parallel()
-	for _, hanging := range []int{underWay / underWayInOne, 2 * underWay} {
-		t.Run(fmt.Sprint(hanging), func(t *testing.T) {
+	for _, tc := range []struct{ hanging, each int }{{underWay / underWayInOne, 5}, {2 * underWay, 5}, {200, 1}} {
+		t.Run(fmt.Sprint(tc.hanging, " with ", tc.each), func(t *testing.T) {
 			t.Parallel()
-			hang := func(ctx context.Context, event *eventsv1.Event, _ int) error {
+			a := &api{answer: func(ctx context.Context, event *eventsv1.Event, _ int) error {
 				if event.Namespace == "good" {
 					return nil
 				}
 				<-ctx.Done()
 				return ctx.Err()
-			}
-			a := &api{answer: hang}
+			}}
 			run(t, a, func(t *testing.T, o *Outbox) {
 				t.Helper()
-				for n := range hanging {
-					for m := range 5 {
+				for n := range tc.hanging {
+					for m := range tc.each {
 						o.Put(message(fmt.Sprint("hangs", n), fmt.Sprintf("h%d-%d", n, m)))
 					}
 				}
-				pass(time.Minute)
+				pass(3 * time.Minute)
 				r := &results{}
 				for n := range 300 {
 					o.Put(r.of(message("good", fmt.Sprint("g", n))))
@@ -85,6 +85,60 @@ func TestHangingNamespacesHoldUpNoOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A namespace stays slow until a request of it is answered in time, whatever has left the outbox meanwhile.
+func TestNamespaceStaysSlow(t *testing.T) {
+	t.Parallel()
+	const namespaces = 2 * underWay
+	put := func(o *Outbox, name string, life time.Duration) {
+		for n := range namespaces {
+			m := message(fmt.Sprint("slow", n), name)
+			m.Life = life
+			o.Put(m)
+		}
+	}
+	t.Run("its only Event was written", func(t *testing.T) {
+		t.Parallel()
+		a := &api{answer: func(context.Context, *eventsv1.Event, int) error {
+			time.Sleep(slowAttempt) //nolint:forbidigo // the time is fake
+			return nil
+		}}
+		run(t, a, func(t *testing.T, o *Outbox) {
+			t.Helper()
+			put(o, "a", time.Hour)
+			pass(time.Minute)
+			assert.Zero(t, o.Waiting())
+			put(o, "b", time.Hour)
+			synctest.Wait()
+			now, _ := a.load()
+			assert.Equal(t, slowUnderWay, now)
+			a.answers(nil)
+			pass(time.Minute)
+			put(o, "c", time.Hour)
+			synctest.Wait()
+			assert.Empty(t, o.lanes, "its last request was answered at once")
+		})
+	})
+	t.Run("the life of an Event has ended", func(t *testing.T) {
+		t.Parallel()
+		a := &api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		run(t, a, func(t *testing.T, o *Outbox) {
+			t.Helper()
+			put(o, "lasts", time.Hour)
+			put(o, "ends", time.Minute)
+			pass(time.Minute)
+			for range 600 {
+				now, _ := a.load()
+				assert.LessOrEqual(t, now, slowUnderWay)
+				pass(time.Second)
+			}
+			assert.Equal(t, namespaces, o.Waiting())
+		})
+	})
 }
 
 // Of one namespace a bounded number of Warnings waits, each for another subject.
@@ -112,8 +166,81 @@ func TestWarningsOfANamespaceAreBounded(t *testing.T) {
 		a.answers(nil)
 		pass(time.Hour)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.topics)
+		assert.Empty(t, o.lanes)
 		assert.Equal(t, Created, r.get("other"))
+	})
+}
+
+// Of one namespace a bounded number of messages without a Topic waits, each for another subject. Beyond it, the oldest one goes.
+func TestMessagesOfANamespaceAreBounded(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		for _, name := range []string{"a", "b"} {
+			o.Put(r.of(message("shop", name)))
+			o.Put(r.of(message("cart", name+" of cart")))
+		}
+		synctest.Wait()
+		warning := r.of(message("shop", "warning"))
+		warning.Topic, warning.Delay = "Failed", 10*time.Second
+		o.Put(warning)
+		const more = 10
+		last := untitledInOne - underWayInOne + more - 1
+		for n := range last + 1 {
+			o.Put(r.of(message("shop", fmt.Sprint(n))))
+		}
+		assert.Equal(t, untitledInOne+1+2, o.Waiting(), "neither a Warning nor another namespace counts")
+		o.mu.Lock()
+		for n, i := range o.lanes["shop"].first {
+			dropped := n < more
+			assert.Equal(t, dropped, r.get(fmt.Sprint(n)) == Dropped)
+			assert.Equal(t, dropped, i.Event == nil, "what is dropped takes no memory")
+		}
+		o.mu.Unlock()
+		a.answers(nil)
+		pass(time.Hour)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.lanes)
+		for _, name := range []string{"a", "b", "a of cart", "b of cart", "warning", fmt.Sprint(more), fmt.Sprint(last)} {
+			assert.Equal(t, Created, r.get(name), name)
+		}
+	})
+}
+
+// A message that is dropped while it waits for its next attempt takes no memory until then.
+func TestDroppedMessageThatWaitsForItsNextAttempt(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(context.Context, *eventsv1.Event, int) error { return errors.New("away") }}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		for n := range perSubject + beyond + 5 {
+			m := r.of(message("shop", fmt.Sprint(n)))
+			m.Subject = "cart"
+			o.Put(m)
+			synctest.Wait()
+		}
+		o.mu.Lock()
+		for _, i := range o.later {
+			assert.Equal(t, i.gone, i.Event == nil)
+		}
+		o.mu.Unlock()
+		a.answers(nil)
+		pass(10 * time.Minute)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.lanes)
+		for n := range perSubject + beyond + 5 {
+			want := Created
+			if n < 5 {
+				want = Dropped
+			}
+			assert.Equal(t, want, r.get(fmt.Sprint(n)))
+		}
 	})
 }
 

@@ -58,7 +58,9 @@ func (o *Outbox) next() (*item, time.Duration) {
 	defer o.mu.Unlock()
 	now := time.Now()
 	for len(o.later) > 0 && !o.later[0].due.After(now) {
-		o.schedule(heap.Pop(&o.later).(*item), now)
+		if i := heap.Pop(&o.later).(*item); !i.gone {
+			o.schedule(i, now)
+		}
 	}
 	for len(o.delayed) > 0 && !o.delayed[0].look.After(now) {
 		l := heap.Pop(&o.delayed).(*lane)
@@ -109,16 +111,16 @@ func (o *Outbox) pause(now time.Time) time.Duration {
 	return wait
 }
 
-// tidy forgets a lane without items.
+// tidy forgets a lane without items, unless it is slow: its next item would hold up others again.
 func (o *Outbox) tidy(l *lane) {
-	if l.empty() && l.flying == 0 && !l.waiting && !l.queued {
+	if l.idle() && !l.slow && l.empty() && !l.waiting && !l.queued {
 		delete(o.lanes, l.namespace)
 	}
 }
 
 // attempt writes an item, and puts it off where that fails.
 func (o *Outbox) attempt(ctx context.Context, i *item) {
-	err, begin := error(nil), time.Now()
+	err := error(nil)
 	expired := !time.Now().Before(i.ends) || i.delayed && i.attempts == 0 && i.Valid != nil && !i.Valid()
 	if !expired {
 		err = o.write(ctx, i)
@@ -134,14 +136,16 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 		o.failures.add(err, i.Event)
 		i.failed(err)
 		i.unclear = i.unclear || unclear(err)
-		o.landed(i, true, time.Since(begin))
+		o.landed(i, true)
 		return
 	}
-	o.landed(i, false, time.Since(begin))
+	o.landed(i, false)
 	i.done(outcome)
 }
 
 func (o *Outbox) write(ctx context.Context, i *item) error {
+	begin := time.Now()
+	defer func() { o.observe(i.Event.Namespace, time.Since(begin)) }()
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	err := o.writer.Create(ctx, i.Event)
@@ -170,14 +174,20 @@ func (o *Outbox) createdBy(ctx context.Context, event *eventsv1.Event, exists er
 	}
 }
 
-// landed ends an attempt that took some time; the item stays in the outbox to be tried again, or leaves it.
-func (o *Outbox) landed(i *item, again bool, took time.Duration) {
+// observe takes in how long the requests of an attempt took. An attempt without a request says nothing about its namespace.
+func (o *Outbox) observe(namespace string, took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lanes[namespace].slow = took >= slowAttempt
+}
+
+// landed ends an attempt; the item stays in the outbox to be tried again, or leaves it.
+func (o *Outbox) landed(i *item, again bool) {
 	o.mu.Lock()
 	defer o.notify()
 	defer o.mu.Unlock()
 	l := o.lanes[i.Event.Namespace]
 	l.flying--
-	l.slow = took >= slowAttempt
 	o.flying--
 	i.flying = false
 	if i.slow {

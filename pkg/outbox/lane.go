@@ -1,14 +1,20 @@
 package outbox
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
-// lane has the items of one namespace that are due.
+// lane has the items of one namespace that are due. It exists while an item of the namespace is in the outbox or the namespace is slow.
 type lane struct {
 	namespace string
 	// first are those that were not tried yet, again those that have failed.
 	first, again []*item
 	flying       int
-	// slow says that the last attempt took long.
+	// titled counts the items of the namespace with a Topic, due or not; untitled has those without one, the oldest first.
+	titled   int
+	untitled list.List
+	// slow says that the last request took long.
 	slow bool
 	// queued says that the lane waits for its turn.
 	queued bool
@@ -71,6 +77,37 @@ func (l *lane) take(now time.Time) (*item, bool) {
 	*from = (*from)[1:]
 	return i, true
 }
+
+// add takes in an item of the namespace.
+func (l *lane) add(i *item) {
+	if i.Topic != "" {
+		l.titled++
+		return
+	}
+	i.place = l.untitled.PushBack(i)
+}
+
+// remove takes out an item of the namespace, except where it is due: there it is passed over.
+func (l *lane) remove(i *item) {
+	if i.Topic != "" {
+		l.titled--
+		return
+	}
+	l.untitled.Remove(i.place)
+}
+
+// oldest returns the item without a Topic that has waited longest; nil if each one is under way.
+func (l *lane) oldest() *item {
+	for e := l.untitled.Front(); e != nil; e = e.Next() {
+		if i := e.Value.(*item); !i.flying {
+			return i
+		}
+	}
+	return nil
+}
+
+// idle reports whether the namespace has no item in the outbox.
+func (l *lane) idle() bool { return l.titled+l.untitled.Len() == 0 }
 
 func (l *lane) empty() bool { return len(l.first)+len(l.again) == 0 }
 

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"container/list"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -9,7 +10,7 @@ import (
 // Message is an Event on its way to the API server.
 type Message struct {
 	Event *eventsv1.Event
-	// Subject is what the Event is about. Few messages of one subject wait at a time.
+	// Subject is what the Event is about; it is in the namespace of the Event. Few messages of one subject wait at a time.
 	Subject string
 	// Topic is shared by messages of which only the last one of a subject matters: it replaces one that waits. Empty means
 	// that nothing replaces the message.
@@ -36,7 +37,7 @@ const (
 	// Exists means that an Event of this name exists. Of a message that is not repeated, another process has created it.
 	Exists Outcome = "exists"
 	// Dropped means that the message was not written: its life has ended, its namespace is gone, or too many of its subject
-	// wait.
+	// or of its namespace wait.
 	Dropped Outcome = "dropped"
 )
 
@@ -46,6 +47,8 @@ type item struct {
 
 	// ends is when its life ends, due when the next attempt may be made.
 	ends, due time.Time
+	// place is where the lane has it among the items without a Topic.
+	place *list.Element
 	// order distinguishes items that are due at the same time.
 	order    int64
 	attempts int

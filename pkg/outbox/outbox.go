@@ -40,6 +40,9 @@ const (
 	// topicsInOne is how many messages with a Topic may wait for one namespace: a tenant that makes ever new subjects of which none can
 	// be reported must not take the memory of all.
 	topicsInOne = 5000
+	// untitledInOne is how many messages without a Topic may wait for one namespace, for the same reason. Beyond it, its oldest is
+	// dropped.
+	untitledInOne = 10_000
 	// quietPeriod is how long no message must have come for a namespace before its first attempts are made: a change that reloads
 	// thousands of workloads has its Events written after its reloads, not between them. longestDelay bounds the wait.
 	quietPeriod, longestDelay = 100 * time.Millisecond, 30 * time.Second
@@ -58,12 +61,10 @@ type Outbox struct {
 	lanes map[string]*lane
 	turns []*lane
 	// parked are slow lanes that wait until fewer of them have an attempt under way.
-	parked   []*lane
-	delayed  delayed
-	later    later
-	subjects map[string][]*item
-	// topics counts the messages with a Topic, by namespace.
-	topics             map[string]int
+	parked             []*lane
+	delayed            delayed
+	later              later
+	subjects           map[string][]*item
 	flying, slowFlying int
 	order              int64
 	waiting            int
@@ -76,7 +77,7 @@ type Outbox struct {
 func New(writer Writer, metrics prometheus.Registerer, log logr.Logger) *Outbox {
 	o := &Outbox{
 		writer: writer, failures: newFailures(log), wake: make(chan struct{}, 1), quietPeriod: quietPeriod,
-		lanes: map[string]*lane{}, subjects: map[string][]*item{}, topics: map[string]int{},
+		lanes: map[string]*lane{}, subjects: map[string][]*item{},
 	}
 	metrics.MustRegister(o.failures.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_pending_events",
@@ -99,27 +100,27 @@ func (o *Outbox) Put(m Message) {
 // put returns the message that is dropped, if any: the new one, or another one for it.
 func (o *Outbox) put(m Message) (dropped *Message) {
 	now := time.Now()
-	waiting := o.subjects[m.Subject]
+	waiting, l := o.subjects[m.Subject], o.lane(m.Event.Namespace)
 	switch {
 	case m.Topic == "":
-		dropped = o.dropOldest(waiting)
+		dropped = o.dropOldest(waiting, l)
 	case replaces(waiting, m, now):
 		return nil
-	case o.topics[m.Event.Namespace] >= topicsInOne:
+	case l.titled >= topicsInOne:
 		return &m
-	default:
-		o.topics[m.Event.Namespace]++
 	}
 	o.order++
 	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
 	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
 	o.waiting++
+	l.add(i)
 	if m.Topic == "" && untitled(o.subjects[m.Subject]) > perSubject {
 		o.surplus++
 	}
 	o.schedule(i, now)
 	if len(o.subjects[m.Subject]) > 1 {
-		o.release(m.Event.Namespace, now)
+		l.latest = now // a subject of which several messages wait has no place for many more
+		o.queue(l, now)
 	}
 	return dropped
 }
@@ -135,23 +136,24 @@ func replaces(waiting []*item, m Message, now time.Time) bool {
 	return false
 }
 
-// release ends the wait for a quiet period in a namespace: a subject of which several messages wait has no place for many more.
-func (o *Outbox) release(namespace string, now time.Time) {
-	if l := o.lanes[namespace]; l != nil {
-		l.latest = now
-		o.queue(l, now)
+// dropOldest removes the oldest message without a Topic of a subject or of a namespace that may have no further one.
+func (o *Outbox) dropOldest(waiting []*item, l *lane) *Message {
+	var oldest *item
+	switch {
+	case untitled(waiting) >= perSubject && o.surplus >= beyond:
+		if n := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.flying }); n >= 0 {
+			oldest = waiting[n]
+		}
+	case l.untitled.Len() >= untitledInOne:
+		oldest = l.oldest()
 	}
-}
-
-// dropOldest removes the oldest message without a Topic of a subject that may have no further one.
-func (o *Outbox) dropOldest(waiting []*item) *Message {
-	oldest := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.flying })
-	if untitled(waiting) < perSubject || o.surplus < beyond || oldest < 0 {
+	if oldest == nil {
 		return nil
 	}
-	dropped := waiting[oldest]
-	o.remove(dropped)
-	return &dropped.Message
+	dropped := oldest.Message
+	o.remove(oldest)
+	oldest.Message = Message{} // the item may be queued for long
+	return &dropped
 }
 
 // untitled returns how many messages have no Topic.
@@ -169,12 +171,8 @@ func untitled(items []*item) int {
 func (o *Outbox) remove(i *item) {
 	i.gone = true
 	o.waiting--
-	switch {
-	case i.Topic != "":
-		if o.topics[i.Event.Namespace]--; o.topics[i.Event.Namespace] == 0 {
-			delete(o.topics, i.Event.Namespace)
-		}
-	case untitled(o.subjects[i.Subject]) > perSubject:
+	o.lanes[i.Event.Namespace].remove(i)
+	if i.Topic == "" && untitled(o.subjects[i.Subject]) > perSubject {
 		o.surplus--
 	}
 	rest := slices.DeleteFunc(o.subjects[i.Subject], func(other *item) bool { return other == i })
@@ -191,14 +189,19 @@ func (o *Outbox) schedule(i *item, now time.Time) {
 		heap.Push(&o.later, i)
 		return
 	}
-	namespace := i.Event.Namespace
+	l := o.lanes[i.Event.Namespace]
+	l.put(i, now, o.quietPeriod)
+	o.queue(l, now)
+}
+
+// lane returns the lane of a namespace.
+func (o *Outbox) lane(namespace string) *lane {
 	l := o.lanes[namespace]
 	if l == nil {
 		l = &lane{namespace: namespace}
 		o.lanes[namespace] = l
 	}
-	l.put(i, now, o.quietPeriod)
-	o.queue(l, now)
+	return l
 }
 
 // queue gives a lane its turn, if it can use one, or looks at it again when its quiet period may be over.
