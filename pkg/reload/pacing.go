@@ -44,11 +44,18 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	if wait > 0 {
 		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
 	}
-	if gate == state.GateSettle {
+	switch {
+	case gate == state.GateSettle:
 		p.state.Changes.Settles(s.Key, p.now().Add(wait))
+	case wait > 0:
+		p.waits(s)
 	}
 	return wait
 }
+
+// waits records that the workload waits for something that no config event ends. Such an event is looked at no later than it could be
+// while the configuration settles: an object that the pods start with by themselves is to be adopted before it changes again.
+func (p pacing) waits(s gather.Subject) { p.state.Changes.Waits(s.Key, p.gates.Window()) }
 
 // postponeAgain is postpone for what was found by reading: that may be newer than the events which the attempt began with, and what has
 // changed meanwhile is given the time to settle, too.

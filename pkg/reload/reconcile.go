@@ -21,12 +21,17 @@ import (
 func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
 	defer l.actions.Leave(key)
 	l.queue.Taken(key)
+	return l.queue.Requeued(key, l.look(ctx, key)), nil
+}
+
+// look is Reconcile of a workload that is taken from the queue.
+func (l *loop) look(ctx context.Context, key workload.Key) reconcile.Result {
 	if l.store.WaitForSync(ctx) != nil {
-		return queue.After(time.Second, queue.Workload), nil // the context has ended
+		return queue.After(time.Second, queue.Workload) // the context has ended
 	}
 	ended, limit := l.attend(ctx, key)
 	result := notLater(l.actions.Close(ctx, ended), limit)
-	return notLater(result, l.state.Warnings.Again(key, l.now())), nil
+	return notLater(result, l.state.Warnings.Again(key, l.now()))
 }
 
 // attend ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look again at the
@@ -109,18 +114,16 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 		l.events.Warn(s.Reported(), reasonHeld, "")
 		return l.actions.UpToDate(ctx, s)
 	}
-	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
-		return action.Waiting(queue.After(wait, queue.Retry))
-	}
-	if wait := l.contested(ctx, s); wait > 0 {
+	if wait := l.deferred(ctx, s); wait > 0 {
 		return action.Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
 		return action.Waiting(queue.After(wait, queue.Config))
 	}
 	if !l.actions.MayWrite(s, rank(a)) {
-		if a.MayReload {
+		if a.MayReload { // else an event can make the write more urgent
 			l.pacing.due(s)
+			l.pacing.waits(s)
 		}
 		return action.Waiting{} // queued again when it has a slot
 	}
@@ -136,6 +139,21 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 		}
 	}
 	return l.apply(ctx, s, in, a)
+}
+
+// deferred returns how long to wait because of earlier attempts.
+func (l *loop) deferred(ctx context.Context, s gather.Subject) time.Duration {
+	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
+		if l.state.Deferrals.IsFirm(s.Key) {
+			l.pacing.waits(s)
+		}
+		return wait
+	}
+	wait := l.contested(ctx, s)
+	if wait > 0 {
+		l.pacing.waits(s)
+	}
+	return wait
 }
 
 // rank returns how urgent the first write is.

@@ -135,5 +135,6 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	result := l.actions.Close(t.Context(), l.reconcile(t.Context(), s))
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
-	assert.True(t, l.state.Changes.Changed(s.Key, now.Add(time.Second)), "a further event needs no look before that")
+	_, needed := l.state.Changes.Look(s.Key, now.Add(time.Second))
+	assert.False(t, needed, "a further event needs no look before that")
 }

@@ -93,10 +93,10 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 		a.state.Changes.Acted(s.Key)
 	}
 	a.metrics.failed(f.reason)
-	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", f.err.Error(), "after", after)
+	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
 	news := !f.quiet || a.backoff.Lingers(s.Key)
 	if news && s.Object.Kept != nil {
 		a.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
-	return a.queue.Retry(s.Key, after)
+	return queue.After(after, queue.Retry)
 }

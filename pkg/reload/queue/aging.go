@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"container/list"
+	"container/heap"
 	"sync"
 	"time"
 
@@ -13,15 +13,43 @@ import (
 // ever. It is safe for concurrent use.
 type aging struct {
 	mu     sync.Mutex
-	queued map[workload.Key]*list.Element
-	// order has the queued workloads as aged.
-	order *list.List
+	queued map[workload.Key]*aged
+	order  byAge
 }
 
 // aged is a workload that waits in the queue since a time, which may be in the future.
 type aged struct {
 	key   workload.Key
 	since time.Time
+	// at is its place in the heap.
+	at int
+}
+
+// byAge is a heap of workloads: the one that waits for the longest time is the first.
+type byAge []*aged
+
+func (b byAge) Len() int           { return len(b) }
+func (b byAge) Less(i, j int) bool { return b[i].since.Before(b[j].since) }
+
+func (b byAge) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].at, b[j].at = i, j
+}
+
+// Push is that of a heap.
+func (b *byAge) Push(x any) {
+	waits := x.(*aged)
+	waits.at = len(*b)
+	*b = append(*b, waits)
+}
+
+// Pop is that of a heap.
+func (b *byAge) Pop() any {
+	last := len(*b) - 1
+	waits := (*b)[last]
+	(*b)[last] = nil
+	*b = (*b)[:last]
+	return waits
 }
 
 const (
@@ -32,15 +60,22 @@ const (
 	raisedAtOnce = 100
 )
 
-func newAging() *aging { return &aging{queued: map[workload.Key]*list.Element{}, order: list.New()} }
+func newAging() *aging { return &aging{queued: map[workload.Key]*aged{}} }
 
-// Queued records that workloads wait with a low priority, unless they do already.
+// Queued records that workloads wait with a low priority since a time, unless they do since an earlier one.
 func (a *aging) Queued(since time.Time, keys ...workload.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range keys {
-		if _, ok := a.queued[key]; !ok {
-			a.queued[key] = a.order.PushBack(aged{key, since})
+		waits, ok := a.queued[key]
+		switch {
+		case !ok:
+			waits = &aged{key: key, since: since}
+			a.queued[key] = waits
+			heap.Push(&a.order, waits)
+		case since.Before(waits.since):
+			waits.since = since
+			heap.Fix(&a.order, waits.at)
 		}
 	}
 }
@@ -49,33 +84,28 @@ func (a *aging) Queued(since time.Time, keys ...workload.Key) {
 func (a *aging) Taken(key workload.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(key)
-}
-
-func (a *aging) remove(key workload.Key) {
-	element, ok := a.queued[key]
-	if !ok {
-		return
-	}
-	a.order.Remove(element)
-	delete(a.queued, key)
-	if len(a.queued) == 0 {
-		a.queued = map[workload.Key]*list.Element{} // a map keeps the memory of what is deleted
+	if waits, ok := a.queued[key]; ok {
+		a.remove(waits)
 	}
 }
 
-// Raise returns workloads that have waited for too long, and forgets them.
+func (a *aging) remove(waits *aged) {
+	heap.Remove(&a.order, waits.at)
+	delete(a.queued, waits.key)
+	if len(a.queued) == 0 { // a map and a slice keep the memory of what is deleted
+		a.queued, a.order = map[workload.Key]*aged{}, nil
+	}
+}
+
+// Raise returns the workloads that have waited for too long, those that wait for the longest time first, and forgets them.
 func (a *aging) Raise(now time.Time) []workload.Key {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var keys []workload.Key
-	for element := a.order.Front(); element != nil && len(keys) < raisedAtOnce; element = element.Next() {
-		if waits := element.Value.(aged); now.Sub(waits.since) >= agesAfter {
-			keys = append(keys, waits.key)
-		}
-	}
-	for _, key := range keys {
-		a.remove(key)
+	for len(keys) < raisedAtOnce && len(a.order) > 0 && now.Sub(a.order[0].since) >= agesAfter {
+		waits := a.order[0]
+		a.remove(waits)
+		keys = append(keys, waits.key)
 	}
 	return keys
 }

@@ -31,15 +31,27 @@ func TestWhatWaitsForTooLongIsRaised(t *testing.T) {
 	assert.Equal(t, []workload.Key{pay}, a.Raise(now.Add(agesAfter)), "it waits again")
 }
 
+func TestEarlierTimeCounts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a, web, pay := newAging(), workload.Key{Name: "web"}, workload.Key{Name: "pay"}
+	a.Queued(now.Add(5*time.Minute), web)
+	a.Queued(now.Add(time.Second), pay)
+	a.Queued(now, web)
+	assert.Equal(t, []workload.Key{web}, a.Raise(now.Add(agesAfter)), "an event came while it waited for a retry")
+	assert.Equal(t, []workload.Key{pay}, a.Raise(now.Add(agesAfter+time.Second)))
+	assert.Equal(t, newAging(), a, "nothing is kept")
+}
+
 func TestFewAreRaisedAtOnce(t *testing.T) {
 	t.Parallel()
 	now, a := time.Now(), newAging()
 	for i := range 3 * raisedAtOnce {
-		a.Queued(now, workload.Key{Name: strconv.Itoa(i)})
+		a.Queued(now.Add(-time.Duration(i)), workload.Key{Name: strconv.Itoa(i)})
 	}
 	first := a.Raise(now.Add(agesAfter))
 	require.Len(t, first, raisedAtOnce)
-	assert.Equal(t, workload.Key{Name: "0"}, first[0], "the oldest ones")
+	assert.Equal(t, workload.Key{Name: strconv.Itoa(3*raisedAtOnce - 1)}, first[0], "the oldest ones, whenever they were queued")
 	assert.Len(t, a.Raise(now.Add(agesAfter)), raisedAtOnce)
 }
 

@@ -79,27 +79,38 @@ func (q *Queue) WaitUntilOpen(ctx context.Context) error {
 func (q *Queue) Taken(key workload.Key) { q.aging.Taken(key) }
 
 // Add queues workloads, unless this process is a standby: when it becomes the leader, all that are known are queued.
-func (q *Queue) Add(priority int, keys ...workload.Key) {
+func (q *Queue) Add(priority int, keys ...workload.Key) { q.AddAfter(0, priority, keys...) }
+
+// AddAfter is Add after a while. A workload that is queued already is taken no later than without it, and with the higher one of the
+// priorities.
+func (q *Queue) AddAfter(after time.Duration, priority int, keys ...workload.Key) {
 	to := q.to.Load()
 	if _, leads := q.leads.Since(); to == nil || !leads {
 		return
 	}
-	if priority < Config {
-		q.aging.Queued(q.now(), keys...)
-	}
+	q.queued(after, priority, keys...)
 	if pq, ok := (*to).(priorityqueue.PriorityQueue[workload.Key]); ok {
-		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
+		pq.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, keys...)
 		return
 	}
 	for _, key := range keys {
-		(*to).Add(key)
+		(*to).AddAfter(key, after)
 	}
 }
 
-// Retry queues a workload whose reconciliation failed, after a while.
-func (q *Queue) Retry(key workload.Key, after time.Duration) reconcile.Result {
-	q.aging.Queued(q.now().Add(after), key)
-	return After(after, Retry)
+// queued records when workloads with a low priority begin to wait.
+func (q *Queue) queued(after time.Duration, priority int, keys ...workload.Key) {
+	if priority < Config {
+		q.aging.Queued(q.now().Add(after), keys...)
+	}
+}
+
+// Requeued records the result of a reconciliation, which is to be returned to the controller: that queues the workload by it.
+func (q *Queue) Requeued(key workload.Key, result reconcile.Result) reconcile.Result {
+	if result.RequeueAfter > 0 && result.Priority != nil {
+		q.queued(result.RequeueAfter, *result.Priority, key)
+	}
+	return result
 }
 
 // Raise gives workloads that wait in the queue for too long the priority of a change of configuration, until the context ends.
@@ -116,7 +127,7 @@ func (q *Queue) Raise(ctx context.Context) {
 	}
 }
 
-// After queues a workload after a while.
+// After queues a workload after a while, as the result of its reconciliation.
 func After(after time.Duration, priority int) reconcile.Result {
 	return reconcile.Result{RequeueAfter: after, Priority: &priority}
 }

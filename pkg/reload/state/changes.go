@@ -22,29 +22,49 @@ type arrivalsEntry struct {
 	Arrivals
 	// next is the arrival of the first config event since the present attempt began.
 	next time.Time
-	// settles is until when the workload waits for its configuration to settle; zero if it does not.
-	settles time.Time
+	// look is when the workload is looked at again at the latest, whatever config events come before that; zero if that is not known.
+	look time.Time
+	// patience is how long a config event needs no look, because the workload waits for something else; 0 if it does not.
+	patience time.Duration
 	// inherited says that the events came before this process led: another may have dealt with them.
 	inherited bool
 }
 
-// Changed records the arrival of a config event, and reports whether the workload waits for its configuration to settle
-// anyway: then it is looked at again when that time is over. An event that was known before its workload may come late.
-func (c *changes) Changed(key workload.Key, at time.Time) (settles bool) {
+// Changed records the arrival of a config event. An event that was known before its workload may come late.
+func (c *changes) Changed(key workload.Key, at time.Time) {
 	c.with(key, func(e *arrivalsEntry) {
-		settles = at.Before(e.settles)
 		e.inherited = e.inherited && !e.First.IsZero()
 		e.First, e.Unacted, e.next = earlier(e.First, at), earlier(e.Unacted, at), earlier(e.next, at)
 		if at.After(e.Last) {
 			e.Last = at
 		}
 	})
-	return settles
 }
 
-// Settles records until when the workload waits for its configuration to settle. The next attempt ends it.
+// Look returns after what time to look at a workload for a config event that came at a time, or false if it is looked at anyway. The
+// caller queues it by then.
+func (c *changes) Look(key workload.Key, at time.Time) (after time.Duration, needed bool) {
+	needed = true
+	c.find(key, func(e *arrivalsEntry) {
+		switch {
+		case at.Before(e.look):
+			needed = false
+		case e.look.IsZero() && e.patience > 0:
+			e.look, after = at.Add(e.patience), e.patience
+		}
+	})
+	return after, needed
+}
+
+// Settles records until when the workload waits for its configuration to settle: it is looked at again then. The next attempt ends it.
 func (c *changes) Settles(key workload.Key, until time.Time) {
-	c.find(key, func(e *arrivalsEntry) { e.settles = until })
+	c.find(key, func(e *arrivalsEntry) { e.look = until })
+}
+
+// Waits records that the workload waits for something that no config event ends, and how long such an event needs no look. The next
+// attempt ends it.
+func (c *changes) Waits(key workload.Key, patience time.Duration) {
+	c.find(key, func(e *arrivalsEntry) { e.patience = patience })
 }
 
 // earlier returns the earlier of two times; a zero one is none.
@@ -89,7 +109,7 @@ func (c *changes) leave(key workload.Key) bool {
 // come meanwhile.
 func (c *changes) Attempt(key workload.Key) Arrivals {
 	var a Arrivals
-	c.find(key, func(e *arrivalsEntry) { a, e.next, e.settles = e.Arrivals, time.Time{}, time.Time{} })
+	c.find(key, func(e *arrivalsEntry) { a, e.next, e.look, e.patience = e.Arrivals, time.Time{}, time.Time{}, 0 })
 	return a
 }
 

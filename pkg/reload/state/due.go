@@ -48,6 +48,12 @@ func (d *deferrals) Defer(key workload.Key, wait Deferral) {
 	d.with(key, func(e *Deferral) { *e = wait })
 }
 
+// IsFirm reports whether no event ends the wait of a workload.
+func (d *deferrals) IsFirm(key workload.Key) (firm bool) {
+	d.find(key, func(e *Deferral) { firm = e.Firm })
+	return firm
+}
+
 // Wait returns how long to wait before the next attempt at a workload whose last config event came at a time; zero if none did.
 func (d *deferrals) Wait(key workload.Key, lastEvent, now time.Time) time.Duration {
 	var wait time.Duration

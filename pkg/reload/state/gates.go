@@ -46,7 +46,7 @@ func (g Gates) SettleWait(in GateInput) time.Duration {
 		return 0
 	}
 	quiet := in.LastEvent.Add(g.Settle)
-	if latest := in.Unacted.Add(g.window()); latest.Before(quiet) {
+	if latest := in.Unacted.Add(g.Window()); latest.Before(quiet) {
 		quiet = latest
 	}
 	return max(quiet.Sub(in.Now), 0)
@@ -58,8 +58,8 @@ func (g Gates) Unsettled(in GateInput) bool {
 	return !in.LastEvent.IsZero() && in.Now.Sub(in.LastEvent) < g.Settle
 }
 
-// window is how long changes may go on until they are acted upon.
-func (g Gates) window() time.Duration { return max(g.SettleMax, g.Settle) }
+// Window is how long changes may go on until they are acted upon.
+func (g Gates) Window() time.Duration { return max(g.SettleMax, g.Settle) }
 
 // RefractoryWait returns how long to wait for the second gate alone, which keeps two reloads of one workload apart.
 func (g Gates) RefractoryWait(in GateInput) time.Duration {

@@ -92,14 +92,44 @@ func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
 	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &changes{}
-	assert.False(t, m.Changed(key, t0), "the first one")
+	needs := func(key workload.Key, at time.Time) bool {
+		m.Changed(key, at)
+		after, needed := m.Look(key, at)
+		assert.Zero(t, after)
+		return needed
+	}
+	assert.True(t, needs(key, t0), "the first one")
 	m.Attempt(key)
 	m.Settles(key, t0.Add(time.Second))
-	assert.True(t, m.Changed(key, t0.Add(time.Second-1)))
-	assert.False(t, m.Changed(key, t0.Add(time.Second)), "the time is over")
-	assert.False(t, m.Changed(workload.Key{Name: "pay"}, t0))
+	assert.False(t, needs(key, t0.Add(time.Second-1)))
+	assert.True(t, needs(key, t0.Add(time.Second)), "the time is over")
+	assert.True(t, needs(workload.Key{Name: "pay"}, t0))
 	m.Attempt(key)
-	assert.False(t, m.Changed(key, t0), "it was looked at, and may not wait any more")
+	assert.True(t, needs(key, t0), "it was looked at, and may not wait any more")
+}
+
+func TestEventsWhileAWorkloadWaitsNeedOneLook(t *testing.T) {
+	t.Parallel()
+	type look struct {
+		after  time.Duration
+		needed bool
+	}
+	key, t0, m := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), &changes{}
+	at := func(at time.Time) look {
+		m.Changed(key, at)
+		after, needed := m.Look(key, at)
+		return look{after, needed}
+	}
+	at(t0)
+	m.Attempt(key)
+	m.Waits(key, 5*time.Second)
+	assert.Equal(t, look{5 * time.Second, true}, at(t0.Add(time.Second)), "it is queued for later, or sooner where the wait ends")
+	assert.Equal(t, look{0, false}, at(t0.Add(6*time.Second-1)), "it is queued already")
+	assert.Equal(t, look{0, true}, at(t0.Add(6*time.Second)), "it is to be looked at now")
+	assert.Equal(t, t0, m.Attempt(key).Unacted, "the first change that nothing has acted on stays the first")
+	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second)), "it was looked at, and may not wait any more")
+	m.Waits(key, 0)
+	assert.Equal(t, look{0, true}, at(t0.Add(8*time.Second)), "without a settle time, no event waits")
 }
 
 func TestChangesMayComeLate(t *testing.T) {
@@ -196,12 +226,14 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	key, start := workload.Key{Name: "cart"}, time.Now()
 	d := &deferrals{}
 	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second)})
+	assert.False(t, d.IsFirm(key))
 	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "the own write is no reason to try earlier")
 	assert.Zero(t, d.Wait(key, start, start.Add(3*time.Second)), "the pause is over")
 	assert.Zero(t, d.Wait(key, start.Add(2*time.Second), start.Add(2*time.Second)), "the configuration has changed since")
 	d.Defer(key, Deferral{Since: start.Add(4 * time.Second), Until: start.Add(9 * time.Second), Firm: true})
 	at := start.Add(5 * time.Second)
 	assert.Equal(t, 4*time.Second, d.Wait(key, at, at), "under constant change there would be no wait at all")
+	assert.True(t, d.IsFirm(key))
 	d.Forget(key)
 	assert.Zero(t, d.Wait(key, at, at), "nothing is due any more")
 }

@@ -147,12 +147,22 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, index.Change{At: e.Received, ResourceVersion: e.ResourceVersion})
 	}
 	concerned := func(keys []workload.Key) {
-		keys = slices.DeleteFunc(keys, t.finished)
-		// What settles is queued already: under constant change each event would have each of its trackers looked at.
-		keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return t.with.State.Changes.Changed(key, e.Received) })
-		t.with.Queue.Add(queue.Config, keys...)
+		t.look(slices.DeleteFunc(keys, t.finished), e.Received)
 	}
 	concerned(t.index.Concerned(e, concerned))
+}
+
+// look records a config event of workloads, and queues them, unless they are queued for a time that is soon enough: under constant change
+// each event would have each of them looked at.
+func (t *Tracking) look(keys []workload.Key, received time.Time) {
+	t.with.Queue.Add(queue.Config, slices.DeleteFunc(keys, func(key workload.Key) bool {
+		t.with.State.Changes.Changed(key, received)
+		after, needed := t.with.State.Changes.Look(key, received)
+		if needed && after > 0 {
+			t.with.Queue.AddAfter(after, queue.Config, key)
+		}
+		return !needed || after > 0
+	})...)
 }
 
 // join begins to look after a kind: its workloads enter the index as they are found.
