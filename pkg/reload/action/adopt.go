@@ -17,12 +17,13 @@ import (
 
 // Adopt writes the Record: what is there now is what the pods have.
 func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
+	a.notifyStored(ctx, s)
 	if found.Verdict.Foreign != "" {
 		if f, ok := a.mayAdoptForeign(ctx, s, found.Verdict.Foreign); !ok {
 			return failed{s, f}
 		}
 	}
-	hash, born := s.View.Managed[stamp.Hash], a.state.Creations.Version(s.Key)
+	hash, key, born := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord, a.state.Creations.Version(s.Key)
 	in, outdated, err := a.gather.AsCreated(ctx, s, in, found.Verdict.Adopt)
 	if err != nil {
 		return failed{s, unreadable(err)}
@@ -38,7 +39,6 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	if !fits {
 		return a.Purge(ctx, s) // the hash alone is compared, at the price of reads
 	}
-	key := a.annotations.ConfigRecord
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
 		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
@@ -105,6 +105,7 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 
 // UpToDate does what is left where nothing is due.
 func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
+	a.notifyStored(ctx, s)
 	if ended := a.runs.runOwed(ctx, s); ended != nil {
 		return ended
 	}

@@ -36,7 +36,9 @@ type batch struct {
 	unlisted error
 	jobs     map[string]int
 	active   []unstructured.Unstructured
-	deleted  []string
+	// largest is how many Jobs the largest page of a list has had.
+	largest int
+	deleted []string
 }
 
 func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -59,8 +61,10 @@ func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Objec
 	return nil
 }
 
-func (b *batch) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	list.(*unstructured.UnstructuredList).Items = b.active
+func (b *batch) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	b.largest = max(b.largest, reloadtest.Page(list, b.active, o))
 	return b.unlisted
 }
 

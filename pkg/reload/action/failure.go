@@ -42,6 +42,12 @@ func passing(reason, text string) failure {
 	return failure{reason: reason, soon: true, quiet: true, err: errors.New(text)}
 }
 
+// longestText bounds the texts that are kept and logged at each attempt: an admission webhook of others may answer with any text.
+const longestText = 2000
+
+// textOf returns the text of an error, shortened.
+func textOf(err error) string { return reference.Cut(err.Error(), longestText) }
+
 // text is that of the Event. It stays the same while the cause does: a conflict names another digest each time.
 func (f failure) text() string {
 	if f.conflict {
@@ -50,7 +56,7 @@ func (f failure) text() string {
 	if errors.Is(f.err, errNoAnswer) {
 		return errNoAnswer.Error()
 	}
-	return f.err.Error()
+	return textOf(f.err)
 }
 
 // pace is how soon the attempt is repeated.

@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -118,4 +122,23 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), actions).RequeueAfter
 	}
 	assert.Equal(t, 5*time.Minute, last)
+}
+
+// An admission webhook of others may answer with a text of any length: it is logged at each attempt, and kept with the Event.
+func TestTextOfAFailureIsBounded(t *testing.T) {
+	t.Parallel()
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request: ` + strings.Repeat("é", 100_000),
+	}}
+	out, logged := &reloadtest.Outbox{}, 0
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged += len(args) }, funcr.Options{}))
+	actions := newActions(Options{}, out)
+	s := reloadtest.Web(t)
+	failed{s, failedWrite("ReloadFailed", denied)}.close(ctx, actions)
+	assert.Positive(t, logged)
+	assert.Less(t, logged, 5000)
+	require.Len(t, out.Messages, 1)
+	assert.True(t, out.Messages[0].Valid())
+	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", failedWrite("ReloadFailed", denied).text()))
+	assert.Less(t, len(failedWrite("ReloadFailed", denied).text()), 2100)
 }

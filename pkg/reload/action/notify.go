@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -12,9 +13,10 @@ import (
 )
 
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
-// several leaders one succeeds with it, and offers the notification after it. Where the webhook sees another state, it restores the
-// Record: then nothing is reported, and the Change stays due.
+// several leaders one succeeds with it, and offers the notification after it; where its answer is lost, once the Record is seen to be
+// stored. Where the webhook sees another state, it restores the Record: then nothing is reported, and the Change stays due.
 func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+	a.notifyStored(ctx, s)
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return failed{s, unreadable(err)}
 	}
@@ -29,8 +31,12 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
+		if mayBeStored(err) {
+			a.notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes, a.now())
+		}
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
+	a.notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.Stored = true
@@ -39,7 +45,26 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 	a.state.Writes.Wrote(s.Key, answer.Generation, a.now())
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
-	a.events.Notified(s.Reported(), verdict.Changes, text)
-	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.Key, "changes", policy.Describe(verdict.Changes, 8))
+	a.notified(ctx, s, verdict.Changes, text)
 	return InOrder{s}
+}
+
+// notified offers a notification, which the Record that was written names.
+func (a *Actions) notified(ctx context.Context, s gather.Subject, changes []policy.Change, text string) {
+	a.events.Notified(s.Reported(), changes, text)
+	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes, 8))
+}
+
+// notifyStored offers the notification about a Change whose Record was stored by a write without an answer.
+func (a *Actions) notifyStored(ctx context.Context, s gather.Subject) {
+	text := s.View.Managed[stamp.Record]
+	if changes := a.notices.Stored(s.Key, s.Object.ResourceVersion(), text); len(changes) > 0 {
+		a.notified(ctx, s, changes, text)
+	}
+}
+
+// mayBeStored reports whether a write that failed may be stored all the same: nothing has refused it.
+func mayBeStored(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= 500
 }

@@ -1,19 +1,31 @@
 package action
 
 import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -90,4 +102,124 @@ func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 		require.Len(t, api.patches, 1, kind.Kind)
 		assert.Empty(t, api.patches[0].Spec, kind.Kind)
 	}
+}
+
+// lossy stores a patch and answers with an error.
+type lossy struct {
+	argoAPI
+	lost error
+}
+
+func (l *lossy) Patch(ctx context.Context, answer client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if err := l.argoAPI.Patch(ctx, answer, patch, opts...); err != nil {
+		return err
+	}
+	return l.lost
+}
+
+// The answer to the write is lost: what the watch shows next decides whether the Change was recorded.
+func TestNotificationWhoseWriteHasNoAnswer(t *testing.T) {
+	t.Parallel()
+	away := errors.New("connection reset by peer")
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "rollouts"}, "web", errors.New("modified"))
+	for name, tc := range map[string]struct {
+		lost error
+		// stored says that the Record is there at the next look, version is that of the workload.
+		stored  bool
+		version string
+		want    int
+	}{
+		"it was stored":                         {away, true, "8", 1},
+		"it was stored, and the server failed":  {apierrors.NewInternalError(away), true, "8", 1},
+		"it was not stored":                     {away, false, "8", 0},
+		"another leader has stored it":          {conflict, true, "8", 0},
+		"the watch shows what was there before": {away, false, "7", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := &lossy{lost: tc.lost}
+			actions, s, in, out, alerts := notifying(t, &api.argoAPI, "abc")
+			actions.client = api
+			verdict := policy.Assess(in).Verdict
+			assert.Positive(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions).RequeueAfter)
+			require.Empty(t, alerts.Offered, "it is not known whether it was stored")
+			next := seenAgain(s, tc.version)
+			if tc.stored {
+				next.View.Managed[stamp.Record] = api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord]
+			}
+			for range 2 {
+				assert.Zero(t, actions.UpToDate(t.Context(), next).close(t.Context(), actions))
+			}
+			assert.Len(t, alerts.Offered, tc.want)
+			notes := slices.DeleteFunc(out.Notes(), func(note string) bool { return note == "Internal error occurred: connection reset by peer" })
+			assert.Len(t, notes, tc.want)
+			for _, note := range notes {
+				assert.Equal(t, "posted to --webhook-url, not reloaded: configmap/app created", note)
+			}
+		})
+	}
+}
+
+// seenAgain is a workload at another version.
+func seenAgain(s gather.Subject, version string) gather.Subject {
+	s.Object = reloadtest.Summary(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": version, "generation": int64(3)}})
+	s.View.Managed = maps.Clone(s.View.Managed)
+	return s
+}
+
+// The attempt is repeated, and its answer arrives: there is one notification, also where the watch shows the first attempt first.
+func TestNotificationThatIsRepeatedIsOne(t *testing.T) {
+	t.Parallel()
+	api := &lossy{lost: errors.New("connection reset by peer")}
+	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
+	actions.client = api
+	verdict := policy.Assess(in).Verdict
+	actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
+	api.lost = nil
+	assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions))
+	require.Len(t, alerts.Offered, 1)
+	next := seenAgain(s, "8")
+	next.View.Managed[stamp.Record] = api.patches[1].Metadata.Annotations[actions.annotations.ConfigRecord]
+	actions.UpToDate(t.Context(), next).close(t.Context(), actions)
+	assert.Len(t, alerts.Offered, 1)
+}
+
+// Before the next look, the configuration has changed again.
+func TestNotificationWhoseWriteHasNoAnswerPrecedesTheNextOne(t *testing.T) {
+	t.Parallel()
+	api := &lossy{lost: errors.New("connection reset by peer")}
+	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
+	actions.client = api
+	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	require.Empty(t, alerts.Offered)
+
+	api.lost = nil
+	next := seenAgain(s, "8")
+	next.View.Managed[stamp.Record] = api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord]
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	another := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Data: map[string]string{"a": "b"}}
+	actions.gather.Store.(*reloadtest.Store).States[app] = digest.StateOf(digest.OfConfigMap(another), "uid", "2", in.Ring)
+	in = actions.gather.Input(next)
+	require.NoError(t, actions.gather.Read(t.Context(), next, in, policy.Assess(in).Reads))
+	verdict := policy.Assess(in).Verdict
+	require.Equal(t, policy.Reload, verdict.Action)
+	assert.Zero(t, actions.Reload(t.Context(), next, in, verdict).close(t.Context(), actions))
+	require.Len(t, alerts.Offered, 2)
+	assert.Equal(t, record.Created, alerts.Offered[0].Changes[0].Type)
+	assert.Equal(t, record.Modified, alerts.Offered[1].Changes[0].Type)
+}
+
+// Before the next look, the workload depends on one more object, which is adopted.
+func TestNotificationWhoseWriteHasNoAnswerPrecedesAnAdoption(t *testing.T) {
+	t.Parallel()
+	api := &lossy{lost: errors.New("connection reset by peer")}
+	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
+	actions.client = api
+	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	require.Empty(t, alerts.Offered)
+	next := seenAgain(s, "8")
+	next.View.Managed[stamp.Record] = api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord]
+	in = actions.gather.Input(next)
+	actions.Adopt(t.Context(), next, in, policy.Assess(in)).close(t.Context(), actions)
+	assert.Len(t, alerts.Offered, 1)
 }

@@ -110,7 +110,7 @@ func (p pauses) takeBack(ctx context.Context, s gather.Subject, request poke.Req
 	)
 	if err != nil {
 		log.FromContext(ctx).Info("Cannot end the pause of a reload request that was refused",
-			"workload", s.Key, "error", err.Error(), "remedy", "kubectl rollout resume")
+			"workload", s.Key, "error", textOf(err), "remedy", "kubectl rollout resume")
 	}
 }
 

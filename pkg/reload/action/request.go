@@ -103,7 +103,7 @@ func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Re
 	err := a.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
 	if err != nil {
 		log.FromContext(ctx).Info("Cannot remove a reload request from a workload that has left the scope",
-			"workload", left.Subject.Key, "error", err.Error(), "remedy", "remove the annotation "+a.annotations.ConfigHash+" of the workload")
+			"workload", left.Subject.Key, "error", textOf(err), "remedy", "remove the annotation "+a.annotations.ConfigHash+" of the workload")
 	}
 }
 

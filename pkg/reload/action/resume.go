@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,23 +39,25 @@ func (c recreations) resume(ctx context.Context) {
 	}
 }
 
+// manifestsAtOnce is how many Secrets with manifests are in memory at a time: each may have a megabyte.
+const manifestsAtOnce = 4
+
 // list records the Secrets with manifests, and returns their Jobs.
 func (c recreations) list(ctx context.Context) ([]workload.Key, error) {
 	label, value := c.jobs.Store.Label()
-	secrets, err := c.gather.List(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(c.jobs.Store.Namespace), client.MatchingLabels{label: value})
-	if err != nil {
-		return nil, err
-	}
 	var keys []workload.Key
-	for _, secret := range secrets {
+	err := c.gather.List(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), manifestsAtOnce, func(secret unstructured.Unstructured) {
 		m, err := c.jobs.Store.Decode(&secret)
 		if err != nil {
 			c.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
-			continue
+			return
 		}
 		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
 		c.state.Recreations.Add(key, secret.GetName())
 		keys = append(keys, key)
+	}, client.InNamespace(c.jobs.Store.Namespace), client.MatchingLabels{label: value})
+	if err != nil {
+		return nil, err
 	}
 	return keys, nil
 }

@@ -168,7 +168,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 		return nil
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+err.Error())
+		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):
 		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true}}
@@ -210,15 +210,14 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
-	jobs, err := r.otherJobs(ctx, s, cron)
+	made, active, err := r.otherJobs(ctx, s, cron, due.Job)
 	if err != nil {
 		return err
 	}
-	if cron.Has(jobs, due.Job) {
+	if made {
 		r.ran(ctx, s, due, true) // an earlier attempt has made it; it may have finished
 		return nil
 	}
-	active := cron.Active(jobs)
 	switch cron.Decide(active) {
 	case cronrun.Skip:
 		return nil
@@ -246,16 +245,23 @@ func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed
 	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", existed)
 }
 
-// otherJobs returns the Jobs of the namespace of a CronJob, where its runs depend on others.
-func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob) ([]unstructured.Unstructured, error) {
+// jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands.
+const jobsAtOnce = 100
+
+// otherJobs reports whether a CronJob has the Job of a run, and returns which of its Jobs are active, where its runs depend on others.
+func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (made bool, active []string, err error) {
 	if !cron.Exclusive() {
-		return nil, nil
+		return false, nil, nil
 	}
-	jobs, err := r.gather.List(ctx, jobKind().GroupVersionKind, client.InNamespace(s.Key.Namespace))
+	err = r.gather.List(ctx, jobKind().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {
+		one := []unstructured.Unstructured{job}
+		made = made || cron.Has(one, name)
+		active = append(active, cron.Active(one)...)
+	}, client.InNamespace(s.Key.Namespace))
 	if err != nil {
-		return nil, fmt.Errorf("list the active jobs: %w", err)
+		return false, nil, fmt.Errorf("list the active jobs: %w", err)
 	}
-	return jobs, nil
+	return made, active, nil
 }
 
 // deleteJobs deletes some Jobs with their pods.

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,13 +134,26 @@ func (g Gatherer) Stored(ctx context.Context, s Subject) (workload.Object, error
 	return workload.Object{Kind: s.Object.Kind, Raw: u.Object}, err
 }
 
-// List lists objects of a kind, live and as a whole.
-func (g Gatherer) List(ctx context.Context, kind schema.GroupVersionKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
+// List lists objects of a kind, live and as a whole, and calls use with each of them. No more than limit of them are in memory at a time.
+// Where it fails, some may have been used.
+func (g Gatherer) List(
+	ctx context.Context, kind schema.GroupVersionKind, limit int64, use func(unstructured.Unstructured), opts ...client.ListOption,
+) error {
 	kind.Kind += "List"
-	list.SetGroupVersionKind(kind)
-	err := g.Live.List(watchhealth.Unwatched(ctx), list, opts...)
-	return list.Items, err
+	for next := ""; ; {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind)
+		err := g.Live.List(watchhealth.Unwatched(ctx), page, append(slices.Clone(opts), client.Limit(limit), client.Continue(next))...)
+		if err != nil {
+			return err
+		}
+		for _, object := range page.Items {
+			use(object)
+		}
+		if next = page.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 // WebhookInput is what the webhook would have read.

@@ -35,6 +35,8 @@ type JobAPI struct {
 	Calls   []string
 	// Created counts the Jobs that were created.
 	Created int
+	// Largest is how many objects the largest page of a list has had.
+	Largest int
 	// Before and After return the error of a call, instead of its effect and after it.
 	Before, After func(call string) error
 
@@ -90,13 +92,14 @@ func (a *JobAPI) List(_ context.Context, list client.ObjectList, opts ...client.
 	var options client.ListOptions
 	options.ApplyOptions(opts)
 	return a.do("list", func() error {
+		var found []unstructured.Unstructured
 		for _, key := range slices.Sorted(maps.Keys(a.Objects)) {
 			object := a.Objects[key]
 			if object.GetKind() == "Secret" && object.GetNamespace() == options.Namespace && options.LabelSelector.Matches(labels.Set(object.GetLabels())) {
-				items := &list.(*unstructured.UnstructuredList).Items
-				*items = append(*items, *object.DeepCopy())
+				found = append(found, *object.DeepCopy())
 			}
 		}
+		a.Largest = max(a.Largest, Page(list, found, options))
 		return nil
 	})
 }

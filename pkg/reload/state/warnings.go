@@ -13,9 +13,9 @@ type warned map[string]warning
 
 // warning is the last Warning Event of a reason.
 type warning struct {
-	// text is empty where what it reported has passed.
-	text string
-	at   time.Time
+	// sum is the digest of the text, which may be long; 0 where what it reported has passed.
+	sum uint64
+	at  time.Time
 	// failure says that the first success takes it back.
 	failure bool
 	// due is when the Event may be written at the earliest. full is when as many as possible may follow again.
@@ -33,7 +33,7 @@ const (
 )
 
 func (w warning) news(text string, now time.Time) bool {
-	return w.text != text || now.Sub(w.at) >= WarnAgain
+	return w.sum != DigestOf(text) || now.Sub(w.at) >= WarnAgain
 }
 
 // next returns when the next Event may be written. One that waits is replaced by it and leaves it its time.
@@ -69,7 +69,7 @@ func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (d
 		if news = last.news(text, now); !news {
 			return
 		}
-		last.text, last.at, last.failure = text, now, false
+		last.sum, last.at, last.failure = DigestOf(text), now, false
 		delay = max(last.next(now).Sub(now), 0)
 		if *e == nil {
 			*e = warned{}
@@ -97,7 +97,7 @@ func (w *warnings) Again(key workload.Key, now time.Time) time.Duration {
 	var first time.Duration
 	w.find(key, func(e *warned) {
 		for _, last := range *e {
-			if wait := last.at.Add(WarnAgain).Sub(now); last.text != "" && wait > 0 && (first == 0 || wait < first) {
+			if wait := last.at.Add(WarnAgain).Sub(now); last.sum != 0 && wait > 0 && (first == 0 || wait < first) {
 				first = wait
 			}
 		}
@@ -108,7 +108,7 @@ func (w *warnings) Again(key workload.Key, now time.Time) time.Duration {
 // IsWarned reports whether a text is the last one of its reason, and has not passed.
 func (w *warnings) IsWarned(key workload.Key, reason, text string) bool {
 	same := false
-	w.find(key, func(e *warned) { same = (*e)[reason].text == text })
+	w.find(key, func(e *warned) { same = (*e)[reason].sum == DigestOf(text) })
 	return same
 }
 
@@ -126,7 +126,7 @@ func (w *warnings) Recovered(key workload.Key) {
 // passed forgets the text of a reason, but not how many Events it had.
 func (w warned) passed(reason string) {
 	if last, ok := w[reason]; ok {
-		last.text = ""
+		last.sum = 0
 		w[reason] = last
 	}
 }

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,4 +89,17 @@ func TestWarningIsRepeatedWhenTheFirstOfThemMayBe(t *testing.T) {
 	m.Warn(key, "ConfigMissing", "", t0.Add(2*time.Minute))
 	assert.Equal(t, 59*time.Minute, m.Again(key, t0.Add(2*time.Minute)), "the other one has passed")
 	assert.Zero(t, m.Again(key, t0.Add(61*time.Minute)), "what was not repeated then is not looked at for ever")
+}
+
+// Each workload may have a Warning Event of each reason: no text is kept.
+func TestTextsOfWarningsAreNotKept(t *testing.T) {
+	t.Parallel()
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := &warnings{}
+	text := strings.Repeat("x", 100_000)
+	_, news := m.Fail(key, "ReloadFailed", text, t0)
+	require.True(t, news)
+	assert.Less(t, len(fmt.Sprintf("%+v", *m.entries[key])), 1000)
+	assert.True(t, m.IsWarned(key, "ReloadFailed", text))
+	assert.False(t, m.IsWarned(key, "ReloadFailed", text+"x"))
 }
