@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A namespace whose writes hang delays only itself, and there new Events come before those that have failed.
@@ -138,6 +142,24 @@ func TestNamespaceStaysSlow(t *testing.T) {
 			}
 			assert.Equal(t, namespaces, o.Waiting())
 		})
+	})
+}
+
+// A namespace that was slow and is deleted is forgotten.
+func TestSlowNamespaceIsForgottenWhenItIsGone(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, event *eventsv1.Event, _ int) error {
+		<-time.After(slowAttempt)
+		gone := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, event.Name, errors.New("the namespace is terminated"))
+		gone.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		return gone
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		o.Put(message("shop", "a"))
+		pass(time.Minute)
+		assert.Zero(t, o.Waiting())
+		assert.Empty(t, o.lanes)
 	})
 }
 

@@ -127,7 +127,9 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 	}
 	outcome := Dropped
 	switch {
-	case expired, err != nil && namespaceGone(err):
+	case expired:
+	case err != nil && namespaceGone(err):
+		o.observe(i.Event.Namespace, 0) // it holds up no other one any more, and is to be forgotten
 	case err == nil:
 		outcome = Created
 	case apierrors.IsAlreadyExists(err):

@@ -74,7 +74,9 @@ func (l *lane) take(now time.Time) (*item, bool) {
 	}
 	i := (*from)[0]
 	(*from)[0] = nil
-	*from = (*from)[1:]
+	if *from = (*from)[1:]; len(*from) == 0 {
+		*from = nil // a slice keeps the memory of what was taken
+	}
 	return i, true
 }
 

@@ -21,6 +21,8 @@ func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
 	assert.Equal(t, reconcile.Result{}, notLater(reconcile.Result{}, 0))
 	assert.Equal(t, time.Minute, notLater(reconcile.Result{}, time.Minute).RequeueAfter)
 	assert.Equal(t, time.Second, notLater(queue.After(time.Second, queue.Retry), time.Minute).RequeueAfter)
+	assert.Equal(t, queue.After(time.Second, queue.Config), notLater(queue.After(time.Minute, queue.Config), time.Second), "the priority stays")
+	assert.Equal(t, queue.After(time.Second, queue.Workload), notLater(queue.After(time.Minute, queue.Retry), time.Second))
 	assert.Equal(t, time.Minute, notLater(queue.After(time.Hour, queue.Retry), time.Minute).RequeueAfter)
 }
 

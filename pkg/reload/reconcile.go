@@ -55,12 +55,16 @@ func (l *loop) attend(ctx context.Context, key workload.Key) (ended action.Outco
 	return ended, limit
 }
 
-// notLater returns a result that looks at the workload again after some time at the latest; 0 sets no limit.
+// notLater returns a result that looks at the workload again after some time at the latest, with no lower a priority; 0 sets no limit.
 func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 	if limit <= 0 || result.RequeueAfter > 0 && result.RequeueAfter <= limit {
 		return result
 	}
-	return queue.After(limit, queue.Workload)
+	priority := queue.Workload
+	if result.Priority != nil {
+		priority = max(priority, *result.Priority)
+	}
+	return queue.After(limit, priority)
 }
 
 // handle compares a workload in scope with its configuration and does what is due.

@@ -142,3 +142,14 @@ func TestTextOfAFailureIsBounded(t *testing.T) {
 	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", failedWrite("ReloadFailed", denied).text()))
 	assert.Less(t, len(failedWrite("ReloadFailed", denied).text()), 2100)
 }
+
+// An event that came while the attempt was made was unknown to it: it ends the wait like a later one.
+func TestEventDuringAnAttemptEndsTheWait(t *testing.T) {
+	t.Parallel()
+	actions := newActions(Options{}, &reloadtest.Outbox{})
+	s := reloadtest.Web(t)
+	s.Stored, s.Events.Last = true, actions.now().Add(-2*time.Second)
+	failed{s, failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))}.close(t.Context(), actions)
+	assert.Positive(t, actions.state.Deferrals.Wait(s.Key, s.Events.Last, actions.now()))
+	assert.Zero(t, actions.state.Deferrals.Wait(s.Key, s.Events.Last.Add(time.Second), actions.now()))
+}

@@ -87,7 +87,7 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	s, f := o.subject, o.failure
 	after := a.backoff.When(s.Key, f.pace())
 	if f.soon || s.Stored {
-		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: a.now(), Until: a.now().Add(after), Firm: f.soon})
+		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: s.Events.Last, Until: a.now().Add(after), Firm: f.soon})
 	}
 	if !f.soon && a.settled(s) {
 		a.state.Changes.Acted(s.Key)

@@ -36,9 +36,9 @@ type deferrals struct{ perWorkload[Deferral] }
 
 // Deferral is the wait before the next attempt.
 type Deferral struct {
-	// since is when the attempt failed, until is when the next one may be made.
+	// Since is when the last config event came that the attempt knew of, Until is when the next one may be made.
 	Since, Until time.Time
-	// firm means that no event ends the wait. Under constant change there would be no wait otherwise.
+	// Firm means that no event ends the wait. Under constant change there would be no wait otherwise.
 	Firm bool
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -19,22 +20,33 @@ type Notices struct {
 type notice struct {
 	version string
 	at      time.Time
-	// changes are those that a Record makes known, by its digest.
-	changes map[uint64][]policy.Change
+	// writes are the last ones, the newest at the end.
+	writes []unanswered
 }
 
-// noticeKept is how long a notice is kept of a workload that is not looked at, since it is gone.
-const noticeKept = time.Hour
+// unanswered is a write of a Record, by its digest, and the changes that it makes known.
+type unanswered struct {
+	record  uint64
+	changes []policy.Change
+}
+
+const (
+	// noticeKept is how long a notice is kept of a workload that is not looked at, since it is gone.
+	noticeKept = time.Hour
+	// unansweredKept is how many writes are kept of one version: of several, the last one is the likeliest to be stored.
+	unansweredKept = 8
+)
 
 // Unanswered records that the write of a Record on a version of a workload had no answer.
 func (n *Notices) Unanswered(key workload.Key, version, record string, changes []policy.Change, now time.Time) {
 	n.with(key, func(e *notice) {
-		if e.changes == nil || e.version != version {
-			*e = notice{version: version, changes: map[uint64][]policy.Change{}}
+		if e.version != version {
+			*e = notice{version: version}
 		}
 		e.at = now
-		if len(e.changes) < 8 {
-			e.changes[DigestOf(record)] = changes
+		e.writes = append(e.writes, unanswered{DigestOf(record), changes})
+		if len(e.writes) > unansweredKept {
+			e.writes = slices.Delete(e.writes, 0, 1)
 		}
 		n.prune(now)
 	})
@@ -59,5 +71,10 @@ func (n *Notices) Stored(key workload.Key, version, record string) []policy.Chan
 		return nil
 	}
 	delete(n.entries, key)
-	return e.changes[DigestOf(record)]
+	for _, write := range slices.Backward(e.writes) {
+		if write.record == DigestOf(record) {
+			return write.changes
+		}
+	}
+	return nil
 }

@@ -35,11 +35,18 @@ func TestNoticesAreThoseOfTheRecordThatIsStored(t *testing.T) {
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	n := &Notices{}
-	for i := range 100 {
-		n.Unanswered(key, "1", strconv.Itoa(i), nil, t0)
+	changes := []policy.Change{{Type: policy.Created}}
+	for stored, want := range map[string][]policy.Change{"0": nil, "99": changes} {
+		n := &Notices{}
+		for i := range 100 {
+			n.Unanswered(key, "1", strconv.Itoa(i), changes, t0)
+		}
+		assert.Len(t, n.entries[key].writes, unansweredKept)
+		assert.Equal(t, want, n.Stored(key, "2", stored), "the last write is the likeliest to be stored: %s", stored)
 	}
-	assert.Len(t, n.entries[key].changes, 8)
-	n.Unanswered(workload.Key{Name: "web"}, "1", "a", nil, t0.Add(time.Hour))
+
+	n := &Notices{}
+	n.Unanswered(key, "1", "a", changes, t0)
+	n.Unanswered(workload.Key{Name: "web"}, "1", "a", changes, t0.Add(time.Hour))
 	assert.Len(t, n.entries, 1, "what is an hour old is of a workload that is gone")
 }
