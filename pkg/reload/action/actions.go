@@ -66,7 +66,6 @@ type Actions struct {
 	pauses      pauses
 	runs        runs
 	recreations recreations
-	notices     *state.Notices
 }
 
 // New returns Actions that have no write in flight, and registers their metrics.
@@ -75,7 +74,6 @@ func New(o Options) *Actions {
 	return &Actions{
 		base: b, queue: o.Queue, webhook: o.Webhook,
 		pauses: pauses{b, o.PausedAt}, runs: runs{b}, recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
-		notices: &state.Notices{},
 	}
 }
 

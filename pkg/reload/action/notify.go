@@ -32,11 +32,11 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
 		if mayBeStored(err) {
-			a.notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes, a.now())
+			a.state.Notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes)
 		}
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
-	a.notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
+	a.state.Notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.Stored = true
@@ -58,7 +58,7 @@ func (a *Actions) notified(ctx context.Context, s gather.Subject, changes []poli
 // notifyStored offers the notification about a Change whose Record was stored by a write without an answer.
 func (a *Actions) notifyStored(ctx context.Context, s gather.Subject) {
 	text := s.View.Managed[stamp.Record]
-	if changes := a.notices.Stored(s.Key, s.Object.ResourceVersion(), text); len(changes) > 0 {
+	if changes := a.state.Notices.Stored(s.Key, s.Object.ResourceVersion(), text); len(changes) > 0 {
 		a.notified(ctx, s, changes, text)
 	}
 }

@@ -184,18 +184,24 @@ func TestNotificationThatIsRepeatedIsOne(t *testing.T) {
 	assert.Len(t, alerts.Offered, 1)
 }
 
-// Before the next look, the configuration has changed again.
-func TestNotificationWhoseWriteHasNoAnswerPrecedesTheNextOne(t *testing.T) {
-	t.Parallel()
+// storedWithoutAnswer is a workload as the watch shows it after a notification whose write lost its answer; further writes have one.
+func storedWithoutAnswer(t *testing.T) (*Actions, gather.Subject, policy.Input, *reloadtest.Alerts) {
+	t.Helper()
 	api := &lossy{lost: errors.New("connection reset by peer")}
 	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
 	actions.client = api
 	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 	require.Empty(t, alerts.Offered)
-
 	api.lost = nil
 	next := seenAgain(s, "8")
 	next.View.Managed[stamp.Record] = api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord]
+	return actions, next, in, alerts
+}
+
+// Before the next look, the configuration has changed again.
+func TestNotificationWhoseWriteHasNoAnswerPrecedesTheNextOne(t *testing.T) {
+	t.Parallel()
+	actions, next, in, alerts := storedWithoutAnswer(t)
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	another := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Data: map[string]string{"a": "b"}}
 	actions.gather.Store.(*reloadtest.Store).States[app] = digest.StateOf(digest.OfConfigMap(another), "uid", "2", in.Ring)
@@ -212,14 +218,8 @@ func TestNotificationWhoseWriteHasNoAnswerPrecedesTheNextOne(t *testing.T) {
 // Before the next look, the workload depends on one more object, which is adopted.
 func TestNotificationWhoseWriteHasNoAnswerPrecedesAnAdoption(t *testing.T) {
 	t.Parallel()
-	api := &lossy{lost: errors.New("connection reset by peer")}
-	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
-	actions.client = api
-	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
-	require.Empty(t, alerts.Offered)
-	next := seenAgain(s, "8")
-	next.View.Managed[stamp.Record] = api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord]
-	in = actions.gather.Input(next)
+	actions, next, _, alerts := storedWithoutAnswer(t)
+	in := actions.gather.Input(next)
 	actions.Adopt(t.Context(), next, in, policy.Assess(in)).close(t.Context(), actions)
 	assert.Len(t, alerts.Offered, 1)
 }

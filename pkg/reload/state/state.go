@@ -21,6 +21,7 @@ type State struct {
 	Contests  contests
 	Runs      runs
 	Unread    unreadWaits
+	Notices   notices
 	Creations Creations
 	Versions  Versions
 	// Recreations outlive the workload.
@@ -44,7 +45,8 @@ func (s *State) Leave(key workload.Key) bool {
 
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Creations, &s.Versions,
+		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Notices, &s.Creations,
+		&s.Versions,
 	} {
 		part.Forget(key)
 	}

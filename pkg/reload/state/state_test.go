@@ -249,10 +249,12 @@ func TestStateForgetsAWorkloadInAllParts(t *testing.T) {
 	s.Warnings.Warn(key, "ReloadFailed", "a", now)
 	s.Reports.See(key, "a", now)
 	s.Contests.Wrote(key, "", now)
+	s.Notices.Unanswered(key, "1", "a", nil)
 	s.Forget(key)
 	for name, kept := range map[string]int{
 		"changes": len(s.Changes.entries), "due": len(s.Due.entries), "deferrals": len(s.Deferrals.entries), "writes": len(s.Writes.entries),
 		"takeovers": len(s.Takeovers.entries), "warnings": len(s.Warnings.entries), "reports": len(s.Reports.entries), "contests": len(s.Contests.entries),
+		"notices": len(s.Notices.entries),
 	} {
 		assert.Zero(t, kept, name)
 	}
