@@ -69,12 +69,8 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 
 // handle compares a workload in scope with its configuration and does what is due.
 func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
-	if s.View.Ignored {
-		return action.InOrder{Subject: s}
-	}
-	if s.View.Excluded || !s.View.Intent.Asked {
-		l.problems.report(ctx, s, policy.Input{}, nil)
-		return l.actions.Purge(ctx, s)
+	if s.View.Ignored || s.View.Excluded || !s.View.Intent.Asked {
+		return l.handleExcluded(ctx, s)
 	}
 	if l.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
@@ -84,8 +80,8 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 	if err := s.View.Unresolved; err != nil {
 		return action.Unreadable(s, err)
 	}
-	if l.state.Writes.Behind(s.Key, s.Object.Generation(), l.now()) {
-		// The cache has not seen our own write yet. Its event brings the workload back; the delay is for a lost one.
+	if l.isBehind(s) {
+		// The event of the write brings the workload back; the delay is for a lost one.
 		return action.Waiting(queue.After(time.Second, queue.Workload))
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
@@ -97,6 +93,24 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 		return action.InOrder{Subject: s}
 	}
 	return l.reconcile(ctx, s)
+}
+
+// handleExcluded reports what is wrong with a workload that is not to be reloaded, and the reloads before it was excluded: the leader
+// that made them may have ended before it could write their Events.
+func (l *loop) handleExcluded(ctx context.Context, s gather.Subject) action.Outcome {
+	if !l.isBehind(s) {
+		l.events.EmitReloads(s.Reported())
+	}
+	if s.View.Ignored {
+		return action.InOrder{Subject: s}
+	}
+	l.problems.report(ctx, s, policy.Input{}, nil)
+	return l.actions.Purge(ctx, s)
+}
+
+// isBehind reports whether the cache has not seen this process's last write of the workload yet.
+func (l *loop) isBehind(s gather.Subject) bool {
+	return l.state.Writes.Behind(s.Key, s.Object.Generation(), l.now())
 }
 
 func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, bool) {
