@@ -78,7 +78,7 @@ func (u unleasher) run(ctx context.Context, dir string, flags ...string) ([]muta
 	report := filepath.Join(u.tree, "mutants.json")
 	args := append([]string{
 		"unleash", "--silent", "--output", report, "--workers", strconv.Itoa(u.workers),
-		"--timeout-coefficient", "20", "--invert-logical", "--invert-loopctrl",
+		"--timeout-coefficient", "8", "--invert-logical", "--invert-loopctrl",
 	}, flags...)
 	cmd := exec.CommandContext(ctx, u.gremlins, append(args, "./"+dir)...)
 	cmd.Dir = u.tree
