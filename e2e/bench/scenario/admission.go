@@ -34,51 +34,110 @@ func admission(ctx context.Context, w *world) ([]figure.Figure, error) {
 		return nil, err
 	}
 	watcher.Stop()
-	reviews, err := w.reviews(ctx)
+	targets, err := w.targets(ctx)
 	if err != nil {
 		return nil, err
 	}
-	noophook, err := w.startNoophook(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var ours, floor []answers
 	err = w.profiled(ctx, time.Duration(w.Loads)*w.Load, func() error {
 		for range w.Loads {
-			least, err := w.load(ctx, noophook, reviews)
-			early := slices.DeleteFunc(least.failures, func(err error) bool { return errors.Is(err, errLate) })
-			if err := errors.Join(append(early, err)...); err != nil {
-				return err
+			for _, target := range targets.all() {
+				found, err := w.load(ctx, target.address, target.reviews)
+				if err != nil {
+					return err
+				}
+				target.found = append(target.found, found)
 			}
-			found, err := w.load(ctx, w.in.Replicas()[0].WebhookAddress, reviews)
-			if err != nil {
-				return err
-			}
-			ours, floor = append(ours, found), append(floor, least)
 		}
 		return nil
 	})
+	if err == nil {
+		err = errors.Join(targets.noop.early(), targets.live.early())
+	}
 	if err != nil {
 		return nil, err
 	}
+	return w.judge(targets), nil
+}
+
+// target is a webhook that reviews are sent to.
+type target struct {
+	address string
+	reviews [][]byte
+	// found are the answers of each load.
+	found []answers
+}
+
+// early returns the failures that were not for lack of time.
+func (t *target) early() error {
+	var failures []error
+	for _, found := range t.found {
+		failures = append(failures, slices.DeleteFunc(found.failures, func(err error) bool { return errors.Is(err, errLate) })...)
+	}
+	return errors.Join(failures...)
+}
+
+// p is the median of the p-th percentiles of the loads, in milliseconds.
+func (t *target) p(p float64) float64 { return sample.Median(percentiles(t.found, p)) }
+
+// targets are pod-reloader and what it is compared with: a webhook that only answers, and one that also reads a ConfigMap's metadata live.
+type targets struct{ ours, noop, live *target }
+
+// all are the targets, in the order in which each load is sent.
+func (t targets) all() []*target { return []*target{t.noop, t.live, t.ours} }
+
+// targets starts what pod-reloader is compared with.
+func (w *world) targets(ctx context.Context) (targets, error) {
+	stored, err := w.reviewed(ctx)
+	if err != nil {
+		return targets{}, err
+	}
+	reviews, poking, err := w.reviews(stored)
+	if err != nil {
+		return targets{}, err
+	}
+	noophook, err := w.startNoophook(ctx)
+	if err != nil {
+		return targets{}, err
+	}
+	if err := w.configMap(ctx, "live"); err != nil {
+		return targets{}, err
+	}
+	kubeconfig, err := w.kubeconfig("livehook")
+	if err != nil {
+		return targets{}, err
+	}
+	live, err := w.startLivehook(ctx, kubeconfig)
+	if err != nil {
+		return targets{}, err
+	}
+	return targets{
+		ours: &target{address: w.in.Replicas()[0].WebhookAddress, reviews: reviews},
+		noop: &target{address: noophook, reviews: reviews},
+		live: &target{address: live, reviews: poking},
+	}, nil
+}
+
+// judge returns what the loads have shown.
+func (w *world) judge(t targets) []figure.Figure {
 	at := fmt.Sprintf(" at %d reviews/s", w.Rate)
-	p99 := percentiles(ours, 99)
 	var all answers
-	for _, found := range ours {
+	for _, found := range t.ours.found {
 		all.took = append(all.took, found.took...)
 		all.unpatched += found.unpatched
 		all.failures = append(all.failures, found.failures...)
 	}
 	return []figure.Figure{
+		{Name: "p50" + at, Unit: figure.Milliseconds, Value: t.ours.p(50), Floor: t.noop.p(50)},
+		{Name: "p50, over a webhook with one live read", Unit: figure.Milliseconds, Value: t.ours.p(50), Floor: t.live.p(50)},
 		{
-			Name: "p50" + at, Unit: figure.Milliseconds,
-			Value: sample.Median(percentiles(ours, 50)), Floor: sample.Median(percentiles(floor, 50)),
-		},
-		{
-			Name: "p99" + at, Unit: figure.Milliseconds, Value: sample.Median(p99), Floor: sample.Median(percentiles(floor, 99)),
+			Name: "p99" + at, Unit: figure.Milliseconds, Value: t.ours.p(99), Floor: t.noop.p(99),
 			Budget: figure.AtMost(10),
 			Note: fmt.Sprintf("median of %d times %d reviews with 2 Refs read live, from the moment each was due: %.1f; "+
-				"the floor is a webhook that only answers", len(ours), len(ours[0].took), p99),
+				"the floor is a webhook that only answers", len(t.ours.found), len(t.ours.found[0].took), percentiles(t.ours.found, 99)),
+		},
+		{
+			Name: "p99, over a webhook with one live read", Unit: figure.Milliseconds, Value: t.ours.p(99), Floor: t.live.p(99),
+			Note: fmt.Sprintf("the same for that webhook: %.1f", percentiles(t.live.found, 99)),
 		},
 		{
 			Name: "the slowest review" + at, Unit: figure.Milliseconds,
@@ -88,7 +147,7 @@ func admission(ctx context.Context, w *world) ([]figure.Figure, error) {
 			Name: "reviews without a patch", Value: float64(all.unpatched), Budget: figure.Exactly(0),
 			Note: "those that had the webhook's 2 s for reading left",
 		},
-	}, nil
+	}
 }
 
 // percentiles returns the p-th percentile of each load, in milliseconds.
@@ -100,11 +159,11 @@ func percentiles(loads []answers, p float64) []float64 {
 	return found
 }
 
-// reviews are the bodies of admission reviews for updates of stored workloads.
-func (w *world) reviews(ctx context.Context) ([][]byte, error) {
+// reviewed are the stored workloads that reviews are about.
+func (w *world) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
 	const workloads = 50
-	reviews := make([][]byte, workloads)
-	return reviews, parallel(ctx, workloads, func(ctx context.Context, i int) error {
+	stored := make([]*appsv1.Deployment, workloads)
+	return stored, parallel(ctx, workloads, func(ctx context.Context, i int) error {
 		config, secret := numbered("config", i), numbered("secret", i)
 		if err := errors.Join(w.configMap(ctx, config), w.secret(ctx, secret)); err != nil {
 			return err
@@ -113,19 +172,32 @@ func (w *world) reviews(ctx context.Context) ([][]byte, error) {
 		if _, err := w.deploy(ctx, d); err != nil {
 			return err
 		}
-		stored := &appsv1.Deployment{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: d.name}, stored); err != nil {
+		stored[i] = &appsv1.Deployment{}
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: d.name}, stored[i]); err != nil {
 			return fmt.Errorf("read %s: %w", d.name, err)
 		}
-		stored.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+		stored[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		// The stamp is then another one, so that every answer has a patch.
-		if err := w.change(ctx, config, 1); err != nil {
-			return err
-		}
-		var err error
-		reviews[i], err = review(stored)
-		return err
+		return w.change(ctx, config, 1)
 	})
+}
+
+// reviews are the bodies of admission reviews for updates of the workloads, and the same with the poke that the livehook reads for.
+func (w *world) reviews(stored []*appsv1.Deployment) (plain, poking [][]byte, err error) {
+	for _, workload := range stored {
+		one, err := review(workload)
+		if err != nil {
+			return nil, nil, err
+		}
+		workload = workload.DeepCopy()
+		metav1.SetMetaDataAnnotation(&workload.ObjectMeta, "poke", "1")
+		other, err := review(workload)
+		if err != nil {
+			return nil, nil, err
+		}
+		plain, poking = append(plain, one), append(poking, other)
+	}
+	return plain, poking, nil
 }
 
 // review is what the API server sends when a user sets another image.

@@ -145,18 +145,25 @@ var livehook = map[string]string{"floor": "live"}
 
 // liveWebhook starts the webhook that reads live and registers it.
 func (w *world) liveWebhook(ctx context.Context, kubeconfig string) error {
-	address, err := w.address()
+	address, err := w.startLivehook(ctx, kubeconfig)
 	if err != nil {
-		return err
-	}
-	directory, err := w.certificate("livehook")
-	if err != nil {
-		return err
-	}
-	if err := w.startFloor(ctx, "livehook", address, kubeconfig, w.name, "live", address, directory); err != nil {
 		return err
 	}
 	return w.register(ctx, "livehook", address, livehook)
+}
+
+// startLivehook starts the webhook that reads the ConfigMap live for each request, and returns its address.
+func (w *world) startLivehook(ctx context.Context, kubeconfig string) (string, error) {
+	address, err := w.address()
+	if err != nil {
+		return "", err
+	}
+	directory, err := w.certificate("livehook")
+	if err != nil {
+		return "", err
+	}
+	err = w.startFloor(ctx, "livehook", address, kubeconfig, w.name, "live", address, directory)
+	return address, err
 }
 
 // aftermath is what follows a new template and is no part of the measurement: Events, caches.
