@@ -348,10 +348,20 @@ func TestRefresh(t *testing.T) {
 	require.Error(t, newReplica(t, s, nil).Refresh(cancelled))
 }
 
-func TestOptions(t *testing.T) {
+func TestOptionsThatAreMissing(t *testing.T) {
 	t.Parallel()
-	_, err := keyring.New(keyring.Options{})
-	require.ErrorContains(t, err, "a keyring needs")
+	for missing, remove := range map[string]func(*keyring.Options){
+		"all":        func(o *keyring.Options) { *o = keyring.Options{} },
+		"Config":     func(o *keyring.Options) { o.Config = nil },
+		"HTTPClient": func(o *keyring.Options) { o.HTTPClient = nil },
+		"Namespace":  func(o *keyring.Options) { o.Namespace = "" },
+		"Name":       func(o *keyring.Options) { o.Name = "" },
+	} {
+		o := keyring.Options{Config: &rest.Config{}, HTTPClient: http.DefaultClient, Namespace: namespace, Name: name}
+		remove(&o)
+		_, err := keyring.New(o)
+		assert.ErrorContains(t, err, "a keyring needs", "missing: %s", missing)
+	}
 }
 
 // The digest key is needed before anything else works: no limit of the client's may delay it.
