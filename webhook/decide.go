@@ -76,7 +76,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 		return malformed(err)
 	}
 	if !h.options.Scope.Object(wr.namespace, wr.current.Labels()) {
-		// Out of scope is not excluded: another installation may look after it.
+		// Out of scope is not excluded: another installation may handle it.
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
 	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)

@@ -6,8 +6,8 @@
 // the workload must have, and answers with the patch that sets them. It shares nothing but the pure packages with the loop (pkg/reload). If
 // the webhook itself fails, the write of the user passes, and the loop catches up.
 //
-// Three things the package does not do. It bounds the memory of one body, not of all callers' (intake). Its answer to a
-// panic rejects the write. And a context from its Server ends for requests in flight, too, when the Server stops.
+// controller-runtime limits the memory of one body, not of all callers' bodies; answers a panic with a rejection; and cancels
+// requests in flight when its Server stops. This package handles all three: see intake, safely and withTimeout.
 package webhook
 
 import (
@@ -58,7 +58,7 @@ type Dependencies struct {
 
 // Options says how the handler decides.
 type Options struct {
-	// Kinds returns the kinds of workloads looked after as of now; all others pass untouched.
+	// Kinds returns the kinds of workloads that are handled now; all others pass untouched.
 	Kinds func() workload.Kinds
 	// Reader knows the annotations.
 	Reader stamp.Reader

@@ -18,7 +18,7 @@ func bound(warnings []string) []string {
 	var kept []string
 	left := maxWarnings
 	for i, w := range warnings {
-		w = oneLine(w)
+		w = shortLine(w)
 		if left -= len([]rune(w)); left < 0 {
 			return append(kept, "pod-reloader: "+reference.Count(len(warnings)-i, "more warning"))
 		}
@@ -27,7 +27,8 @@ func bound(warnings []string) []string {
 	return kept
 }
 
-func oneLine(s string) string {
+// shortLine returns a warning as one line of at most maxWarning characters.
+func shortLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

@@ -66,6 +66,7 @@ func TestRun(t *testing.T) {
 		"roles of an argument": {[]string{"roles", "now"}, 2, nil, []string{`pod-reloader: unexpected argument "now"`}, "a usage error"},
 		"flags of a command":   {[]string{"why", "--bogus"}, 2, nil, []string{"unknown flag: --bogus; pod-reloader why --help lists the flags"}, "the next step"},
 		"help of check":        {[]string{"check", "--help"}, 0, []string{"--labels KEY=VALUE", "--kubeconfig path", "-n, --namespace namespace"}, nil, "names of values"},
+		"help of plan":         {[]string{"plan", "--help"}, 0, []string{"--kubeconfig path", "-n, --namespace namespace"}, nil, "names of values"},
 		"no kubeconfig":        {[]string{"why", "deployment/x", "--kubeconfig=testdata/none"}, 1, nil, []string{"find the API server: stat testdata/none: no such file or directory; name a kubeconfig with --kubeconfig or the variable KUBECONFIG"}, "a namespace would not help"},
 		"all at once": {
 			[]string{"--bogus", "--settle=soon", "--hash", "md5"},

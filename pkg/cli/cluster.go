@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/app"
@@ -12,9 +13,16 @@ type cluster struct{ kubeconfig, namespace string }
 
 // register adds the flags; what names the object whose namespace it is.
 func (c *cluster) register(cmd *cobra.Command, what string) {
-	flags := cmd.Flags()
+	c.addKubeconfig(cmd.Flags())
+	c.addNamespace(cmd.Flags(), "`namespace` of the "+what+"; without it the one of the kubeconfig's context")
+}
+
+func (c *cluster) addKubeconfig(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
-	flags.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of the "+what+"; without it the one of the kubeconfig's context")
+}
+
+func (c *cluster) addNamespace(flags *pflag.FlagSet, usage string) {
+	flags.StringVarP(&c.namespace, "namespace", "n", "", usage)
 }
 
 // connect completes the namespace, and returns the configuration of the client.

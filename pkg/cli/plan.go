@@ -15,9 +15,9 @@ import (
 
 // planFlags are those of the sub-command plan.
 type planFlags struct {
-	kubeconfig, namespace string
-	output                outputFormat
-	fromReloader          bool
+	cluster      cluster
+	output       outputFormat
+	fromReloader bool
 	// reloader is NAMESPACE/NAME of Reloader's Deployment.
 	reloader    string
 	manager     *options.Flags
@@ -30,8 +30,8 @@ func newPlan(p Process) *cobra.Command {
 	f := &planFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "plan --from-reloader [flags] [-- ARGUMENT OF RELOADER...]",
-		Short: "List what would be treated differently than by Stakater's Reloader",
-		Long: `List what would be treated differently than by Stakater's Reloader, and why, before anything is installed.
+		Short: "List differences from Stakater's Reloader",
+		Long: `List differences from Stakater's Reloader, and their reasons, before anything is installed.
 
 It only reads. It uses your rights: list on the workloads, ConfigMaps and Secrets, on Namespaces with --namespace-selector,
 on SecretProviderClasses with --enable-csi-integration, and get on Reloader's Deployment with --reloader. Of ConfigMaps
@@ -50,8 +50,8 @@ all workloads are treated the same, 3 where one or more are not, 1 where the com
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "only workloads of this namespace; without it those of --namespaces, or of all")
+	f.cluster.addKubeconfig(flags)
+	f.cluster.addNamespace(flags, "only workloads of this `namespace`; without it those of --namespaces, or of all")
 	f.output.register(cmd)
 	flags.BoolVar(&f.fromReloader, "from-reloader", false, "compare with Stakater's Reloader")
 	flags.StringVar(&f.reloader, "reloader", "", "read the flags from Reloader's Deployment, as `NAMESPACE/NAME`")
@@ -89,7 +89,7 @@ func (f *planFlags) check() error {
 }
 
 func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
-	config, err := app.RESTConfig(f.kubeconfig, p.readBuild().Version)
+	config, err := app.RESTConfig(f.cluster.kubeconfig, p.readBuild().Version)
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (f *planFlags) compare(ctx context.Context, reader planReader, from reloade
 		},
 	}
 	namespaces := selection.Scope.Namespaces
-	if f.namespace != "" {
-		namespaces = []string{f.namespace}
+	if f.cluster.namespace != "" {
+		namespaces = []string{f.cluster.namespace}
 	}
 	if err := reader.read(ctx, &in, namespaces); err != nil {
 		return plan.Report{}, err

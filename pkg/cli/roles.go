@@ -48,7 +48,7 @@ The configuration is a file, or configmap:NAMESPACE/NAME of a cluster. Bind the 
 			return f.run(cmd.Context(), p, selection.Configuration)
 		},
 	}
-	cmd.Flags().StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
+	f.cluster.addKubeconfig(cmd.Flags())
 	cmd.Flags().StringVar(&f.name, "name", "pod-reloader-referents", "`name` of the ClusterRole")
 	f.manager.Share(cmd.Flags(), "config")
 	return cmd

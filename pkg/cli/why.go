@@ -29,7 +29,7 @@ type whyFlags struct {
 	cluster           cluster
 	output            outputFormat
 	keyNamespace, key string
-	// manager are the flags of the manager, of which the command has those that say what is looked after.
+	// manager are the flags of the manager, of which the command has those that say which workloads are handled.
 	manager *options.Flags
 	// environment is that of the process: in a pod of the installation, the same as the manager's.
 	environment options.Environment
@@ -72,7 +72,7 @@ by labels. It reports what it cannot read. Repeat the flags of the installation 
 	return cmd
 }
 
-// question is a valid command line: which workload is asked about, and how the installation looks after it.
+// question is a valid command line: which workload is asked about, and how the installation handles it.
 type question struct {
 	target    target
 	selection options.Selection

@@ -38,7 +38,7 @@ func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*
 	return &explain.Lease{Name: name.String(), Renewed: renewed, Ends: renewed.Add(valid)}, nil
 }
 
-// outside says why the installation does not look after a workload; it is empty if it does. The error says that the
+// outside says why the installation does not handle a workload; it is empty if it does. The error says that the
 // namespace's labels cannot be read: then the answer leaves them aside. They are listed, not got: that is the right that
 // an installation with --namespace-selector has itself.
 func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructured.Unstructured) (string, error) {

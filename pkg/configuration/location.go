@@ -43,12 +43,12 @@ func ParseLocation(text string) (Location, error) {
 		wrong = append(wrong, err)
 	}
 	if len(wrong) > 0 {
-		return Location{}, oneLine(wrong)
+		return Location{}, joinOnOneLine(wrong)
 	}
 	return Location{Namespace: namespace, Name: name}, nil
 }
 
-func oneLine(wrong []error) error {
+func joinOnOneLine(wrong []error) error {
 	return errors.New(strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 }
 

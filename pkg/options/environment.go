@@ -56,7 +56,7 @@ func Variables() []Variable {
 		{reloaderDeployment, "name of this installation's Deployment, unless --installation-name is set"},
 		{metricsCountByNamespace, "enabled: count reloads by namespace, too"},
 		{alertOnReload, "true: post an alert about each reload"},
-		{alertSink, "who receives alerts: slack, teams, gchat or webhook (default webhook)"},
+		{alertSink, "format of alerts: slack, teams, gchat or webhook (default webhook)"},
 		{alertURL, "where alerts are posted; it is treated as a secret"},
 		{alertProxy, "proxy on the way there"},
 		{alertInfo, "text before each alert, such as the name of the cluster"},

@@ -85,17 +85,17 @@ func (f *Flags) group(title string, add func(*pflag.FlagSet)) {
 func (f *Flags) addSelection(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.namespaces, "namespaces", nil,
 		"only these `namespaces`, comma-separated or repeated; needs rights in these only (default: all but kube-system)")
-	set.StringSliceVar(&f.withoutNamespaces, "namespaces-to-ignore", nil, "not these `namespaces`, comma-separated or repeated")
+	set.StringSliceVar(&f.withoutNamespaces, "namespaces-to-ignore", nil, "`namespaces` to exclude, comma-separated or repeated")
 	set.StringSliceVar(&f.namespaceSelector, "namespace-selector", nil,
 		"only namespaces with these labels, as `selector` (e.g. pod-reloader=enabled); also key:value and key=*")
 	set.StringVar(&f.objectSelector, "object-selector", "", "only workloads with these labels, as `selector`")
 	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
-	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "not these workloads, and no rights to them are needed: `jobs,cronjobs`")
+	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "kinds to exclude: `jobs,cronjobs`; no rights to them are needed")
 	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
 	f.openshift.detect = true
-	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift: `true|false|auto`; "+
-		"auto is true, which has no effect where the cluster has none; the same as --workload-kinds="+deploymentConfigs)
+	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+deploymentConfigs+
+		": `true|false|auto`; auto means true: a kind that the cluster does not serve has no effect")
 	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no rights to them are needed but to the digest key")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")
@@ -130,7 +130,7 @@ func (f *Flags) addDigest(set *pflag.FlagSet) {
 func (f *Flags) addProcess(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: $KUBECONFIG, the service account in a cluster, or ~/.kube/config)")
 	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, the service account's, or that of the kubeconfig's context)")
-	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: what $POD_NAME begins with, or pod-reloader)")
+	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: $POD_NAME without its two suffixes, or pod-reloader)")
 	f.election.add(set)
 }
 

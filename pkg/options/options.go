@@ -113,7 +113,7 @@ type Election struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Selection says which workloads are looked after, and by which annotations.
+// Selection says which workloads are handled, and by which annotations.
 type Selection struct {
 	// WithoutSecrets means that Secrets are not handled, in either dialect, and no rights to them are needed.
 	WithoutSecrets bool

@@ -14,7 +14,7 @@ func (f *Flags) Share(set *pflag.FlagSet, names ...string) {
 	}
 }
 
-// CompleteShared validates those flags that tools share: what is looked after, and when it is reloaded. The error joins
+// CompleteShared validates those flags that tools share: which workloads are handled, and when they are reloaded. The error joins
 // everything that is wrong; each part names its flag.
 func (f *Flags) CompleteShared(env Environment) (Selection, Reload, error) {
 	var p problems

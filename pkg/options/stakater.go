@@ -21,7 +21,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	addSwitch(set, &f.reloadOnCreate, "reload-on-create", "reload also when an object is created")
 	addSwitch(set, &f.reloadOnDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
 	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "also re-create Jobs that are complete or have failed")
-	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "config objects to leave alone: `configmaps|secrets`")
+	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "kinds of config objects to ignore: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
 		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; the word default means env-vars, as in Reloader's chart")
@@ -66,8 +66,8 @@ func (f *Flags) stakaterKeys() []stakaterKey {
 		{"secret-auto-annotation", &keys.Secret.Auto, "that reloads for all Secrets that a workload references"},
 		{"configmap-annotation", &keys.ConfigMap.Reload, "that lists ConfigMaps"},
 		{"secret-annotation", &keys.Secret.Reload, "that lists Secrets"},
-		{"auto-search-annotation", &keys.Search, "that reloads for referenced objects with a mark"},
-		{"search-match-annotation", &keys.Match, "that marks a ConfigMap or a Secret"},
+		{"auto-search-annotation", &keys.Search, "that reloads for referenced objects with the annotation of --search-match-annotation"},
+		{"search-match-annotation", &keys.Match, "of a ConfigMap or a Secret that --auto-search-annotation selects"},
 		{"ignore-annotation", &keys.Ignore, "of a ConfigMap or a Secret that triggers nothing"},
 		{"configmap-exclude-annotation", &keys.ConfigMap.Exclude, "that lists ConfigMaps that never trigger"},
 		{"secret-exclude-annotation", &keys.Secret.Exclude, "that lists Secrets that never trigger"},

@@ -60,7 +60,7 @@ type ApplierOptions struct {
 	// configuration has it: that is the one that can be changed without a restart, and a kind can move from the command
 	// line to the configuration without being without either.
 	Flags workload.Kinds
-	// Referents is called with the custom resources of each valid configuration, which may be those of before.
+	// Referents is called with the custom resources of each valid configuration, also if they are the same as before.
 	Referents func([]referent.Definition)
 	// Rejected is called for content that is missing or invalid; not where it may not be read, since it may be valid. Optional.
 	Rejected func()

@@ -7,7 +7,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// Kinds are the kinds of workloads that are looked after at the moment. All methods may be called by any goroutine.
+// Kinds are the kinds of workloads that are handled at the moment. All methods may be called by any goroutine.
 type Kinds struct {
 	current atomic.Pointer[workload.Kinds]
 
@@ -17,7 +17,7 @@ type Kinds struct {
 
 type follower struct{ join, leave func(workload.Kind) }
 
-// NewKinds returns the kinds that are looked after at first.
+// NewKinds returns the kinds that are handled at first.
 func NewKinds(kinds workload.Kinds) *Kinds {
 	k := &Kinds{}
 	k.current.Store(&kinds)
