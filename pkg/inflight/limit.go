@@ -2,6 +2,9 @@
 // hang holds up itself only. An item that finds no slot waits outside of the workers: the limit calls back when a slot is
 // reserved for it.
 //
+// Which writes hang is known late, and many may begin to hang at once. So a slot that is not given back soon is overdue, whatever its
+// holder does with it: it counts against a bound of its own, and its namespace gets no other one meanwhile.
+//
 // The loop in pkg/reload asks for a slot before it writes a workload. The package knows nothing of workloads and does no I/O.
 package inflight
 
@@ -30,11 +33,17 @@ type Options struct {
 	// PerNamespace is the bound for a namespace whose writes are answered in time; 0 means 8. A namespace begins with one
 	// slot, and each answer in time doubles what it has: many namespaces that begin to hang at once take one slot each.
 	PerNamespace int
-	// Total is the bound for all namespaces; 0 means 64.
+	// Total is the bound for all namespaces; 0 means 64. Slots that are overdue do not count.
 	Total int
+	// Overdue is the bound for slots that are overdue; 0 means 128. Those beyond it count against Total, and Slow. Together with Total it
+	// stays below the 245 requests that the API server handles at the same time of all service accounts outside of kube-system, by the
+	// defaults of its priority level workload-low: writes that hang would take them from others.
+	Overdue int
 	// Slow is the bound for all namespaces together whose writes are not answered in time; 0 means half of Total. Each of
-	// them has one slot.
+	// them begins again with one slot. Slots that are overdue do not count.
 	Slow int
+	// Soon is when a slot is overdue; 0 means 400 ms.
+	Soon time.Duration
 	// InTime is how soon a write must be answered; 0 means 2 s.
 	InTime time.Duration
 }
@@ -46,8 +55,14 @@ func (o Options) withDefaults() Options {
 	if o.Total <= 0 {
 		o.Total = 64
 	}
+	if o.Overdue <= 0 {
+		o.Overdue = 128
+	}
 	if o.Slow <= 0 {
 		o.Slow = max(o.Total/2, 1)
+	}
+	if o.Soon <= 0 {
+		o.Soon = 400 * time.Millisecond
 	}
 	if o.InTime <= 0 {
 		o.InTime = 2 * time.Second
@@ -65,8 +80,14 @@ type Limit[K comparable] struct {
 	items      map[K]*item[K]
 	// turns are the namespaces with waiting items, in the order in which they are served.
 	turns *list.List
-	// inFlight and slow count the slots in use, in all namespaces and in those that are slow.
-	inFlight, slow int
+	// inFlight counts the slots in use, and overdue those of them that are overdue.
+	inFlight, overdue int
+	// slow counts the slots of slow namespaces that are not overdue.
+	slow int
+	// recent are the items whose slots are not overdue, in the order in which they got these.
+	recent *list.List
+	// armed means that a timer runs until the first of recent is overdue, or less long.
+	armed bool
 	// grants and arrivals count the slots given to waiting items, and the items that began to wait.
 	grants, arrivals uint64
 }
@@ -76,7 +97,7 @@ type Limit[K comparable] struct {
 func New[K comparable](options Options, granted func(K)) *Limit[K] {
 	return &Limit[K]{
 		options: options.withDefaults(), granted: granted,
-		namespaces: map[string]*namespace[K]{}, items: map[K]*item[K]{}, turns: list.New(),
+		namespaces: map[string]*namespace[K]{}, items: map[K]*item[K]{}, turns: list.New(), recent: list.New(),
 	}
 }
 
@@ -89,6 +110,9 @@ type item[K comparable] struct {
 	// element is the item's in the list of those that wait; nil if it holds a slot.
 	element *list.Element
 	holds   bool
+	// since is when it got its slot, recent its element among those whose slots are not overdue; nil if it is overdue.
+	since  time.Time
+	recent *list.Element
 	// parked means that the visit in which the item began to wait has not ended.
 	parked bool
 }
@@ -101,6 +125,7 @@ func (l *Limit[K]) Enter(name string, key K, class Class) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.expire()
 	it, known := l.items[key]
 	if !known {
 		it = &item[K]{key: key, of: l.namespace(name)}
@@ -119,6 +144,7 @@ func (l *Limit[K]) Enter(name string, key K, class Class) bool {
 		l.wait(it, class)
 	}
 	it.parked = !it.holds
+	l.await()
 	return it.holds
 }
 
@@ -154,8 +180,8 @@ func (l *Limit[K]) leave(key K) []K {
 	return l.grant()
 }
 
-// Observe takes in how long a write in a namespace took, whatever the answer. While the writes of a namespace are not answered
-// in time it has one slot, and shares a part of the total with others of its kind.
+// Observe takes in how long a write in a namespace took, whatever the answer. A namespace is slow from a late answer on: it has one slot,
+// and shares a part of the total with others of its kind, until enough writes in a row are answered in time or none was late for long.
 func (l *Limit[K]) Observe(name string, took time.Duration) {
 	if l == nil {
 		return
@@ -163,18 +189,13 @@ func (l *Limit[K]) Observe(name string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.namespace(name)
-	if late := took >= l.options.InTime; late != n.slow {
-		n.slow = late
-		if late {
-			l.slow += n.inFlight
-		} else {
-			l.slow -= n.inFlight
-		}
-	}
-	if n.slow {
-		n.slots = 1
-	} else {
-		n.slots = min(2*n.slots, l.options.PerNamespace)
+	slow := n.slow
+	n.answered(took < l.options.InTime, l.options.PerNamespace)
+	if n.slow && !slow {
+		l.slow += n.inFlight - n.overdue
+		l.forget()
+	} else if slow && !n.slow {
+		l.slow -= n.inFlight - n.overdue
 	}
 	l.rest(n)
 }
@@ -195,6 +216,8 @@ func (l *Limit[K]) Waiting() int {
 
 // grant gives free slots to waiting items and returns these.
 func (l *Limit[K]) grant() []K {
+	l.expire()
+	defer l.await()
 	var keys []K
 	for {
 		it := l.choose()
@@ -230,29 +253,6 @@ func (l *Limit[K]) choose() *item[K] {
 		}
 	}
 	return best
-}
-
-// hasCapacity reports whether there is a slot for a namespace.
-func (l *Limit[K]) hasCapacity(n *namespace[K]) bool {
-	return l.inFlight < l.options.Total && n.inFlight < n.slots && (!n.slow || l.slow < l.options.Slow)
-}
-
-func (l *Limit[K]) take(it *item[K]) {
-	it.holds = true
-	it.of.inFlight++
-	l.inFlight++
-	if it.of.slow {
-		l.slow++
-	}
-}
-
-func (l *Limit[K]) release(it *item[K]) {
-	it.of.inFlight--
-	l.inFlight--
-	if it.of.slow {
-		l.slow--
-	}
-	l.rest(it.of)
 }
 
 func (l *Limit[K]) wait(it *item[K], class Class) {

@@ -97,7 +97,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	key, _ := q.Get()
 	assert.Equal(t, s.Key, key)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP pod_reloader_writes_in_flight Workloads with a slot for their writes: at most 64, and 8 in a namespace.
+# HELP pod_reloader_writes_in_flight Workloads with a slot for their writes: at most 64, and 128 more that have hung for a while; at most 8 in a namespace.
 # TYPE pod_reloader_writes_in_flight gauge
 pod_reloader_writes_in_flight 1
 `), "pod_reloader_writes_in_flight"), "which is reserved for it")

@@ -25,12 +25,20 @@ import (
 // writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes.
 const writeLimit = 10 * time.Second
 
+// The bounds for workloads with a slot for their writes, in total: those that have it since a moment, and those that have it for longer,
+// because a request hangs.
+const (
+	promptWrites  = 64
+	overdueWrites = 128
+)
+
 // MaxWrites is how many writes may be in flight in total. As many workers are there besides those that opts.Workers asks for,
 // so that a write that hangs holds none of these.
-const MaxWrites = 64
+const MaxWrites = promptWrites + overdueWrites
 
-// errNoAnswer is a write that was given up. It may have been stored all the same.
-var errNoAnswer = errors.New("no answer within 10s: an admission webhook in this namespace, or the API server, hangs")
+// errNoAnswer is a write or a read that was given up. The write may have been stored all the same.
+var errNoAnswer = errors.New(
+	"no answer within 10s: an admission webhook in this namespace, a conversion webhook of this kind, or the API server, hangs")
 
 // writer writes workloads: a bounded number at a time, and no write for ever. It is safe for concurrent use.
 type writer struct {
@@ -40,7 +48,7 @@ type writer struct {
 }
 
 func newWriter(o Options) writer {
-	slots := inflight.New(inflight.Options{Total: MaxWrites}, func(key workload.Key) { o.Queue.Add(queue.Slot, key) })
+	slots := inflight.New(inflight.Options{Total: promptWrites, Overdue: overdueWrites}, func(key workload.Key) { o.Queue.Add(queue.Slot, key) })
 	registerWrites(o.Metrics, slots)
 	return writer{client: o.Client, slots: slots, backoff: o.Backoff}
 }
@@ -58,13 +66,35 @@ func (w writer) Leave(key workload.Key) { w.slots.Leave(key) }
 
 // write sends a write of a workload that has a slot, and gives it up after a while.
 func (w writer) write(ctx context.Context, s gather.Subject, send func(context.Context) error) error {
+	start := time.Now()
+	err := bounded(ctx, send)
+	w.slots.Observe(s.Key.Namespace, time.Since(start))
+	return err
+}
+
+// bounded sends a request, and gives it up after a while.
+func bounded(ctx context.Context, send func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
-	start := time.Now()
 	err := send(limited)
-	w.slots.Observe(s.Key.Namespace, time.Since(start))
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return err
+}
+
+// boundedReader gives up a read like a write: a conversion webhook can hang as well. Then the namespace counts as one whose writes hang;
+// a read that is answered says nothing of them.
+type boundedReader struct {
+	client.Reader
+
+	slots *inflight.Limit[workload.Key]
+}
+
+func (r boundedReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := bounded(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, o, opts...) })
+	if errors.Is(err, errNoAnswer) {
+		r.slots.Observe(key.Namespace, writeLimit)
 	}
 	return err
 }
@@ -134,7 +164,7 @@ func (w writer) deleteJob(ctx context.Context, s gather.Subject, name string, op
 func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[workload.Key]) {
 	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_in_flight",
-		Help: "Workloads with a slot for their writes: at most 64, and 8 in a namespace.",
+		Help: "Workloads with a slot for their writes: at most 64, and 128 more that have hung for a while; at most 8 in a namespace.",
 	}, func() float64 { return float64(writes.InFlight()) }))
 	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_waiting",

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -42,4 +45,29 @@ func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	cancel()
 	err = actions.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
 	assert.NotErrorIs(t, err, errNoAnswer, "the process ends")
+}
+
+// unanswered is a reader whose reads hang.
+type unanswered struct{ client.Reader }
+
+func (unanswered) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestReadThatHangsIsGivenUpAndCountsAsALateAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, start := reloadtest.Web(t), time.Now()
+		actions := newActions(Options{Gather: gather.Gatherer{Live: unanswered{}}}, &reloadtest.Outbox{})
+		_, err := actions.gather.Stored(ctx, s)
+		require.ErrorIs(t, err, errNoAnswer)
+		assert.Equal(t, 10*time.Second, time.Since(start))
+		require.True(t, actions.MayWrite(s, inflight.Urgent))
+		actions.slots.Observe(s.Key.Namespace, 0)
+		other := gather.Subject{Key: workload.Key{Namespace: s.Key.Namespace, Name: "other"}}
+		assert.False(t, actions.MayWrite(other, inflight.Urgent), "one answer in time earns no slot after that")
+	})
 }

@@ -1,0 +1,124 @@
+package inflight_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+)
+
+// wait lets time pass, and what then happens.
+func wait(t time.Duration) {
+	<-time.After(t)
+	synctest.Wait()
+}
+
+func TestOverdueSlotDoesNotCountAgainstTheTotal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &order{}
+		l := small(o)
+		require.True(t, l.Enter("a", "a", inflight.Urgent))
+		wait(100 * time.Millisecond)
+		require.True(t, l.Enter("b", "b", inflight.Urgent))
+		for _, key := range []string{"c", "d", "e"} {
+			visit(t, l, key, key, inflight.Urgent)
+		}
+		wait(299 * time.Millisecond)
+		require.Empty(t, o.got())
+		wait(time.Millisecond)
+		assert.Equal(t, []string{"c"}, o.got(), "a is overdue")
+		wait(100 * time.Millisecond)
+		assert.Equal(t, []string{"c", "d"}, o.got(), "b is overdue")
+		l.Leave("a")
+		assert.Equal(t, []string{"c", "d"}, o.got(), "the end of a is no slot for others")
+		use(t, l, "c", "c")
+		assert.Equal(t, []string{"c", "d", "e"}, o.got())
+		assert.Equal(t, 3, l.InFlight(), "b, d and e")
+	})
+}
+
+func TestNamespaceWithAnOverdueSlotGetsNoOtherOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &order{}
+		l := inflight.New(inflight.Options{}, o.granted)
+		require.True(t, l.Enter("shop", "first", inflight.Urgent))
+		observeInTime(l, "shop", 3)
+		wait(200 * time.Millisecond)
+		require.True(t, l.Enter("shop", "second", inflight.Urgent))
+		wait(200 * time.Millisecond)
+		visit(t, l, "shop", "third", inflight.Urgent)
+		visit(t, l, "shop", "fourth", inflight.Urgent)
+		l.Leave("second")
+		assert.Empty(t, o.got())
+		l.Leave("first")
+		assert.Equal(t, []string{"third"}, o.got(), "it begins again with one slot")
+		use(t, l, "shop", "third")
+		assert.Equal(t, []string{"third", "fourth"}, o.got())
+	})
+}
+
+func TestOverdueSlotsBeyondTheirBoundCountAgainstTheTotal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &order{}
+		l := inflight.New(inflight.Options{Total: 4, Slow: 2, Overdue: 3}, o.granted)
+		for i := range 4 {
+			require.True(t, l.Enter(fmt.Sprint(i), fmt.Sprint(i), inflight.Urgent))
+		}
+		wait(time.Second)
+		require.True(t, l.Enter("4", "4", inflight.Urgent))
+		wait(time.Second)
+		l.Observe("slow", time.Minute)
+		visit(t, l, "slow", "slow", inflight.Urgent)
+		require.True(t, l.Enter("5", "5", inflight.Urgent), "five are overdue: two of them count")
+		require.True(t, l.Enter("6", "6", inflight.Urgent))
+		visit(t, l, "7", "7", inflight.Urgent)
+		wait(time.Hour)
+		require.Empty(t, o.got(), "seven are in flight: no more than three and four")
+		l.Leave("0")
+		assert.Equal(t, []string{"7"}, o.got(), "what is beyond the bound counts as slow")
+		for i := range 3 {
+			l.Leave(fmt.Sprint(1 + i))
+		}
+		assert.Equal(t, []string{"7", "slow"}, o.got())
+	})
+}
+
+func TestNamespaceIsSlowForAWhile(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		after   time.Duration
+		answers int
+		slow    bool
+	}{
+		"not long ago":                 {after: 5*time.Minute - 1, answers: 0, slow: true},
+		"long ago":                     {after: 5 * time.Minute, answers: 0},
+		"long ago, and it is busy":     {after: 5 * time.Minute, answers: 16},
+		"not long ago, and it is busy": {after: 5*time.Minute - 1, answers: 16, slow: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := inflight.New(inflight.Options{Slow: 1}, func(string) {})
+				l.Observe("other", time.Minute)
+				l.Observe("shop", time.Minute)
+				if tc.answers > 0 {
+					require.True(t, l.Enter("shop", "first", inflight.Urgent))
+				}
+				wait(tc.after)
+				l.Observe("other", time.Minute)
+				require.True(t, l.Enter("other", "other", inflight.Urgent), "it has the slot of the slow ones")
+				observeInTime(l, "shop", tc.answers)
+				l.Leave("first")
+				assert.Equal(t, !tc.slow, l.Enter("shop", "next", inflight.Urgent))
+			})
+		})
+	}
+}
