@@ -2,7 +2,9 @@ package reload
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,10 +64,12 @@ func (p problems) reportMissing(ctx context.Context, s gather.Subject, in policy
 			absent = append(absent, ref)
 		}
 	}
-	if p.state.Warnings.News(s.Key, reasonMissing, missing(absent), p.now()) {
-		absent = p.absent(ctx, s, absent)
+	named, others := divide(absent)
+	if !p.state.Warnings.Check(s.Key, reasonMissing, missing(named, len(others)), p.now()) {
+		return
 	}
-	p.events.Warn(s.Reported(), reasonMissing, missing(absent), absent...)
+	named = p.absent(ctx, s, named)
+	p.events.Warn(s.Reported(), reasonMissing, missing(named, len(others)), slices.Concat(named, others)...)
 }
 
 // held is the text about custom resources whose state cannot be trusted; empty if there are none.
@@ -86,15 +90,31 @@ func (p problems) held(in policy.Input) string {
 	return "the pods keep the last valid state of custom resources: " + strings.Join(texts, "; ")
 }
 
-// mostMissing is how many missing objects an Event names; a list may have thousands.
+// mostMissing is how many missing objects an Event names, and how many are read live before it: a list may have thousands. Of the others
+// it only says how many there can be.
 const mostMissing = 8
 
-// missing is the text about objects that do not exist; empty if there are none.
-func missing(refs []reference.Ref) string {
-	if len(refs) == 0 {
+// divide separates what an Event names from the others.
+func divide[T any](all []T) (named, others []T) {
+	n := min(len(all), mostMissing)
+	return all[:n], all[n:]
+}
+
+// missing is the text about objects that do not exist; empty if none is known.
+func missing(named []reference.Ref, others int) string {
+	if len(named) == 0 {
 		return ""
 	}
-	return "not found in this namespace: " + reference.List(refs, mostMissing) + "; check the name, or create it"
+	return "not found in this namespace: " + list(named, others) + "; check the name, or create it"
+}
+
+// list joins what an Event names, with the number of the others: some of them may exist.
+func list[T fmt.Stringer](named []T, others int) string {
+	text := reference.List(named, mostMissing)
+	if others > 0 {
+		text += " and up to " + strconv.Itoa(others) + " more"
+	}
+	return text
 }
 
 // reportHold reports why a reload that is due is not made.
@@ -104,13 +124,17 @@ func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict poli
 		p.events.Warn(s.Reported(), reasonHeld, "")
 		return
 	}
-	text := "reload held: " + verdict.Reason
+	changes, others := divide(verdict.Changes)
+	text := "reload held: " + strings.Replace(verdict.Reason, policy.Describe(verdict.Changes, mostMissing), list(changes, len(others)), 1)
+	if !p.state.Warnings.Check(s.Key, reasonHeld, text, p.now()) {
+		return
+	}
 	var gone []reference.Ref
 	for _, c := range verdict.Changes {
 		gone = append(gone, c.Ref)
 	}
-	if p.state.Warnings.News(s.Key, reasonHeld, text, p.now()) && len(p.absent(ctx, s, gone)) < len(gone) {
-		return
+	if named, _ := divide(gone); len(p.absent(ctx, s, slices.Clone(named))) < len(named) {
+		text = ""
 	}
 	p.events.Warn(s.Reported(), reasonHeld, text, gone...)
 }

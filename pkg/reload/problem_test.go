@@ -20,11 +20,13 @@ import (
 
 func TestMissingObjectsAreNamedUpToANumber(t *testing.T) {
 	t.Parallel()
-	assert.Empty(t, missing(nil))
+	assert.Empty(t, missing(nil, 0))
+	assert.Empty(t, missing(nil, 3), "none of those that were read is missing")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	assert.Equal(t, "not found in this namespace: configmap/app; check the name, or create it", missing([]reference.Ref{app}))
-	thousands := missing(slices.Repeat([]reference.Ref{app}, 45000))
-	assert.Contains(t, thousands, "configmap/app and 44992 more; check")
+	assert.Equal(t, "not found in this namespace: configmap/app; check the name, or create it", missing([]reference.Ref{app}, 0))
+	named, others := divide(slices.Repeat([]reference.Ref{app}, 45000))
+	thousands := missing(named, len(others))
+	assert.Contains(t, thousands, "configmap/app and up to 44992 more; check", "the others are not read")
 	assert.Less(t, len(thousands), 500, "it is remembered for every workload")
 }
 

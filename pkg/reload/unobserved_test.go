@@ -81,7 +81,7 @@ func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
 	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 	for range 2 {
 		l.actions.Close(t.Context(), l.reconcile(t.Context(), s))
-		assert.Equal(t, []string{missing([]reference.Ref{app})}, out.Notes(), "once")
+		assert.Equal(t, []string{missing([]reference.Ref{app}, 0)}, out.Notes(), "once")
 	}
 }
 

@@ -18,8 +18,8 @@ type warning struct {
 	at  time.Time
 	// failure says that the first success takes it back.
 	failure bool
-	// due is when the Event may be written at the earliest. full is when as many as possible may follow again.
-	due, full time.Time
+	// due is when the Event may be written at the earliest. full is when as many as possible may follow again; checks is that of Check.
+	due, full, checks time.Time
 }
 
 const (
@@ -30,6 +30,9 @@ const (
 	// constant change the text of a failure is another one each time.
 	warnAtOnce = 4
 	warnEvery  = time.Minute
+	// checkAtOnce is how many texts are checked in a row: where caches are behind, as for a new workload, no Event comes of some checks,
+	// and those must not hold up one.
+	checkAtOnce = 2 * warnAtOnce
 )
 
 func (w warning) news(text string, now time.Time) bool {
@@ -41,9 +44,7 @@ func (w *warning) next(now time.Time) time.Time {
 	if w.due.After(now) {
 		return w.due
 	}
-	if w.full.Before(now) {
-		w.full = now
-	}
+	w.full = later(w.full, now)
 	w.due = w.full.Add(-(warnAtOnce - 1) * warnEvery)
 	w.full = w.full.Add(warnEvery)
 	return w.due
@@ -55,6 +56,32 @@ func (w *warnings) News(key workload.Key, reason, text string, now time.Time) bo
 	news := text != ""
 	w.find(key, func(e *warned) { news = news && (*e)[reason].news(text, now) })
 	return news
+}
+
+// Check reports whether a text is to be checked, which takes reads, and to be given to Warn then: it is news, and under constant
+// change no more texts of a reason are checked than Events of it are written. Any other text is not to be given to Warn. Where it comes
+// too early, or is empty, what was reported before has passed; Again returns when it is not too early any more.
+func (w *warnings) Check(key workload.Key, reason, text string, now time.Time) (due bool) {
+	if text == "" {
+		w.Warn(key, reason, text, now)
+		return false
+	}
+	w.with(key, func(e *warned) {
+		last := (*e)[reason]
+		if !last.news(text, now) {
+			return
+		}
+		if due = !last.checkable().After(now); due {
+			last.checks = later(last.checks, now).Add(warnEvery)
+		} else {
+			last.sum = 0
+		}
+		if *e == nil {
+			*e = warned{}
+		}
+		(*e)[reason] = last
+	})
+	return due
 }
 
 // Warn is News, and records it. It returns how long the Event must wait. An empty text forgets, so that the same is
@@ -79,6 +106,19 @@ func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (d
 	return delay, news
 }
 
+// checkable returns when the next text may be checked. The Event must not have to wait then: under constant change another text would
+// take its place before it is written.
+func (w warning) checkable() time.Time {
+	return later(w.checks.Add(-(checkAtOnce-1)*warnEvery), w.full.Add(-(warnAtOnce-1)*warnEvery))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // Fail is Warn of a failure, which Recovered forgets.
 func (w *warnings) Fail(key workload.Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
 	delay, news = w.Warn(key, reason, text, now)
@@ -92,12 +132,17 @@ func (w *warnings) Fail(key workload.Key, reason, text string, now time.Time) (d
 }
 
 // Again returns how long it takes until the first of the Warning Events of a workload may be repeated, if what it reported has not
-// passed by then; 0 if there is none. One that was not repeated at its time has none.
+// passed by then, or until the next text may be checked where none is reported; 0 if there is none. One that was not repeated at its time
+// has none.
 func (w *warnings) Again(key workload.Key, now time.Time) time.Duration {
 	var first time.Duration
 	w.find(key, func(e *warned) {
 		for _, last := range *e {
-			if wait := last.at.Add(WarnAgain).Sub(now); last.sum != 0 && wait > 0 && (first == 0 || wait < first) {
+			at := last.at.Add(WarnAgain)
+			if last.sum == 0 {
+				at = last.checkable()
+			}
+			if wait := at.Sub(now); wait > 0 && (first == 0 || wait < first) {
 				first = wait
 			}
 		}

@@ -91,6 +91,49 @@ func TestWarningIsRepeatedWhenTheFirstOfThemMayBe(t *testing.T) {
 	assert.Zero(t, m.Again(key, t0.Add(61*time.Minute)), "what was not repeated then is not looked at for ever")
 }
 
+// A check takes reads, whether or not an Event comes of it.
+func TestChecksAreSpacedOut(t *testing.T) {
+	t.Parallel()
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		reported bool
+		atOnce   int
+	}{
+		"what is checked is reported": {reported: true, atOnce: warnAtOnce}, "nothing is": {atOnce: checkAtOnce},
+	} {
+		m := &warnings{}
+		check := func(text string, at time.Time) bool {
+			due := m.Check(key, "ConfigMissing", text, at)
+			if due && c.reported {
+				delay, news := m.Warn(key, "ConfigMissing", text, at)
+				require.True(t, news, name)
+				require.Zero(t, delay, "what is checked now is written now: %s", name)
+			}
+			return due
+		}
+		require.False(t, check("", t0))
+		require.Empty(t, m.entries, "there is nothing to remember")
+		for i := range c.atOnce {
+			require.True(t, check(fmt.Sprint(i), t0), name)
+		}
+		last, soon := fmt.Sprint(c.atOnce-1), t0.Add(time.Second)
+		assert.Equal(t, c.reported, m.IsWarned(key, "ConfigMissing", last), name)
+		assert.False(t, check("a", soon), "too early: %s", name)
+		assert.False(t, m.IsWarned(key, "ConfigMissing", last), "it has passed: %s", name)
+		assert.False(t, check(last, soon), "it is back, and as early: %s", name)
+		assert.Equal(t, warnEvery-time.Second, m.Again(key, soon), name)
+		assert.True(t, check("a", t0.Add(warnEvery)), name)
+		assert.False(t, check("b", t0.Add(warnEvery)), "one each minute: %s", name)
+		for i := range c.atOnce {
+			assert.True(t, check(fmt.Sprint(i), t0.Add(time.Hour)), "a long quiet time: %s", name)
+		}
+		assert.Equal(t, c.reported, !check(last, t0.Add(2*time.Hour-1)), "the same is no news: %s", name)
+		assert.True(t, check(last, t0.Add(3*time.Hour)), "the API server has forgotten the Event: %s", name)
+		assert.False(t, check("", t0.Add(3*time.Hour)))
+		assert.False(t, m.IsWarned(key, "ConfigMissing", last), "it has passed: %s", name)
+	}
+}
+
 // Each workload may have a Warning Event of each reason: no text is kept.
 func TestTextsOfWarningsAreNotKept(t *testing.T) {
 	t.Parallel()
