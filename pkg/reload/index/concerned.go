@@ -22,6 +22,7 @@ func (x *Index) Enter(key workload.Key, intent annotation.Intent) (added []refer
 func (x *Index) Concerned(e configstate.Event, later func([]workload.Key)) []workload.Key {
 	matching := x.patterns.Put
 	if e.Type == configstate.Deleted {
+		x.patterns.Put(e.Namespace, e.Ref, nil) // no watch may have shown it: a workload that has read it waits for its end all the same
 		matching = x.patterns.Remove
 	}
 	if e.Initial {

@@ -132,6 +132,13 @@ func (x *Index) Tracked(pick func(Object) bool) []Object {
 	return objects
 }
 
+// Namespaces returns those that have workloads, sorted.
+func (x *Index) Namespaces() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Sorted(maps.Keys(x.inside))
+}
+
 // Inside returns the workloads of a namespace, sorted.
 func (x *Index) Inside(namespace string) []workload.Key {
 	x.mu.RLock()

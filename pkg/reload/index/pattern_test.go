@@ -61,7 +61,10 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	assert.Equal(t, []string{"app-1", "app-2"}, names, "but its name is known")
 	assert.Equal(t, []workload.Key{key}, event(reference.Ref{Kind: reference.ConfigMap, Name: "app-3"}, configstate.Added, false), "it appears later")
 	assert.Equal(t, []workload.Key{key}, event(app2, configstate.Deleted, false))
-	assert.Empty(t, event(app2, configstate.Deleted, false))
+	assert.Equal(t, []workload.Key{key}, event(app2, configstate.Deleted, false), "one that was only read, and that no watch has shown")
+	names, unknown = x.patterns.Names("shop", reference.ConfigMap, []*pattern.Pattern{intent.Patterns()[0].Pattern})
+	require.Empty(t, unknown)
+	assert.Equal(t, []string{"app-1", "app-3"}, names, "it is not there")
 	assert.Equal(t, []workload.Key{key}, event(db, configstate.Modified, false))
 	assert.Empty(t, event(reference.Ref{Kind: reference.Secret, Name: "app-1"}, configstate.Added, false), "of another kind")
 

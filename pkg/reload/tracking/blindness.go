@@ -2,11 +2,13 @@ package tracking
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -25,6 +27,13 @@ type blindness struct {
 // to reports whether the watch of a resource fails in a namespace.
 func (b blindness) to(resource, namespace string) bool {
 	return b.health != nil && resource != "" && b.health.Failing(resource, namespace)
+}
+
+// toMatching reports whether the watch fails of a kind of config objects that patterns of a namespace can match.
+func (b blindness) toMatching(namespace string) bool {
+	return b.health != nil && slices.ContainsFunc(append(reference.Kinds(), reference.SecretProviderClass), func(kind reference.Kind) bool {
+		return b.to(kind.Content(), namespace)
+	})
 }
 
 // toKind is to for a kind of workloads.

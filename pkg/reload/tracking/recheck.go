@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -79,27 +80,52 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 	}
 }
 
-// unwatched returns the config objects whose watch fails: those that workloads track, and those to which custom resources refer.
+// unwatched returns the config objects whose watch fails, each once: those that workloads track, by name or by a pattern, and those to
+// which custom resources refer.
 func (t *Tracking) unwatched() []index.Object {
 	objects := t.index.Tracked(func(at index.Object) bool { return t.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
-	referents, ok := t.with.Store.(Referents)
-	if !ok {
-		return objects
-	}
-	tracked := make(map[index.Object]struct{}, len(objects))
+	known := make(map[index.Object]struct{}, len(objects))
 	for _, at := range objects {
-		tracked[at] = struct{}{}
+		known[at] = struct{}{}
 	}
-	referred := referents.Referred()
-	for _, namespace := range slices.Sorted(maps.Keys(referred)) {
-		for _, ref := range referred[namespace] {
+	add := func(namespace string, refs []reference.Ref) {
+		for _, ref := range refs {
 			at := index.Object{Namespace: namespace, Ref: ref}
-			if _, known := tracked[at]; !known && t.blindness.to(ref.Kind.Content(), namespace) {
+			if _, has := known[at]; !has && t.blindness.to(ref.Kind.Content(), namespace) {
+				known[at] = struct{}{}
 				objects = append(objects, at)
 			}
 		}
 	}
+	for _, namespace := range t.index.Namespaces() {
+		if t.blindness.toMatching(namespace) {
+			for _, key := range t.index.Inside(namespace) {
+				add(namespace, t.matched(key))
+			}
+		}
+	}
+	if referents, ok := t.with.Store.(Referents); ok {
+		referred := referents.Referred()
+		for _, namespace := range slices.Sorted(maps.Keys(referred)) {
+			add(namespace, referred[namespace])
+		}
+	}
 	return objects
+}
+
+// matched returns what a workload with patterns tracks. The index has no names of what they match: those come from the metadata cache,
+// and from the Record where that has more. New objects have no known name.
+func (t *Tracking) matched(key workload.Key) []reference.Ref {
+	w := t.watches.get(key.Kind)
+	if w == nil {
+		return nil
+	}
+	s, ok := w.workloads.Get(key.Namespace, key.Name)
+	if !ok || len(t.with.Reader.Intent(s).Patterns()) == 0 { // to read all of them in full takes longer
+		return nil
+	}
+	view, _ := t.with.Reader.ReadSummary(s)
+	return view.Intent.Refs()
 }
 
 // unseen returns the workloads of which a change would not be seen, sorted.
