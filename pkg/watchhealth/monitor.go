@@ -57,7 +57,12 @@ type state struct {
 	used time.Time
 	// listed is set between a complete list and the watch that follows it.
 	listed bool
+	// silence is the Detail of a watch that was Silent and has delivered nothing since, whatever else has failed; empty otherwise.
+	silence string
 }
+
+// works takes back all failures.
+func (s *state) works() { s.Status, s.silence = Status{Watch: s.Watch}, "" }
 
 // Monitor keeps the state of all lists and watches that go through its transport. The zero value is ready to use. It is safe
 // for concurrent use.
@@ -159,22 +164,25 @@ func (m *Monitor) fail(s *state, reason Reason, detail string, since time.Time) 
 		s.Since = since
 	}
 	s.Reason, s.Detail = reason, detail
+	if reason == Silent {
+		s.silence = detail
+	}
 	m.counts[Failure{s.Resource, reason}]++
 }
 
 // opened takes note of a watch that the API server has accepted. One that was silent before has to say something first.
 func (m *Monitor) opened(q request) {
 	m.with(q.about, func(s *state) {
-		if s.Reason != Silent {
-			s.Status = Status{Watch: q.about}
+		if s.silence == "" {
+			s.works()
+			return
 		}
+		s.Reason, s.Detail = Silent, s.silence
 	})
 }
 
 // delivered takes note of the first bytes of a watch.
-func (m *Monitor) delivered(q request) {
-	m.with(q.about, func(s *state) { s.Status = Status{Watch: q.about} })
-}
+func (m *Monitor) delivered(q request) { m.with(q.about, (*state).works) }
 
 // listed takes note of a complete list.
 func (m *Monitor) listed(q request) {
@@ -182,6 +190,4 @@ func (m *Monitor) listed(q request) {
 }
 
 // unserved takes note that the API server does not have the resource: there is nothing to see.
-func (m *Monitor) unserved(q request) {
-	m.with(q.about, func(s *state) { s.Status = Status{Watch: q.about} })
-}
+func (m *Monitor) unserved(q request) { m.with(q.about, (*state).works) }
