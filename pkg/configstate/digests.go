@@ -13,11 +13,13 @@ const maxDigests = 50_000
 // digests is the digest cache: the Entries of objects that were read. It is safe for concurrent use, and never held
 // during I/O.
 type digests struct {
+	limit int
+
+	// mu guards what follows. Nothing else is locked while it is held.
 	mu      sync.Mutex
 	entries map[objectKey]*kept
 	// oldest and newest are the ends of the list of all that are kept.
 	oldest, newest *kept
-	limit          int
 }
 
 // kept is the last state that was read of an object. All but its place in the list is immutable.

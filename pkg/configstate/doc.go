@@ -7,6 +7,16 @@
 // share a request among callers only if it began after each of them asked. How many of these requests are in flight is
 // bounded, and shared fairly between namespaces, and between webhook and loop: see limit.go.
 //
+// # Parts and locks
+//
+// Store is the way in, and has no state but that of its parts. Each part that has some guards it by a lock of its own, whose comment says
+// what it guards: metadataCache has the metadata, podStatusCache the statuses in which SecretProviderClasses have their contents,
+// syncProgress how far each watch has got, and digests the Entries. The reader and the rechecker stand on these four and on the client,
+// and have no state: who shares a request, and who waits for one, is known to the packages share and fairlimit.
+//
+// While the lock of metadataCache or of podStatusCache is held, that of syncProgress or of digests may be taken; any other two are
+// never held together. None is held during I/O, nor while a handler of events runs.
+//
 // # What stays in memory
 //
 // Of a config object: namespace, name, UID, resourceVersion, the annotations that [Options].OwnAnnotations names, and

@@ -48,10 +48,23 @@ func newLanes(limit *fairlimit.Limit) *lanes {
 	return l
 }
 
-// Waiting returns how many live reads wait until others have ended.
-func (s *Store) Waiting() int {
-	n := s.client.large.Waiting()
-	for _, limit := range s.limits {
+// queues are the lanes of all parts of the program.
+type queues struct {
+	admitted *lanes // reads of the webhook
+	live     *lanes // reads of the loop
+	fills    *lanes // reads of the loop that may come out of the API server's cache
+	limits   [2]*fairlimit.Limit
+}
+
+func newQueues() queues {
+	webhook, loop := fairlimit.New(readsInFlight, readsOfANamespace), fairlimit.New(readsInFlight, readsOfANamespace)
+	return queues{admitted: newLanes(webhook), live: newLanes(loop), fills: newLanes(loop), limits: [2]*fairlimit.Limit{webhook, loop}}
+}
+
+// waiting returns how many reads wait for their turns.
+func (q queues) waiting() int {
+	n := 0
+	for _, limit := range q.limits {
 		n += limit.Waiting()
 	}
 	return n

@@ -3,44 +3,57 @@ package configstate
 import (
 	"maps"
 	"slices"
-	"time"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// giveUpSync is how long a failing watch delays Synced.
-const giveUpSync = time.Minute
-
-// origin is where something comes from: a read that began when the watch had delivered so much, or the watch, which is the zero value.
-type origin struct {
-	read      bool
-	delivered uint64
+// object is what the metadata cache keeps of a config object.
+type object struct {
+	uid, resourceVersion string
+	// created is the resourceVersion of the creation; empty where that was not seen, or the object has got other labels or annotations
+	// of those that are kept since.
+	created string
+	own     *own // nil for most objects
 }
 
-// takesLocked reports whether something is taken in. What a read has found is not, if the watch has delivered anything since that may
-// be newer. Reads do not count: those of other objects are under way at the same time.
-func (s *Store) takesLocked(w *watcher, from origin) bool {
-	if from.read {
-		return s.delivered[w] == from.delivered
+// own are the annotations and labels that were asked for.
+type own struct{ annotations, labels map[string]string }
+
+// metadataCache has the metadata of all config objects that the watches have delivered.
+type metadataCache struct {
+	watches  watches
+	digests  *digests
+	progress *syncProgress
+	events   *notifier
+
+	// mu guards what follows. While it is held, that of progress or of digests may be locked.
+	mu        sync.RWMutex
+	objects   map[scopeKey]map[string]object
+	delivered deliveries
+}
+
+func newMetadataCache(ws watches, d *digests, p *syncProgress, n *notifier) *metadataCache {
+	return &metadataCache{
+		watches: ws, digests: d, progress: p, events: n, objects: make(map[scopeKey]map[string]object), delivered: make(deliveries),
 	}
-	s.delivered[w]++
-	return true
 }
 
 // put stores an object. Of a new one that the watch delivers, that is the creation.
-func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
-	s.mu.Lock()
-	if !s.takesLocked(w, from) {
-		s.mu.Unlock()
+func (c *metadataCache) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
+	c.mu.Lock()
+	if !c.delivered.takes(w, from) {
+		c.mu.Unlock()
 		return
 	}
 	at := scopeKey{w.kind, meta.Namespace}
-	objects := s.objects[at]
+	objects := c.objects[at]
 	if objects == nil {
 		objects = make(map[string]object)
-		s.objects[at] = objects
+		c.objects[at] = objects
 	}
 	kind, changed := difference(objects, meta)
 	o := objectOf(meta)
@@ -50,11 +63,11 @@ func (s *Store) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin)
 		o.created = meta.ResourceVersion
 	}
 	objects[meta.Name] = o
-	initial := s.beginLocked()
-	s.mu.Unlock()
-	defer s.end(initial)
+	initial := c.progress.begin()
+	c.mu.Unlock()
+	defer c.progress.end(initial)
 	if changed {
-		s.notify(s.event(w, meta, kind, initial))
+		c.events.notify(c.event(w, meta, kind, initial))
 	}
 }
 
@@ -88,29 +101,29 @@ func (o object) createdAs(meta *metav1.PartialObjectMetadata) string {
 }
 
 // remove deletes an object.
-func (s *Store) remove(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
-	s.mu.Lock()
-	if !s.takesLocked(w, from) {
-		s.mu.Unlock()
+func (c *metadataCache) remove(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
+	c.mu.Lock()
+	if !c.delivered.takes(w, from) {
+		c.mu.Unlock()
 		return
 	}
 	at := scopeKey{w.kind, meta.Namespace}
-	_, known := s.objects[at][meta.Name]
-	delete(s.objects[at], meta.Name)
-	if len(s.objects[at]) == 0 {
-		delete(s.objects, at)
+	_, known := c.objects[at][meta.Name]
+	delete(c.objects[at], meta.Name)
+	if len(c.objects[at]) == 0 {
+		delete(c.objects, at)
 	}
-	initial := s.beginLocked()
-	s.mu.Unlock()
-	defer s.end(initial)
-	read := s.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
+	initial := c.progress.begin()
+	c.mu.Unlock()
+	defer c.progress.end(initial)
+	read := c.digests.drop(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}})
 	if known || read {
-		s.notify(s.event(w, meta, Deleted, initial))
+		c.events.notify(c.event(w, meta, Deleted, initial))
 	}
 }
 
 // replace stores a listing in place of all that the watch delivered before.
-func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
+func (c *metadataCache) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 	fresh := make(map[scopeKey]map[string]object)
 	for _, meta := range metas {
 		at := scopeKey{w.kind, meta.Namespace}
@@ -120,49 +133,49 @@ func (s *Store) replace(w *watcher, metas []*metav1.PartialObjectMetadata) {
 		fresh[at][meta.Name] = objectOf(meta)
 	}
 
-	s.mu.Lock()
-	initial := s.beginLocked()
+	c.mu.Lock()
+	initial := c.progress.begin()
 	var events []Event
 	for _, meta := range metas {
-		if kind, changed := difference(s.objects[scopeKey{w.kind, meta.Namespace}], meta); changed {
-			events = append(events, s.event(w, meta, kind, initial))
+		if kind, changed := difference(c.objects[scopeKey{w.kind, meta.Namespace}], meta); changed {
+			events = append(events, c.event(w, meta, kind, initial))
 		}
 	}
-	gone := s.takeOutLocked(w, fresh)
-	if !s.status[w].synced {
-		gone = append(gone, s.readOnlyLocked(w, fresh, gone)...)
+	gone := c.takeOutLocked(w, fresh)
+	if !c.progress.listed(w) {
+		gone = append(gone, c.readOnlyLocked(w, fresh, gone)...)
 	}
 	for _, k := range gone {
 		unseen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.ref.Name}}
-		events = append(events, s.event(w, unseen, Deleted, initial))
+		events = append(events, c.event(w, unseen, Deleted, initial))
 	}
-	maps.Copy(s.objects, fresh)
-	s.status[w] = progress{synced: true}
-	s.delivered[w]++
-	s.mu.Unlock()
-	defer s.end(initial)
+	maps.Copy(c.objects, fresh)
+	c.progress.list(w)
+	c.delivered.takes(w, origin{})
+	c.mu.Unlock()
+	defer c.progress.end(initial)
 
 	for _, event := range events {
 		if event.Type == Deleted {
-			s.digests.drop(objectKey{event.Namespace, event.Ref})
+			c.digests.drop(objectKey{event.Namespace, event.Ref})
 		}
-		s.notify(event)
+		c.events.notify(event)
 	}
 }
 
 // readOnlyLocked returns what was read before a watch has listed its objects for the first time, and is in neither of two sets: of its
 // end no watch says anything.
-func (s *Store) readOnlyLocked(w *watcher, fresh map[scopeKey]map[string]object, gone []objectKey) []objectKey {
-	return s.digests.read(func(k objectKey) bool {
+func (c *metadataCache) readOnlyLocked(w *watcher, fresh map[scopeKey]map[string]object, gone []objectKey) []objectKey {
+	return c.digests.read(func(k objectKey) bool {
 		_, listed := fresh[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
 		return k.ref.Kind == w.kind && (w.namespace == "" || k.namespace == w.namespace) && !listed && !slices.Contains(gone, k)
 	})
 }
 
 // takeOutLocked removes all that a watch delivered, and returns what is not in the new listing.
-func (s *Store) takeOutLocked(w *watcher, fresh map[scopeKey]map[string]object) []objectKey {
+func (c *metadataCache) takeOutLocked(w *watcher, fresh map[scopeKey]map[string]object) []objectKey {
 	var gone []objectKey
-	for at, objects := range s.objects {
+	for at, objects := range c.objects {
 		if at.kind != w.kind || w.namespace != "" && at.namespace != w.namespace {
 			continue
 		}
@@ -171,81 +184,95 @@ func (s *Store) takeOutLocked(w *watcher, fresh map[scopeKey]map[string]object) 
 				gone = append(gone, objectKey{at.namespace, reference.Ref{Kind: at.kind, Name: name}})
 			}
 		}
-		delete(s.objects, at)
+		delete(c.objects, at)
 	}
 	return gone
 }
 
-// attempted records that a watch could not list its objects. A watch that fails for long counts as refused, so that it does
-// not delay the others: what it has not delivered is read when it is needed.
-func (s *Store) attempted(w *watcher, refused bool) {
-	s.mu.Lock()
-	if p := s.status[w]; !p.synced {
-		now := time.Now()
-		if p.failing.IsZero() {
-			p.failing = now
-		}
-		p.refused = refused || now.Sub(p.failing) >= giveUpSync
-		s.status[w] = p
-	}
-	s.mu.Unlock()
-	s.closeSynced()
-}
-
-// syncedLocked reports whether the Store is synced, or about to close the channel.
-func (s *Store) syncedLocked() bool {
-	select {
-	case <-s.synced:
-		return true
-	default:
-	}
-	for _, w := range s.watchers {
-		if p := s.status[w]; !p.synced && !p.refused {
-			return false
-		}
-	}
-	return true
-}
-
-// beginLocked begins a delivery, which end must end, and reports whether its events are initial ones.
-func (s *Store) beginLocked() (initial bool) {
-	initial = !s.syncedLocked()
-	if initial {
-		s.initials++
-	}
-	return initial
-}
-
-// end ends a delivery: its events have been reported.
-func (s *Store) end(initial bool) {
-	if !initial {
-		return
-	}
-	s.mu.Lock()
-	s.initials--
-	s.mu.Unlock()
-	s.closeSynced()
-}
-
-// closeSynced closes the channel that Synced reads, once all initial events have been reported: who looks at everything then passes
-// over them, so that nothing would be looked at again for one that comes later.
-func (s *Store) closeSynced() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.Synced() && s.initials == 0 && s.syncedLocked() {
-		close(s.synced)
-	}
-}
-
-func (s *Store) event(w *watcher, meta *metav1.PartialObjectMetadata, kind EventType, initial bool) Event {
+func (c *metadataCache) event(w *watcher, meta *metav1.PartialObjectMetadata, kind EventType, initial bool) Event {
 	return Event{
 		Namespace: meta.Namespace, Ref: reference.Ref{Kind: w.kind, Name: meta.Name},
-		Type: kind, ResourceVersion: meta.ResourceVersion, Received: s.now(), Initial: initial,
+		Type: kind, ResourceVersion: meta.ResourceVersion, Received: c.events.now(), Initial: initial,
 	}
 }
 
-func (s *Store) notify(event Event) {
-	for _, handler := range s.handlers {
-		handler(event)
+// observe adds the states of config objects, as far as they are known, all of one moment. What is said of the Entries is in
+// Store.Observe. SecretProviderClasses are left out: their content is elsewhere.
+func (c *metadataCache) observe(states map[reference.Ref]digest.State, namespace string, refs []reference.Ref, keys []digest.Key) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, ref := range refs {
+		if ref.Kind == reference.SecretProviderClass {
+			continue
+		}
+		if state, ok := c.observeLocked(objectKey{namespace, ref}, keys); ok {
+			states[ref] = state
+		}
 	}
+}
+
+func (c *metadataCache) observeLocked(k objectKey, keys []digest.Key) (digest.State, bool) {
+	w := c.watches.of(k.ref.Kind, k.namespace)
+	if w == nil || !c.progress.listed(w) {
+		return digest.State{}, false
+	}
+	o, ok := c.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
+	if !ok {
+		return digest.State{Absent: true}, true
+	}
+	if state, ok := c.digests.at(k, o.uid, o.resourceVersion, keys); ok && len(keys) > 0 {
+		return state, true
+	}
+	return digest.State{UID: o.uid, ResourceVersion: o.resourceVersion}, true
+}
+
+// get returns what is kept of a config object.
+func (c *metadataCache) get(k objectKey) (object, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	o, ok := c.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
+	return o, ok
+}
+
+// beforeRead returns what is kept of a config object of a watch, and the origin of a read of it that begins now.
+func (c *metadataCache) beforeRead(w *watcher, k objectKey) (object, origin) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name], c.delivered.read(w)
+}
+
+// names returns the sorted names of a namespace's config objects of one kind.
+func (c *metadataCache) names(at scopeKey) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	objects := c.objects[at]
+	names := make([]string, 0, len(objects))
+	for name := range objects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// count returns how many config objects of a kind a namespace has, and how many of some names are none of theirs; false where that is
+// not known.
+func (c *metadataCache) count(at scopeKey, names []string) (all, absent int, known bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if w := c.watches.of(at.kind, at.namespace); w == nil || !c.progress.listed(w) {
+		return 0, 0, false
+	}
+	objects := c.objects[at]
+	for _, name := range names {
+		if _, exists := objects[name]; !exists {
+			absent++
+		}
+	}
+	return len(objects), absent, true
+}
+
+// outdates reports whether another version of an object is kept than one that was read.
+func (c *metadataCache) outdates(k objectKey, read digest.State) bool {
+	o, ok := c.get(k)
+	return ok && (o.uid != read.UID || o.resourceVersion != read.ResourceVersion)
 }

@@ -209,10 +209,10 @@ type podStatusSink struct{ *watcher }
 var _ listwatch.Sink[*podStatus] = podStatusSink{}
 
 // Put takes a status that comes or changes.
-func (s podStatusSink) Put(p *podStatus) { s.store.putPodStatus(s.watcher, p.Namespace, p.reduced) }
+func (s podStatusSink) Put(p *podStatus) { s.statuses.put(s.watcher, p.Namespace, p.reduced) }
 
 // Remove takes a status that is gone.
-func (s podStatusSink) Remove(p *podStatus) { s.store.removePodStatus(s.watcher, p.Namespace, p.Name) }
+func (s podStatusSink) Remove(p *podStatus) { s.statuses.remove(s.watcher, p.Namespace, p.Name) }
 
 // Replace takes a listing.
 func (s podStatusSink) Replace(listed []*podStatus) {
@@ -220,7 +220,7 @@ func (s podStatusSink) Replace(listed []*podStatus) {
 	for _, p := range listed {
 		all.put(p.Namespace, p.reduced)
 	}
-	s.store.listedPodStatuses(s.watcher, all)
+	s.statuses.list(s.watcher, all)
 }
 
 // readPodStatuses reads the pod statuses of a namespace as they are stored now, or as they were at a resourceVersion of the storage,

@@ -1,9 +1,9 @@
 package configstate
 
 import (
-	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
@@ -115,58 +115,74 @@ func (x podStatuses) versions(namespace string) map[objectKey][2]string {
 	return versions
 }
 
-// putPodStatus stores a status.
-func (s *Store) putPodStatus(w *watcher, namespace string, status podstatus.Status) {
-	s.changePodStatuses(w, []objectKey{classOf(namespace, status.Class)}, statusKey{namespace, status.Name}, func() {
-		s.statuses.put(namespace, status)
+// podStatusCache has the statuses that their watches have delivered: the contents of the SecretProviderClasses.
+type podStatusCache struct {
+	watches  watches
+	progress *syncProgress
+	events   *notifier
+
+	// mu guards what follows. While it is held, that of progress may be locked.
+	mu        sync.RWMutex
+	statuses  podStatuses
+	delivered deliveries
+}
+
+func newPodStatusCache(ws watches, p *syncProgress, n *notifier) *podStatusCache {
+	return &podStatusCache{watches: ws, progress: p, events: n, statuses: newPodStatuses(), delivered: make(deliveries)}
+}
+
+// put stores a status.
+func (c *podStatusCache) put(w *watcher, namespace string, status podstatus.Status) {
+	c.change(w, []objectKey{classOf(namespace, status.Class)}, statusKey{namespace, status.Name}, func() {
+		c.statuses.put(namespace, status)
 	})
 }
 
-// removePodStatus deletes a status.
-func (s *Store) removePodStatus(w *watcher, namespace, name string) {
-	s.changePodStatuses(w, nil, statusKey{namespace, name}, func() { s.statuses.remove(namespace, name) })
+// remove deletes a status.
+func (c *podStatusCache) remove(w *watcher, namespace, name string) {
+	c.change(w, nil, statusKey{namespace, name}, func() { c.statuses.remove(namespace, name) })
 }
 
-// changePodStatuses makes a change of one status, and reports the classes whose content differs: some, and the one that the
+// change makes a change of one status, and reports the classes whose content differs: some, and the one that the
 // status had.
-func (s *Store) changePodStatuses(w *watcher, classes []objectKey, key statusKey, change func()) {
-	s.mu.Lock()
-	if at, ok := s.statuses.classOf[key]; ok && !slices.Contains(classes, at) {
+func (c *podStatusCache) change(w *watcher, classes []objectKey, key statusKey, change func()) {
+	c.mu.Lock()
+	if at, ok := c.statuses.classOf[key]; ok && !slices.Contains(classes, at) {
 		classes = append(classes, at)
 	}
 	before := make([][2]string, 0, len(classes))
 	for _, k := range classes {
-		before = append(before, s.statuses.version(k))
+		before = append(before, c.statuses.version(k))
 	}
 	change()
-	s.takesLocked(w, origin{})
-	initial := s.beginLocked()
+	c.delivered.takes(w, origin{})
+	initial := c.progress.begin()
 	var events []Event
 	for i, k := range classes {
-		if s.statuses.version(k) != before[i] {
-			events = append(events, s.contentEvent(k, initial))
+		if c.statuses.version(k) != before[i] {
+			events = append(events, c.contentEvent(k, initial))
 		}
 	}
-	s.mu.Unlock()
-	defer s.end(initial)
+	c.mu.Unlock()
+	defer c.progress.end(initial)
 	for _, event := range events {
-		s.notify(event)
+		c.events.notify(event)
 	}
 }
 
-// replacePodStatuses stores a listing of a namespace, or of all of them, in place of what was delivered before.
-func (s *Store) replacePodStatuses(w *watcher, namespace string, listed podStatuses, from origin) {
-	s.mu.Lock()
-	if !s.takesLocked(w, from) {
-		s.mu.Unlock()
+// replace stores a listing of a namespace, or of all of them, in place of what was delivered before.
+func (c *podStatusCache) replace(w *watcher, namespace string, listed podStatuses, from origin) {
+	c.mu.Lock()
+	if !c.delivered.takes(w, from) {
+		c.mu.Unlock()
 		return
 	}
-	before := s.statuses.versions(namespace)
-	s.statuses.replace(namespace, listed)
-	after := s.statuses.versions(namespace)
-	initial := s.beginLocked()
-	s.mu.Unlock()
-	defer s.end(initial)
+	before := c.statuses.versions(namespace)
+	c.statuses.replace(namespace, listed)
+	after := c.statuses.versions(namespace)
+	initial := c.progress.begin()
+	c.mu.Unlock()
+	defer c.progress.end(initial)
 	changed := slices.Collect(maps.Keys(after))
 	for k := range before {
 		if _, still := after[k]; !still {
@@ -175,74 +191,46 @@ func (s *Store) replacePodStatuses(w *watcher, namespace string, listed podStatu
 	}
 	changed = slices.DeleteFunc(changed, func(k objectKey) bool { return before[k] == after[k] })
 	for _, k := range changed {
-		s.notify(s.contentEvent(k, initial))
+		c.events.notify(c.contentEvent(k, initial))
 	}
 }
 
-// listedPodStatuses takes the first listing of a watch, or a later one.
-func (s *Store) listedPodStatuses(w *watcher, listed podStatuses) {
-	s.replacePodStatuses(w, w.namespace, listed, origin{})
-	s.mu.Lock()
-	s.status[w] = progress{synced: true}
-	s.mu.Unlock()
-	s.closeSynced()
+// list takes the first listing of a watch, or a later one.
+func (c *podStatusCache) list(w *watcher, listed podStatuses) {
+	c.replace(w, w.namespace, listed, origin{})
+	c.progress.list(w)
+	c.progress.finish()
 }
 
 // contentEvent says that the content of a class differs. Whether the class itself comes or goes is another watch's to say.
-func (s *Store) contentEvent(k objectKey, initial bool) Event {
-	return Event{Namespace: k.namespace, Ref: k.ref, Type: Modified, Received: s.now(), Initial: initial}
+func (c *podStatusCache) contentEvent(k objectKey, initial bool) Event {
+	return Event{Namespace: k.namespace, Ref: k.ref, Type: Modified, Received: c.events.now(), Initial: initial}
 }
 
-// observeClassLocked is observeLocked for a SecretProviderClass.
-func (s *Store) observeClassLocked(k objectKey, ring digest.Ring, _ []digest.Key) (digest.State, bool) {
-	w := s.watcherOf(objectKey{k.namespace, reference.Ref{Kind: podStatusKind}})
-	if w == nil || !s.status[w].synced {
-		return digest.State{}, false
+// observe adds the states of the SecretProviderClasses among some Refs, as far as they are known.
+func (c *podStatusCache) observe(
+	states map[reference.Ref]digest.State, namespace string, refs []reference.Ref, ring digest.Ring, sha1 bool,
+) {
+	isClass := func(ref reference.Ref) bool { return ref.Kind == reference.SecretProviderClass }
+	w := c.watches.of(podStatusKind, namespace)
+	if w == nil || !slices.ContainsFunc(refs, isClass) {
+		return
 	}
-	return s.statuses.state(k, ring, s.client.sha1(k.ref.Kind)), true
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if !c.progress.listed(w) {
+		return
+	}
+	for _, ref := range refs {
+		if isClass(ref) {
+			states[ref] = c.statuses.state(objectKey{namespace, ref}, ring, sha1)
+		}
+	}
 }
 
-// readClass returns the state of a SecretProviderClass as the API server has it now. All statuses of the namespace are read
-// for it, once for all who ask at the same time.
-func (s *Store) readClass(ctx context.Context, by *lanes, k objectKey) (digest.State, error) {
-	ring := s.ring()
-	if ring.Empty() {
-		return digest.State{}, digest.ErrNoKey
-	}
-	read, err := by.statuses.Do(ctx, k.namespace, func(ctx context.Context) (podStatuses, error) {
-		return s.client.readPodStatuses(ctx, k.namespace, "")
-	})
-	if err != nil {
-		return digest.State{}, err
-	}
-	return read.state(k, ring, s.client.sha1(k.ref.Kind)), nil
-}
-
-// classAt returns the state that a SecretProviderClass had at a resourceVersion; false when it had no content then.
-func (s *Store) classAt(ctx context.Context, k objectKey, ring digest.Ring, version string) (digest.State, bool, error) {
-	read, err := s.client.readPodStatuses(ctx, k.namespace, version)
-	if err != nil {
-		return digest.State{}, false, err
-	}
-	state := read.state(k, ring, s.client.sha1(k.ref.Kind))
-	return state, !state.Absent, nil
-}
-
-// recheckClass is Recheck for the statuses of a namespace.
-func (s *Store) recheckClass(ctx context.Context, k objectKey) error {
-	w := s.watcherOf(objectKey{k.namespace, reference.Ref{Kind: podStatusKind}})
-	if w == nil {
-		return nil // out of scope, or not handled
-	}
-	s.mu.RLock()
-	from := origin{read: true, delivered: s.delivered[w]}
-	s.mu.RUnlock()
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	read, err := s.client.readPodStatuses(ctx, k.namespace, "")
-	if err != nil {
-		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
-	}
-	s.replacePodStatuses(w, k.namespace, read, from)
-	return nil
+// beforeRead returns the origin of a read that begins now.
+func (c *podStatusCache) beforeRead(w *watcher) origin {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.delivered.read(w)
 }

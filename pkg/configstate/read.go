@@ -18,75 +18,70 @@ import (
 // namespace to others, too.
 const parallel = 32
 
-// Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
-// and the object itself where the digest cache does not know that version. An object of which the digest cache knows
-// nothing, or an older version than the watch has seen, is read at once. The metadata of many objects is read in one
-// request, see worthListing. An object that does not exist is Absent. Callers at the same time share requests, but only
-// those that began after they asked.
-//
-// The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
-func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return s.liveBy(ctx, s.live, namespace, refs)
+// reader answers with the contents of config objects, out of the caches or from the API server. It has no state of its own.
+type reader struct {
+	client   *client
+	ring     func() digest.Ring
+	watches  watches
+	progress *syncProgress
+	digests  *digests
+	metadata *metadataCache
+	statuses *podStatusCache
+	queues   queues
 }
 
-func (s *Store) liveBy(
+// observe is Store.Observe.
+func (r *reader) observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+	ring := r.ring()
+	states := make(map[reference.Ref]digest.State, len(refs))
+	r.metadata.observe(states, namespace, refs, ring.Keys())
+	r.statuses.observe(states, namespace, refs, ring, r.client.sha1(reference.SecretProviderClass))
+	return states
+}
+
+// live is Store.Live, in one of the lanes.
+func (r *reader) live(
 	ctx context.Context, by *lanes, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
-	lists := s.listLive(ctx, by, namespace, refs)
-	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
+	lists := r.listLive(ctx, by, namespace, refs)
+	return each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
 		if k.ref.Kind == reference.SecretProviderClass {
-			return s.readClass(ctx, by, k)
+			return r.readClass(ctx, by, k)
 		}
-		read := s.readLive
+		read := r.readLive
 		if versions, ok := lists[k.ref.Kind]; ok {
-			if state, ok := s.atVersion(k, versions); ok {
+			if state, ok := r.atVersion(k, versions); ok {
 				return state, nil
 			}
-			read = s.readContent // its metadata is known
+			read = r.readContent // its metadata is known
 		}
 		return by.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return read(ctx, k) })
 	})
 }
 
-// Admission reads for the webhook.
-type Admission struct{ store *Store }
-
-// Admission returns a reader whose reads do not wait for those of the Store's own methods, nor these for them.
-func (s *Store) Admission() Admission { return Admission{s} }
-
-// Live is Store.Live.
-func (a Admission) Live(
-	ctx context.Context, namespace string, refs []reference.Ref,
-) (map[reference.Ref]digest.State, error) {
-	return a.store.liveBy(ctx, a.store.admitted, namespace, refs)
-}
-
-// Current returns what Observe does, always with Entries: objects whose Entries are not at hand are read. It is as
-// current as the watch, or more: the API server may answer out of its own cache, which spares its storage a read for each
-// change. However many ask at the same time, one version of an object is read once. Errors are as with Live.
-func (s *Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	known := s.Observe(namespace, refs)
-	return s.each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
+// current is Store.Current.
+func (r *reader) current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	known := r.observe(namespace, refs)
+	return each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
 		if state, ok := known[k.ref]; ok && complete(state) {
 			return state, nil
 		}
 		if k.ref.Kind == reference.SecretProviderClass {
-			return s.readClass(ctx, s.fills, k)
+			return r.readClass(ctx, r.queues.fills, k)
 		}
-		return s.fills.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
+		return r.queues.fills.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) {
 			// Another call may have read it while this one was waiting.
-			if state, ok := s.Observe(k.namespace, []reference.Ref{k.ref})[k.ref]; ok && complete(state) {
+			if state, ok := r.observe(k.namespace, []reference.Ref{k.ref})[k.ref]; ok && complete(state) {
 				return state, nil
 			}
-			return s.readSeen(ctx, k)
+			return r.readSeen(ctx, k)
 		})
 	})
 }
 
-// At returns the state that an object had at a resourceVersion of the API server's storage, with Entries. It fails where the API server
-// does not keep that version any more, which is after some minutes.
-func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
-	ring := s.ring()
+// at is Store.At.
+func (r *reader) at(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+	ring := r.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
 	}
@@ -96,14 +91,14 @@ func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, ver
 	ctx, cancel := context.WithTimeout(watchhealth.Unwatched(ctx), readLimit)
 	defer cancel()
 	k := objectKey{namespace, ref}
-	release, err := s.fills.objects.Admit(ctx, k)
+	release, err := r.queues.fills.objects.Admit(ctx, k)
 	if err != nil {
 		return digest.State{}, &ReadError{Namespace: namespace, Ref: ref, Err: err}
 	}
 	defer release()
-	at := s.client.contentAt
+	at := r.client.contentAt
 	if ref.Kind == reference.SecretProviderClass {
-		at = s.classAt
+		at = r.classAt
 	}
 	state, found, err := at(ctx, k, ring, version)
 	switch {
@@ -120,7 +115,7 @@ func complete(state digest.State) bool {
 }
 
 // each reads all refs in parallel and sorts out states and errors.
-func (s *Store) each(
+func each(
 	ctx context.Context, namespace string, refs []reference.Ref, read func(context.Context, objectKey) (digest.State, error),
 ) (map[reference.Ref]digest.State, error) {
 	var mu sync.Mutex
@@ -153,82 +148,68 @@ func (s *Store) each(
 }
 
 // readLive reads the state of an object with as few requests as possible.
-func (s *Store) readLive(ctx context.Context, k objectKey) (digest.State, error) {
-	ring := s.ring()
+func (r *reader) readLive(ctx context.Context, k objectKey) (digest.State, error) {
+	ring := r.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
 	}
 	keys := ring.Keys()
-	known, ok := s.digests.get(k, keys)
-	if !ok || s.outdated(k, known) {
-		return s.readContent(ctx, k)
+	known, ok := r.digests.get(k, keys)
+	if !ok || r.metadata.outdates(k, known) {
+		return r.readContent(ctx, k)
 	}
-	meta, found, err := s.client.meta(ctx, k)
+	meta, found, err := r.client.meta(ctx, k)
 	if err != nil {
 		return digest.State{}, err
 	}
 	if !found {
-		s.absent(k)
+		r.absent(k)
 		return digest.State{Absent: true}, nil
 	}
 	// Look again: another call may have read the object during this request.
-	if state, ok := s.digests.at(k, meta.UID, meta.ResourceVersion, keys); ok {
+	if state, ok := r.digests.at(k, meta.UID, meta.ResourceVersion, keys); ok {
 		return state, nil
 	}
-	return s.readContent(ctx, k)
+	return r.readContent(ctx, k)
 }
 
 // readSeen reads the object itself, as it was when the watch saw it last or later.
-func (s *Store) readSeen(ctx context.Context, k objectKey) (digest.State, error) {
-	s.mu.RLock()
-	seen := s.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name].resourceVersion
-	s.mu.RUnlock()
-	state, err := s.readContentAt(ctx, k, seen)
+func (r *reader) readSeen(ctx context.Context, k objectKey) (digest.State, error) {
+	seen, _ := r.metadata.get(k)
+	state, err := r.readContentAt(ctx, k, seen.resourceVersion)
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		// Another API server than the one we watch, whose own cache is behind; or its storage was restored from a backup.
-		return s.readContent(ctx, k)
+		return r.readContent(ctx, k)
 	}
 	return state, err
 }
 
 // absent forgets an object that a read has not found, unless nothing but that would report its end to the others who have read it.
-func (s *Store) absent(k objectKey) {
-	s.mu.RLock()
-	w := s.watcherOf(k)
-	watched := w == nil || s.status[w].synced
-	s.mu.RUnlock()
-	if watched {
-		s.digests.drop(k)
+func (r *reader) absent(k objectKey) {
+	if w := r.watches.of(k.ref.Kind, k.namespace); w == nil || r.progress.listed(w) {
+		r.digests.drop(k)
 	}
-}
-
-// outdated reports whether the metadata cache has another version of an object than the digest cache.
-func (s *Store) outdated(k objectKey, known digest.State) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	o, ok := s.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
-	return ok && (o.uid != known.UID || o.resourceVersion != known.ResourceVersion)
 }
 
 // readContent reads the object itself, as it is now.
-func (s *Store) readContent(ctx context.Context, k objectKey) (digest.State, error) {
-	return s.readContentAt(ctx, k, "")
+func (r *reader) readContent(ctx context.Context, k objectKey) (digest.State, error) {
+	return r.readContentAt(ctx, k, "")
 }
 
 // readContentAt reads the object itself: as it is now, or not older than a resourceVersion.
-func (s *Store) readContentAt(ctx context.Context, k objectKey, atLeast string) (digest.State, error) {
-	ring := s.ring()
+func (r *reader) readContentAt(ctx context.Context, k objectKey, atLeast string) (digest.State, error) {
+	ring := r.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
 	}
-	state, found, err := s.client.content(ctx, k, ring, atLeast)
+	state, found, err := r.client.content(ctx, k, ring, atLeast)
 	if err != nil {
 		return digest.State{}, err
 	}
 	if !found {
-		s.absent(k)
+		r.absent(k)
 		return digest.State{Absent: true}, nil
 	}
-	s.digests.put(k, state)
+	r.digests.put(k, state)
 	return state, nil
 }

@@ -5,40 +5,55 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Recheck reads the metadata of one config object and takes it in as if its watch had delivered it: where it is another
-// version than the one that is known, the handlers of OnEvent are called. It is for the time in which the watch fails. What
-// the watch delivers while the read is under way may be newer, and stays.
-func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
-	k := objectKey{namespace, ref}
-	if ref.Kind == reference.SecretProviderClass {
-		return s.recheckClass(ctx, k)
-	}
-	w := s.watcherOf(k)
+// rechecker reads what a watch that fails does not deliver. It has no state of its own.
+type rechecker struct {
+	client   *client
+	watches  watches
+	metadata *metadataCache
+	statuses *podStatusCache
+}
+
+// object is Store.Recheck for what is no SecretProviderClass.
+func (r *rechecker) object(ctx context.Context, k objectKey) error {
+	w := r.watches.of(k.ref.Kind, k.namespace)
 	if w == nil {
 		return nil // out of scope
 	}
-	s.mu.RLock()
-	from, known := origin{read: true, delivered: s.delivered[w]}, s.objects[scopeKey{ref.Kind, namespace}][ref.Name]
-	s.mu.RUnlock()
+	known, from := r.metadata.beforeRead(w, k)
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	found, exists, err := s.client.meta(ctx, k)
+	found, exists, err := r.client.meta(ctx, k)
 	if err != nil {
-		return &ReadError{Namespace: namespace, Ref: ref, Err: err}
+		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
 	}
-	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}}
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.ref.Name}}
 	if !exists {
-		s.remove(w, meta, from)
+		r.metadata.remove(w, meta, from)
 		return nil
 	}
 	meta.UID, meta.ResourceVersion = types.UID(found.UID), found.ResourceVersion
 	if known.own != nil { // this read leaves them out
 		meta.Annotations, meta.Labels = known.own.annotations, known.own.labels
 	}
-	s.put(w, meta, from)
+	r.metadata.put(w, meta, from)
+	return nil
+}
+
+// class is Store.Recheck for the statuses of a namespace, where a SecretProviderClass has its content.
+func (r *rechecker) class(ctx context.Context, k objectKey) error {
+	w := r.watches.of(podStatusKind, k.namespace)
+	if w == nil {
+		return nil // out of scope, or not handled
+	}
+	from := r.statuses.beforeRead(w)
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	read, err := r.client.readPodStatuses(ctx, k.namespace, "")
+	if err != nil {
+		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
+	}
+	r.statuses.replace(w, k.namespace, read, from)
 	return nil
 }

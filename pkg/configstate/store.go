@@ -15,7 +15,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -46,83 +45,27 @@ type Options struct {
 	Log logr.Logger
 }
 
-// EventType is what happened to a config object.
-type EventType string
-
-// The types of events. A re-created object that is delivered as an update, with another UID, counts as Modified.
-const (
-	Added    EventType = "Added"
-	Modified EventType = "Modified"
-	Deleted  EventType = "Deleted"
-)
-
-// Event says that a config object has changed: some of its metadata for sure, its content perhaps.
-type Event struct {
-	// Namespace is empty where the object is in none: workloads of every namespace can track it.
-	Namespace string
-	Ref       reference.Ref
-	Type      EventType
-	// ResourceVersion is that of the write that the event reports; empty where it is not known.
-	ResourceVersion string
-	// Received is when the event arrived here: latencies are counted from it.
-	Received time.Time
-	// Initial marks what was found before the Store as a whole was synced. Who looks at everything once the Store is
-	// synced can pass over it.
-	Initial bool
-}
-
 // scopeKey is one kind in one namespace; in the key of a watch, the empty namespace means all of them.
 type scopeKey struct {
 	kind      reference.Kind
 	namespace string
 }
 
-// object is what the metadata cache keeps of a config object.
-type object struct {
-	uid, resourceVersion string
-	// created is the resourceVersion of the creation; empty where that was not seen, or the object has got other labels or annotations
-	// of those that are kept since.
-	created string
-	own     *own // nil for most objects
-}
-
-// own are the annotations and labels that were asked for.
-type own struct{ annotations, labels map[string]string }
-
-// Store knows the current state of config objects. Its methods are safe for concurrent use.
+// Store knows the current state of config objects. Its methods are safe for concurrent use. It is made of parts that have each their own
+// state, if any, and lock: see the package comment.
 type Store struct {
-	client   *client
-	ring     func() digest.Ring
-	now      func() time.Time
-	digests  *digests
-	admitted *lanes // reads of the webhook
-	live     *lanes // reads of the loop
-	fills    *lanes // reads of the loop that may come out of the API server's cache
-	limits   [2]*fairlimit.Limit
-	handlers []func(Event)
-	started  atomic.Bool
-	synced   chan struct{} // closed once
+	client  *client
+	kinds   []reference.Kind // those that are watched
+	watches watches
+	started atomic.Bool
 
-	kinds    []reference.Kind      // those that are watched
-	watchers map[scopeKey]*watcher // fixed after New
-
-	mu      sync.RWMutex
-	objects map[scopeKey]map[string]object
-	// statuses have the content of SecretProviderClasses.
-	statuses podStatuses
-	// status has the watches that have listed or failed.
-	status map[*watcher]progress
-	// delivered counts what each watch has delivered.
-	delivered map[*watcher]uint64
-	// initials counts the deliveries under way whose events are initial ones.
-	initials int
-}
-
-// progress is how much a watch has delivered.
-type progress struct {
-	synced, refused bool
-	// failing is when it failed first.
-	failing time.Time
+	events    *notifier
+	progress  *syncProgress
+	digests   *digests
+	metadata  *metadataCache
+	statuses  *podStatusCache
+	reader    *reader
+	rechecker *rechecker
 }
 
 // readLimit bounds one request for one object. Callers have shorter deadlines of their own, but they may all leave.
@@ -143,25 +86,7 @@ func New(o Options) (*Store, error) {
 	if c.sha1 = o.SHA1; c.sha1 == nil {
 		c.sha1 = func(reference.Kind) bool { return false }
 	}
-	webhook, loop := fairlimit.New(readsInFlight, readsOfANamespace), fairlimit.New(readsInFlight, readsOfANamespace)
-	s := &Store{
-		now:      o.Now,
-		client:   c,
-		ring:     o.Ring,
-		digests:  newDigests(maxDigests),
-		admitted: newLanes(webhook),
-		live:     newLanes(loop),
-		fills:    newLanes(loop),
-		limits:   [2]*fairlimit.Limit{webhook, loop},
-		synced:   make(chan struct{}),
-		watchers: make(map[scopeKey]*watcher),
-		kinds:    o.kinds(),
-		objects:  make(map[scopeKey]map[string]object),
-		statuses: newPodStatuses(),
-		status:   make(map[*watcher]progress),
-
-		delivered: make(map[*watcher]uint64),
-	}
+	s := newStore(c, o)
 	namespaces := o.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -172,13 +97,30 @@ func New(o Options) (*Store, error) {
 			if namespace != "" {
 				log = log.WithValues("namespace", namespace)
 			}
-			s.watchers[scopeKey{kind, namespace}] = &watcher{
-				kind: kind, namespace: namespace, client: c, store: s, log: log,
-				keep: wire.Keep{Annotation: o.OwnAnnotations, Label: o.OwnLabels},
+			s.watches[scopeKey{kind, namespace}] = &watcher{
+				kind: kind, namespace: namespace, client: c, log: log,
+				keep:     wire.Keep{Annotation: o.OwnAnnotations, Label: o.OwnLabels},
+				metadata: s.metadata, statuses: s.statuses, progress: s.progress,
 			}
 		}
 	}
 	return s, nil
+}
+
+// newStore puts the parts together, without watches.
+func newStore(c *client, o Options) *Store {
+	ws, events, known := make(watches), &notifier{now: o.Now}, newDigests(maxDigests)
+	progress := newSyncProgress(ws)
+	metadata := newMetadataCache(ws, known, progress, events)
+	statuses := newPodStatusCache(ws, progress, events)
+	return &Store{
+		client: c, kinds: o.kinds(), watches: ws, events: events, progress: progress, digests: known, metadata: metadata, statuses: statuses,
+		reader: &reader{
+			client: c, ring: o.Ring, watches: ws, progress: progress, digests: known, metadata: metadata, statuses: statuses,
+			queues: newQueues(),
+		},
+		rechecker: &rechecker{client: c, watches: ws, metadata: metadata, statuses: statuses},
+	}
 }
 
 // kinds returns the kinds of the watches.
@@ -199,7 +141,7 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 // OnEvent registers a handler, before Start. It is called from the goroutine of a watch, in the order of that watch, and
 // holds it up: it must only enqueue. Objects whose resourceVersion did not change are not reported.
 func (s *Store) OnEvent(handler func(Event)) {
-	s.handlers = append(s.handlers, handler)
+	s.events.add(handler)
 }
 
 // Start watches until the context ends, whatever happens to single watches. It can be called once.
@@ -208,7 +150,7 @@ func (s *Store) Start(ctx context.Context) error {
 		return errors.New("a configstate.Store can be started only once")
 	}
 	var running sync.WaitGroup
-	for _, w := range s.watchers {
+	for _, w := range s.watches {
 		running.Go(func() { w.run(ctx) })
 	}
 	running.Wait()
@@ -217,100 +159,38 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Synced reports whether every watch has listed its objects once, or is not allowed to: a namespace that may not be read
 // delays no other. Once true it remains true.
-func (s *Store) Synced() bool {
-	select {
-	case <-s.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Store) Synced() bool { return s.progress.synced() }
 
 // WaitForSync waits for Synced. The error is the context's.
-func (s *Store) WaitForSync(ctx context.Context) error {
-	select {
-	case <-s.synced:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (s *Store) WaitForSync(ctx context.Context) error { return s.progress.wait(ctx) }
 
 // Observe answers from the metadata cache, without I/O: Absent, or UID and resourceVersion, and the Entries too where
 // the digest cache has them for that very version under every key of the ring. A Ref is missing from the answer when
 // nothing is known of it: its namespace is out of scope, not listed yet, or may not be read. The Entries are shared
 // with other callers: do not change them.
 func (s *Store) Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
-	ring := s.ring()
-	keys := ring.Keys()
-	states := make(map[reference.Ref]digest.State, len(refs))
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, ref := range refs {
-		observe := s.observeLocked
-		if ref.Kind == reference.SecretProviderClass {
-			observe = s.observeClassLocked
-		}
-		if state, ok := observe(objectKey{namespace, ref}, ring, keys); ok {
-			states[ref] = state
-		}
-	}
-	return states
-}
-
-func (s *Store) observeLocked(k objectKey, _ digest.Ring, keys []digest.Key) (digest.State, bool) {
-	w := s.watcherOf(k)
-	if w == nil || !s.status[w].synced {
-		return digest.State{}, false
-	}
-	o, ok := s.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name]
-	if !ok {
-		return digest.State{Absent: true}, true
-	}
-	if state, ok := s.digests.at(k, o.uid, o.resourceVersion, keys); ok && len(keys) > 0 {
-		return state, true
-	}
-	return digest.State{UID: o.uid, ResourceVersion: o.resourceVersion}, true
-}
-
-func (s *Store) watcherOf(k objectKey) *watcher {
-	if w, ok := s.watchers[scopeKey{k.ref.Kind, k.namespace}]; ok {
-		return w
-	}
-	return s.watchers[scopeKey{kind: k.ref.Kind}]
+	return s.reader.observe(namespace, refs)
 }
 
 // Names returns the sorted names of a namespace's config objects of one kind, from the metadata cache: what a pattern
 // expands to. It is nil when they are not known.
 func (s *Store) Names(namespace string, kind reference.Kind) []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	objects := s.objects[scopeKey{kind, namespace}]
-	names := make([]string, 0, len(objects))
-	for name := range objects {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return s.metadata.names(scopeKey{kind, namespace})
 }
 
 // Annotations returns the annotations of a config object that Options.OwnAnnotations names, from the metadata cache. Do
 // not change them.
 func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if o := s.objects[scopeKey{ref.Kind, namespace}][ref.Name].own; o != nil {
-		return o.annotations
+	if o, _ := s.metadata.get(objectKey{namespace, ref}); o.own != nil {
+		return o.own.annotations
 	}
 	return nil
 }
 
 // Labels returns the labels of a config object that Options.OwnLabels names, from the metadata cache. Do not change them.
 func (s *Store) Labels(namespace string, ref reference.Ref) map[string]string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if o := s.objects[scopeKey{ref.Kind, namespace}][ref.Name].own; o != nil {
-		return o.labels
+	if o, _ := s.metadata.get(objectKey{namespace, ref}); o.own != nil {
+		return o.own.labels
 	}
 	return nil
 }
@@ -318,29 +198,67 @@ func (s *Store) Labels(namespace string, ref reference.Ref) map[string]string {
 // Created returns the resourceVersion of the creation of a config object, if its watch has delivered that, and the annotations and
 // labels that are kept are those of the creation; otherwise it is empty.
 func (s *Store) Created(namespace string, ref reference.Ref) string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.objects[scopeKey{ref.Kind, namespace}][ref.Name].created
+	o, _ := s.metadata.get(objectKey{namespace, ref})
+	return o.created
 }
 
 // Listed reports whether the config objects of a namespace have been listed once, or may not be: before that, an unknown
 // object may exist. A namespace that is out of scope is never listed.
-func (s *Store) Listed(namespace string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, kind := range s.kinds {
-		w := s.watcherOf(objectKey{namespace, reference.Ref{Kind: kind}})
-		if p := s.status[w]; w == nil || !p.synced && !p.refused {
-			return false
-		}
-	}
-	return true
-}
+func (s *Store) Listed(namespace string) bool { return s.progress.settled(namespace, s.kinds) }
 
 // Exists reports whether the metadata cache has a config object.
 func (s *Store) Exists(namespace string, ref reference.Ref) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	_, ok := s.objects[scopeKey{ref.Kind, namespace}][ref.Name]
+	_, ok := s.metadata.get(objectKey{namespace, ref})
 	return ok
 }
+
+// Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
+// and the object itself where the digest cache does not know that version. An object of which the digest cache knows
+// nothing, or an older version than the watch has seen, is read at once. The metadata of many objects is read in one
+// request, see worthListing. An object that does not exist is Absent. Callers at the same time share requests, but only
+// those that began after they asked.
+//
+// The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
+func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.reader.live(ctx, s.reader.queues.live, namespace, refs)
+}
+
+// Admission reads for the webhook.
+type Admission struct{ reader *reader }
+
+// Admission returns a reader whose reads do not wait for those of the Store's own methods, nor these for them.
+func (s *Store) Admission() Admission { return Admission{s.reader} }
+
+// Live is Store.Live.
+func (a Admission) Live(
+	ctx context.Context, namespace string, refs []reference.Ref,
+) (map[reference.Ref]digest.State, error) {
+	return a.reader.live(ctx, a.reader.queues.admitted, namespace, refs)
+}
+
+// Current returns what Observe does, always with Entries: objects whose Entries are not at hand are read. It is as
+// current as the watch, or more: the API server may answer out of its own cache, which spares its storage a read for each
+// change. However many ask at the same time, one version of an object is read once. Errors are as with Live.
+func (s *Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.reader.current(ctx, namespace, refs)
+}
+
+// At returns the state that an object had at a resourceVersion of the API server's storage, with Entries. It fails where the API server
+// does not keep that version any more, which is after some minutes.
+func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
+	return s.reader.at(ctx, namespace, ref, version)
+}
+
+// Recheck reads the metadata of one config object and takes it in as if its watch had delivered it: where it is another
+// version than the one that is known, the handlers of OnEvent are called. It is for the time in which the watch fails. What
+// the watch delivers while the read is under way may be newer, and stays.
+func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
+	k := objectKey{namespace, ref}
+	if ref.Kind == reference.SecretProviderClass {
+		return s.rechecker.class(ctx, k)
+	}
+	return s.rechecker.object(ctx, k)
+}
+
+// Waiting returns how many live reads wait until others have ended.
+func (s *Store) Waiting() int { return s.client.large.Waiting() + s.reader.queues.waiting() }

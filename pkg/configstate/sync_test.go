@@ -19,23 +19,16 @@ import (
 func TestWatchThatFailsForLongDoesNotHoldUpTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Ring: func() digest.Ring { return digest.Ring{} }})
-		require.NoError(t, err)
-		var failing *watcher
-		for _, w := range s.watchers {
-			if failing == nil {
-				failing = w
-				continue
-			}
-			s.replace(w, nil)
-		}
-		s.attempted(failing, false)
+		failing, other := &watcher{kind: reference.Secret}, &watcher{kind: reference.ConfigMap}
+		p := newSyncProgress(watches{{kind: reference.Secret}: failing, {kind: reference.ConfigMap}: other})
+		p.list(other)
+		p.attempted(failing, false)
 		<-time.After(59 * time.Second)
-		s.attempted(failing, false)
-		assert.False(t, s.Synced(), "an API server that restarts is given some time")
+		p.attempted(failing, false)
+		assert.False(t, p.synced(), "an API server that restarts is given some time")
 		<-time.After(time.Second)
-		s.attempted(failing, false)
-		assert.True(t, s.Synced())
+		p.attempted(failing, false)
+		assert.True(t, p.synced())
 	})
 }
 
@@ -51,27 +44,27 @@ func TestSyncWaitsForTheInitialEvents(t *testing.T) {
 		deliver func(s *Store, w *watcher)
 	}{
 		"of the listing": {Added, func(s *Store, w *watcher) {
-			s.replace(w, []*metav1.PartialObjectMetadata{object("a", "1")})
+			s.metadata.replace(w, []*metav1.PartialObjectMetadata{object("a", "1")})
 		}},
 		"of a change behind the listing": {Modified, func(s *Store, w *watcher) {
-			s.replace(w, []*metav1.PartialObjectMetadata{object("a", "1")})
-			s.put(w, object("a", "2"), origin{})
+			s.metadata.replace(w, []*metav1.PartialObjectMetadata{object("a", "1")})
+			s.metadata.put(w, object("a", "2"), origin{})
 		}},
 		"of a deletion behind the listing": {Deleted, func(s *Store, w *watcher) {
-			s.replace(w, []*metav1.PartialObjectMetadata{object("a", "1")})
-			s.remove(w, object("a", "2"), origin{})
+			s.metadata.replace(w, []*metav1.PartialObjectMetadata{object("a", "1")})
+			s.metadata.remove(w, object("a", "2"), origin{})
 		}},
 		"of the content of a class": {Modified, func(s *Store, w *watcher) {
-			s.replace(w, nil)
-			statuses := s.watchers[scopeKey{kind: podStatusKind}]
-			s.listedPodStatuses(statuses, newPodStatuses())
-			s.putPodStatus(statuses, "shop", podstatus.Status{Name: "p", UID: "u", ResourceVersion: "1", Class: "a", Objects: map[string]string{"id": "1"}})
+			s.metadata.replace(w, nil)
+			statuses := s.watches[scopeKey{kind: podStatusKind}]
+			s.statuses.list(statuses, newPodStatuses())
+			s.statuses.put(statuses, "shop", podstatus.Status{Name: "p", UID: "u", ResourceVersion: "1", Class: "a", Objects: map[string]string{"id": "1"}})
 		}},
 		"of the listed contents of classes": {Modified, func(s *Store, w *watcher) {
-			s.replace(w, nil)
+			s.metadata.replace(w, nil)
 			listed := newPodStatuses()
 			listed.put("shop", podstatus.Status{Name: "p", UID: "u", ResourceVersion: "1", Class: "a", Objects: map[string]string{"id": "1"}})
-			s.listedPodStatuses(s.watchers[scopeKey{kind: podStatusKind}], listed)
+			s.statuses.list(s.watches[scopeKey{kind: podStatusKind}], listed)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +82,7 @@ func TestSyncWaitsForTheInitialEvents(t *testing.T) {
 				}
 				assert.False(t, s.Synced(), "an event is still under way")
 			})
-			tc.deliver(s, s.watchers[scopeKey{kind: reference.ConfigMap}])
+			tc.deliver(s, s.watches[scopeKey{kind: reference.ConfigMap}])
 			require.True(t, reached)
 			assert.True(t, s.Synced())
 		})
@@ -98,13 +91,13 @@ func TestSyncWaitsForTheInitialEvents(t *testing.T) {
 
 // listOthers does what the goroutines of the other watches may do during an event.
 func listOthers(s *Store, during Event) {
-	for _, w := range s.watchers {
+	for _, w := range s.watches {
 		switch {
-		case s.status[w].synced, w.kind == podStatusKind && during.Ref.Kind == reference.SecretProviderClass:
+		case s.progress.listed(w), w.kind == podStatusKind && during.Ref.Kind == reference.SecretProviderClass:
 		case w.kind == podStatusKind:
-			s.listedPodStatuses(w, newPodStatuses())
+			s.statuses.list(w, newPodStatuses())
 		default:
-			s.replace(w, nil)
+			s.metadata.replace(w, nil)
 		}
 	}
 }

@@ -20,9 +20,23 @@ type watcher struct {
 	kind      reference.Kind
 	namespace string // empty: all
 	client    *client
-	store     *Store
 	keep      wire.Keep
 	log       logr.Logger
+	// What it delivers goes to these.
+	metadata *metadataCache
+	statuses *podStatusCache
+	progress *syncProgress
+}
+
+// watches are those that a Store has, by what they follow: it is a map that does not change after New.
+type watches map[scopeKey]*watcher
+
+// of returns the watch of a kind in a namespace; nil where there is none.
+func (x watches) of(kind reference.Kind, namespace string) *watcher {
+	if w, ok := x[scopeKey{kind, namespace}]; ok {
+		return w
+	}
+	return x[scopeKey{kind: kind}]
 }
 
 // run watches until the context ends. A refusal or an outage is logged once and retried until then.
@@ -43,10 +57,10 @@ func (w *watcher) run(ctx context.Context) {
 func (w *watcher) failed(err error, refused bool) {
 	unknown := apierrors.IsNotFound(err)
 	if unknown && w.kind == podStatusKind {
-		w.store.listedPodStatuses(w, newPodStatuses())
+		w.statuses.list(w, newPodStatuses())
 		return
 	}
-	w.store.attempted(w, refused || unknown && w.kind == reference.SecretProviderClass)
+	w.progress.attempted(w, refused || unknown && w.kind == reference.SecretProviderClass)
 }
 
 // list serves API servers without streaming lists. The limit is the reflector's, and the server's watch cache may ignore it:
@@ -97,10 +111,10 @@ func fill(object *metav1.PartialObjectMetadata, meta wire.Meta) {
 }
 
 // Put takes an object that comes or changes.
-func (w *watcher) Put(meta *metav1.PartialObjectMetadata) { w.store.put(w, meta, origin{}) }
+func (w *watcher) Put(meta *metav1.PartialObjectMetadata) { w.metadata.put(w, meta, origin{}) }
 
 // Remove takes an object that is gone.
-func (w *watcher) Remove(meta *metav1.PartialObjectMetadata) { w.store.remove(w, meta, origin{}) }
+func (w *watcher) Remove(meta *metav1.PartialObjectMetadata) { w.metadata.remove(w, meta, origin{}) }
 
 // Replace takes a listing.
-func (w *watcher) Replace(metas []*metav1.PartialObjectMetadata) { w.store.replace(w, metas) }
+func (w *watcher) Replace(metas []*metav1.PartialObjectMetadata) { w.metadata.replace(w, metas) }

@@ -1,0 +1,75 @@
+package configstate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// listedStore returns a Store whose watches have listed ten ConfigMaps, of which the content is known, and their Refs.
+func listedStore(b *testing.B) (*Store, []reference.Ref) {
+	b.Helper()
+	key := make([]byte, 32)
+	ring, err := digest.NewRing(map[string][]byte{"0000": key})
+	require.NoError(b, err)
+	s, err := New(Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Ring: func() digest.Ring { return ring }})
+	require.NoError(b, err)
+	var metas []*metav1.PartialObjectMetadata
+	var refs []reference.Ref
+	for n := range 10 {
+		k := numbered(n)
+		refs = append(refs, k.ref)
+		metas = append(metas, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.namespace, Name: k.ref.Name, UID: "uid", ResourceVersion: "1",
+		}})
+		s.digests.put(k, version("1", ring.Keys()[0].ID))
+	}
+	for _, w := range s.watches {
+		if w.kind == reference.ConfigMap {
+			s.metadata.replace(w, metas)
+		} else {
+			s.metadata.replace(w, nil)
+		}
+	}
+	require.True(b, s.Synced())
+	return s, refs
+}
+
+func BenchmarkObserve(b *testing.B) {
+	s, refs := listedStore(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if states := s.Observe("shop", refs); len(states[refs[0]].Entries) != 1 {
+			b.Fatal("the content is not known")
+		}
+	}
+}
+
+func BenchmarkListed(b *testing.B) {
+	s, _ := listedStore(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !s.Listed("shop") {
+			b.Fatal("the namespace is not listed")
+		}
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	s, _ := listedStore(b)
+	s.OnEvent(func(Event) {})
+	w := s.watches[scopeKey{kind: reference.ConfigMap}]
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "0"}}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		meta.UID, meta.ResourceVersion = types.UID("uid"), fmt.Sprint(n%2)
+		s.metadata.put(w, meta, origin{})
+	}
+}

@@ -1,0 +1,94 @@
+package configstate
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// newCache returns a metadata cache with one watch, of ConfigMaps, and the events that it reports.
+func newCache() (c *metadataCache, w *watcher, events *[]EventType) {
+	w, events = &watcher{kind: reference.ConfigMap}, new([]EventType)
+	ws, n := watches{{kind: reference.ConfigMap}: w}, &notifier{now: time.Now}
+	n.add(func(e Event) { *events = append(*events, e.Type) })
+	return newMetadataCache(ws, newDigests(10), newSyncProgress(ws), n), w, events
+}
+
+func configMapMeta(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid"), ResourceVersion: version,
+	}}
+}
+
+func TestWhatAReadHasFoundGivesWayToTheWatch(t *testing.T) {
+	t.Parallel()
+	c, w, events := newCache()
+	k := numbered(1)
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "1")})
+
+	_, from := c.beforeRead(w, k)
+	c.put(w, configMapMeta("1", "3"), origin{})
+	c.put(w, configMapMeta("1", "2"), from)
+	c.remove(w, configMapMeta("1", "2"), from)
+	o, _ := c.get(k)
+	assert.Equal(t, "3", o.resourceVersion, "the read began before the watch delivered version 3")
+	assert.Equal(t, []EventType{Added, Modified}, *events, "the read is no event")
+
+	_, from = c.beforeRead(w, k)
+	_, other := c.beforeRead(w, numbered(2))
+	c.put(w, configMapMeta("2", "4"), other)
+	c.remove(w, configMapMeta("1", "3"), from)
+	_, exists := c.get(k)
+	assert.False(t, exists, "the read of another object does not outdate this one")
+	assert.Equal(t, []string{"2"}, c.names(scopeKey{reference.ConfigMap, "shop"}))
+	assert.Equal(t, []EventType{Added, Modified, Added, Deleted}, *events)
+}
+
+func TestCountOfConfigObjects(t *testing.T) {
+	t.Parallel()
+	c, w, _ := newCache()
+	_, _, known := c.count(scopeKey{reference.ConfigMap, "shop"}, nil)
+	assert.False(t, known, "before the first listing")
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "1"), configMapMeta("2", "1")})
+	all, absent, known := c.count(scopeKey{reference.ConfigMap, "shop"}, []string{"2", "3", "4"})
+	assert.Equal(t, []any{2, 2, true}, []any{all, absent, known})
+	_, _, known = c.count(scopeKey{reference.Secret, "shop"}, nil)
+	assert.False(t, known, "a kind without a watch")
+}
+
+// The states of several objects are of one moment: an object that was renamed is seen under one of its names.
+func TestObservedStatesAreOfOneMoment(t *testing.T) {
+	t.Parallel()
+	c, w, _ := newCache()
+	refs := []reference.Ref{numbered(0).ref, numbered(1).ref}
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("0", "1")})
+	done := make(chan struct{})
+	var renaming sync.WaitGroup
+	renaming.Go(func() {
+		for n := 1; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+				c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta(fmt.Sprint(n%2), "1")})
+			}
+		}
+	})
+	for range 1_000 {
+		states := map[reference.Ref]digest.State{}
+		c.observe(states, "shop", refs, nil)
+		if !assert.NotEqual(t, states[refs[0]].Absent, states[refs[1]].Absent, "exactly one of the two names exists") {
+			break
+		}
+	}
+	close(done)
+	renaming.Wait()
+}
