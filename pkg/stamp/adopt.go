@@ -36,9 +36,9 @@ func (d *draft) adoptCurrent(known policy.Known) {
 
 // mayHaveAppeared reports whether the creation of a Ref may be a Change that the loop has yet to record: only the loop knows whether the
 // object is newer than the pods. New pods start with it.
-func (d *draft) mayHaveAppeared(ref reference.Ref) bool {
-	_, before := d.Old.Intent.Tracked[ref]
-	return before && d.New.Intent.Tracked[ref].OnAppear && !d.TemplateChanged
+func (f *facts) mayHaveAppeared(ref reference.Ref) bool {
+	_, before := f.Old.Intent.Tracked[ref]
+	return before && f.New.Intent.Tracked[ref].OnAppear && !f.TemplateChanged
 }
 
 // recordsAppeared reports whether the write is the adoption of some Refs by the loop. Those that it has seen appear are recorded as

@@ -21,12 +21,12 @@ func TestAReloadNamesWhatHasChangedBelowACustomResource(t *testing.T) {
 	const before = "0011223344556677"
 	known := record.New("", "1c9e04ab", map[reference.Ref]record.Item{proxy: {Entry: before}, app: {Entry: before}})
 	steps := []digest.Step{{From: "older", Causes: []string{"secret/old"}}, {From: before, Causes: []string{"secret/tls"}}}
-	d := draft{
+	f := facts{
 		Request: Request{Old: View{Managed: Managed{Record: known.String()}}},
 		live:    Live{States: map[reference.Ref]digest.State{proxy: {Steps: steps}, app: {Steps: steps}}},
 	}
-	assert.Equal(t, "secret/tls", d.because(proxy), "since the pods were started")
-	assert.Empty(t, d.because(app), "a ConfigMap is its own cause")
+	assert.Equal(t, "secret/tls", f.because(proxy), "since the pods were started")
+	assert.Empty(t, f.because(app), "a ConfigMap is its own cause")
 }
 
 func TestAStrategyOfReloaderWritesNothingAboutACustomResource(t *testing.T) {
@@ -37,10 +37,10 @@ func TestAStrategyOfReloaderWritesNothingAboutACustomResource(t *testing.T) {
 	read := digest.State{SHA1: "x", Entries: map[digest.KeyID]digest.Entry{newest.ID: {1}}}
 	proxy := reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "p"}
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	d := draft{
+	w := fieldWriter{facts: &facts{
 		Request: Request{New: View{strategy: annotation.Annotations}},
 		live:    Live{Ring: ring, States: map[reference.Ref]digest.State{proxy: read, app: read}},
-	}
-	assert.Empty(t, d.write(strategy.Fields{}, []reference.Ref{proxy}, true).From)
-	assert.Contains(t, d.write(strategy.Fields{}, []reference.Ref{app, proxy}, true).From, `"name":"app"`, "the others are named")
+	}}
+	assert.Empty(t, w.write(strategy.Fields{}, []reference.Ref{proxy}, true).From)
+	assert.Contains(t, w.write(strategy.Fields{}, []reference.Ref{app, proxy}, true).From, `"name":"app"`, "the others are named")
 }

@@ -7,27 +7,23 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // draft is a decision in the making.
 type draft struct {
-	Request
-	live Live
-	// refs are what the write tracks, sorted.
-	refs []reference.Ref
-	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
-	fresh Managed
+	facts
+	// fields decides what a strategy of Reloader has on the template, from these facts.
+	fields fieldWriter
 	// overBudget says that a Record was left out.
 	overBudget bool
-	// others are the fields that Stakater's Reloader has written in this write.
-	others map[string]bool
 	Result
 }
 
 func newDraft(p Plan, req Request, live Live) *draft {
 	live.States, live.Ring = req.Old.Managed.Known().Keep(live.States, live.Ring)
-	d := &draft{Request: req, live: live, refs: req.tracked(), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
+	given := facts{Request: req, live: live, refs: req.tracked()}
+	d := &draft{facts: given, Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
+	d.fields.facts = &d.facts
 	switch {
 	case p.undecided(req):
 		d.Unread = req.New.Unresolved
@@ -66,22 +62,6 @@ func (d *draft) freshManaged() (Managed, error) {
 	return managed, nil
 }
 
-// input is what the policy decides from.
-func (d *draft) input(known policy.Known) policy.Input {
-	return policy.Input{
-		Namespace:             d.live.Namespace,
-		Intent:                d.New.Intent,
-		Refs:                  d.refs,
-		Required:              d.New.Required,
-		Known:                 known,
-		Current:               d.live.States,
-		Ring:                  d.live.Ring,
-		ReloadMissingRequired: d.live.ReloadMissingRequired,
-	}
-}
-
-func (d *draft) assess(known policy.Known) policy.Assessment { return policy.Assess(d.input(known)) }
-
 // stamp brings the live state to the pods of a template that bears the given managed annotations. Where a reload is due
 // although the hash stays the same (the pods run an adopted content, and the stamped one came back), config-restart
 // restarts them.
@@ -95,7 +75,7 @@ func (d *draft) stamp(borne Managed, changes []policy.Change) {
 	default:
 		d.Managed.put(borne, Restart)
 	}
-	d.Managed.setFields(d.fieldsOf(borne, changes))
+	d.Managed.setFields(d.fields.after(borne, changes))
 	d.Changes = changes
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }

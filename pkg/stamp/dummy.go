@@ -92,8 +92,8 @@ func (d *draft) unverified() error {
 
 // awaited reports whether a client of SAP's protocol asks with a digest and waits for pods that bear it, which the present
 // ones do not.
-func (d *draft) awaited(given string) bool {
-	return d.live.Revision && given == d.fresh[Hash] && given != d.Old.Managed[Hash]
+func (f *facts) awaited(given string) bool {
+	return f.live.Revision && given == f.fresh[Hash] && given != f.Old.Managed[Hash]
 }
 
 func (d *draft) reject(code int32, format string, values ...any) {

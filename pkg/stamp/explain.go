@@ -17,7 +17,7 @@ func (d *draft) explain(borne Managed, cause string) string {
 	last := policy.Explain(d.Changes, d.live.Now, d.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
 	if given, ok := d.dummy(); ok {
-		last.Digest = d.proven(given.digest)
+		last.Digest = d.proven(given.digest, last.Hash)
 	}
 	for i := range last.Changes {
 		last.Changes[i].Because = d.because(d.Changes[i].Ref)
@@ -26,30 +26,30 @@ func (d *draft) explain(borne Managed, cause string) string {
 		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
 		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
 	}
-	last.Templates = d.templates(borne)
+	last.Templates = d.fields.templates(borne, last.Hash)
 	return last.String()
 }
 
 // proven returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
 // that is the hash itself.
-func (d *draft) proven(given string) string {
+func (f *facts) proven(given, hash string) string {
 	if given == digest.Live {
-		key, _ := d.live.Ring.Newest()
-		given, _ = digest.Hash(key.ID, digest.Subset(d.live.States, d.refs)) // the hash was made of the same
+		key, _ := f.live.Ring.Newest()
+		given, _ = digest.Hash(key.ID, digest.Subset(f.live.States, f.refs)) // the hash was made of the same
 	}
-	if given == d.Managed[Hash] {
+	if given == hash {
 		return ""
 	}
 	return given
 }
 
 // because names what has changed below a custom resource since it was recorded.
-func (d *draft) because(ref reference.Ref) string {
+func (f *facts) because(ref reference.Ref) string {
 	if !ref.Kind.Custom() {
 		return ""
 	}
-	known := d.Old.Managed.Known().Record.Items([]reference.Ref{ref})
-	return d.live.States[ref].Because(known[ref].Entry)
+	known := f.Old.Managed.Known().Record.Items([]reference.Ref{ref})
+	return f.live.States[ref].Because(known[ref].Entry)
 }
 
 // only returns a Change of a type for each Ref that one Intent tracks and the other does not.

@@ -46,26 +46,33 @@ func (r Reader) sameTemplate(old, current workload.Object) bool {
 	return old.SameTemplateBut(current, strategy.Without, r.Keys.ConfigHash, r.Keys.ConfigRestart, strategy.Annotation)
 }
 
-// fieldsOf returns what the strategy has on a template that bore the given managed annotations, once it has the live
-// state: what a template with that hash had before, so that a rollback finds its pods, else what a reload writes now.
-func (d *draft) fieldsOf(borne Managed, changes []policy.Change) strategy.Fields {
-	fields := borne.fields()
-	if d.New.template == nil {
-		return fields
-	}
-	if hash := d.fresh[Hash]; hash != borne[Hash] {
-		if earlier, known := d.earlierFields(hash); known {
-			return earlier.On(d.New.template)
-		}
-	}
-	refs, named := d.changedRefs(changes)
-	return d.write(fields, refs, named)
+// fieldWriter decides what a strategy of Reloader has on a template.
+type fieldWriter struct {
+	*facts
+	// others are the fields that Stakater's Reloader has written in this write.
+	others map[string]bool
 }
 
-// earlierFields returns what a template with a hash had, as far as that is known.
-func (d *draft) earlierFields(hash string) (strategy.Fields, bool) {
-	last, _ := record.ParseLastReload(d.Old.Managed[LastReload]) // without it nothing is known
-	for _, t := range append(replacedTemplate(d.Old.Managed, d.Old.fields), last.Templates...) {
+// after returns what the strategy has on a template that bore the given managed annotations, once it has the live
+// state: what a template with that hash had before, so that a rollback finds its pods, else what a reload writes now.
+func (w *fieldWriter) after(borne Managed, changes []policy.Change) strategy.Fields {
+	fields := borne.fields()
+	if w.New.template == nil {
+		return fields
+	}
+	if hash := w.fresh[Hash]; hash != borne[Hash] {
+		if earlier, known := w.earlier(hash); known {
+			return earlier.On(w.New.template)
+		}
+	}
+	refs, named := w.changedRefs(changes)
+	return w.write(fields, refs, named)
+}
+
+// earlier returns what a template with a hash had, as far as that is known.
+func (w *fieldWriter) earlier(hash string) (strategy.Fields, bool) {
+	last, _ := record.ParseLastReload(w.Old.Managed[LastReload]) // without it nothing is known
+	for _, t := range append(replacedTemplate(w.Old.Managed, w.Old.fields), last.Templates...) {
 		if t.Hash == hash {
 			return strategy.Parse(t.Fields), true
 		}
@@ -73,21 +80,21 @@ func (d *draft) earlierFields(hash string) (strategy.Fields, bool) {
 	return strategy.Fields{}, false
 }
 
-// templates returns what the templates had that a reload replaces, the newest first: the write's own, the stored one, and
-// those before.
-func (d *draft) templates(borne Managed) []record.Template {
-	if d.New.template == nil {
+// templates returns what the templates had that a reload replaces by one with a hash, the newest first: the write's own, the stored
+// one, and those before.
+func (w *fieldWriter) templates(borne Managed, hash string) []record.Template {
+	if w.New.template == nil {
 		return nil
 	}
-	last, _ := record.ParseLastReload(d.Old.Managed[LastReload])
-	all := replacedTemplate(d.Old.Managed, d.Old.fields)
-	if borne[Hash] != d.Old.Managed[Hash] {
+	last, _ := record.ParseLastReload(w.Old.Managed[LastReload])
+	all := replacedTemplate(w.Old.Managed, w.Old.fields)
+	if borne[Hash] != w.Old.Managed[Hash] {
 		all = append(replacedTemplate(borne, borne.fields()), all...)
 	}
 	var kept []record.Template
 	for _, t := range append(all, last.Templates...) {
 		same := func(other record.Template) bool { return other.Hash == t.Hash }
-		if t.Hash != d.Managed[Hash] && !slices.ContainsFunc(kept, same) {
+		if t.Hash != hash && !slices.ContainsFunc(kept, same) {
 			kept = append(kept, t)
 		}
 	}
@@ -104,10 +111,10 @@ func replacedTemplate(managed Managed, fields strategy.Fields) []record.Template
 }
 
 // changedRefs returns what a reload is about: all that is tracked, and false, where only the hash was known.
-func (d *draft) changedRefs(changes []policy.Change) (refs []reference.Ref, named bool) {
+func (w *fieldWriter) changedRefs(changes []policy.Change) (refs []reference.Ref, named bool) {
 	for _, c := range changes {
 		if c.Ref == policy.Any {
-			return d.refs, false
+			return w.refs, false
 		}
 		refs = append(refs, c.Ref)
 	}
@@ -117,69 +124,69 @@ func (d *draft) changedRefs(changes []policy.Change) (refs []reference.Ref, name
 // write returns the fields after a reload about some Refs. A value that is that of the live state stays as it is. Where it
 // is not known which of the Refs have changed, only what is written already and has changed is written again. Reloader knows
 // no custom resources, so they leave no trace but the hash.
-func (d *draft) write(fields strategy.Fields, refs []reference.Ref, named bool) strategy.Fields {
+func (w *fieldWriter) write(fields strategy.Fields, refs []reference.Ref, named bool) strategy.Fields {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { return ref.Kind.Custom() })
 	if len(refs) == 0 {
 		return fields
 	}
-	users := strategy.UsersOf(d.New.template)
+	users := strategy.UsersOf(w.New.template)
 	switch {
-	case d.New.strategy == annotation.EnvVars:
+	case w.New.strategy == annotation.EnvVars:
 		for _, ref := range refs {
 			_, exists := fields.Value(strategy.VariableName(ref))
 			if exists || named {
-				fields = d.writeVariable(fields, ref, users)
+				fields = w.writeVariable(fields, ref, users)
 			}
 		}
-	case d.New.strategy == annotation.Annotations && !d.others[strategy.Annotation]:
+	case w.New.strategy == annotation.Annotations && !w.others[strategy.Annotation]:
 		// Like Reloader, it names one object: the last one.
 		last := len(refs) - 1
 		if !named {
-			last = slices.IndexFunc(refs, func(ref reference.Ref) bool { return d.outdates(ref, strategy.ParseSource(fields.From)) })
+			last = slices.IndexFunc(refs, func(ref reference.Ref) bool { return w.outdates(ref, strategy.ParseSource(fields.From)) })
 		}
 		if last >= 0 {
-			fields = d.writeSource(fields, refs[last], users)
+			fields = w.writeSource(fields, refs[last], users)
 		}
 	}
 	return fields
 }
 
 // outdates reports whether an object has changed since the annotation was written about it.
-func (d *draft) outdates(ref reference.Ref, source strategy.Source) bool {
-	return source.Is(ref) && !slices.Contains(d.values(ref), source.Hash)
+func (w *fieldWriter) outdates(ref reference.Ref, source strategy.Source) bool {
+	return source.Is(ref) && !slices.Contains(w.values(ref), source.Hash)
 }
 
-func (d *draft) writeVariable(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
+func (w *fieldWriter) writeVariable(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
 	name := strategy.VariableName(ref)
 	present, exists := fields.Value(name)
-	values := d.values(ref)
+	values := w.values(ref)
 	switch {
-	case len(values) == 0, d.others[name]:
+	case len(values) == 0, w.others[name]:
 		return fields
-	case d.live.States[ref].Absent:
+	case w.live.States[ref].Absent:
 		return fields.WithoutVariable(ref)
 	case exists && slices.Contains(values, present):
 		return fields
 	default:
-		return fields.WithVariable(d.New.template, users.Of(ref), ref, values[0])
+		return fields.WithVariable(w.New.template, users.Of(ref), ref, values[0])
 	}
 }
 
-func (d *draft) writeSource(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
-	values := d.values(ref)
+func (w *fieldWriter) writeSource(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
+	values := w.values(ref)
 	if len(values) == 0 {
 		return fields
 	}
-	source := strategy.NewSource(ref, d.live.Namespace, values[0], users.Of(ref))
-	source.ObservedAt = d.live.Now.Unix()
+	source := strategy.NewSource(ref, w.live.Namespace, values[0], users.Of(ref))
+	source.ObservedAt = w.live.Now.Unix()
 	return fields.WithSource(source)
 }
 
 // values returns what can stand for the live content of a Ref, the one to write first.
-func (d *draft) values(ref reference.Ref) []string {
+func (w *fieldWriter) values(ref reference.Ref) []string {
 	var values []string
-	for _, key := range slices.Backward(d.live.Ring.Keys()) {
-		if value, read := strategy.Value(d.live.States[ref], key.ID); read {
+	for _, key := range slices.Backward(w.live.Ring.Keys()) {
+		if value, read := strategy.Value(w.live.States[ref], key.ID); read {
 			values = append(values, value)
 		}
 	}
@@ -189,24 +196,24 @@ func (d *draft) values(ref reference.Ref) []string {
 // reloadedByReloader reports whether the write is a reload by Stakater's Reloader for some Changes: it has set variables
 // of theirs, or the annotation, and nothing else. Its values are then kept. It may be installed beside this program: who
 // reloads first spares the other the reload.
-func (d *draft) reloadedByReloader(changes []policy.Change) bool {
-	before, after := d.Old.Managed.fields(), d.New.Managed.fields()
+func (w *fieldWriter) reloadedByReloader(changes []policy.Change) bool {
+	before, after := w.Old.Managed.fields(), w.New.Managed.fields()
 	edited := after.Edited(before)
-	if len(edited) == 0 || !d.New.Managed.same(d.Old.Managed, Hash, Restart, Record, LastReload) {
+	if len(edited) == 0 || !w.New.Managed.same(w.Old.Managed, Hash, Restart, Record, LastReload) {
 		return false
 	}
 	of := map[string]bool{}
-	refs, _ := d.changedRefs(changes)
+	refs, _ := w.changedRefs(changes)
 	for _, ref := range refs {
 		of[strategy.VariableName(ref)] = true
 		of[strategy.Annotation] = of[strategy.Annotation] || strategy.ParseSource(after.From).Is(ref)
 	}
-	d.others = map[string]bool{}
+	w.others = map[string]bool{}
 	for _, name := range edited {
 		if !of[name] {
 			return false
 		}
-		d.others[name] = true
+		w.others[name] = true
 	}
 	return !slices.ContainsFunc(before.Variables, func(v strategy.Variable) bool {
 		_, there := after.Value(v.Name)
@@ -214,12 +221,12 @@ func (d *draft) reloadedByReloader(changes []policy.Change) bool {
 	})
 }
 
-// withoutSource takes the annotation of a strategy back, where it exceeds the budget of the template.
-func (d *draft) withoutSource() {
-	fields := d.Managed.fields()
-	if present := d.New.Managed.fields().From; len(fields.From) > len(present) {
+// shortenSource takes the annotation of a strategy back to what it is in other managed annotations, where it is longer.
+func (m Managed) shortenSource(other Managed) {
+	fields := m.fields()
+	if present := other.fields().From; len(fields.From) > len(present) {
 		fields.From = present
-		d.Managed.setFields(fields)
+		m.setFields(fields)
 	}
 }
 

@@ -33,18 +33,18 @@ func (r Request) hasLists() bool {
 }
 
 // revision returns SAP's digest of the live state.
-func (d *draft) revision() string {
-	return digest.Revision(d.live.Namespace, d.New.Intent.ConfigMaps, d.New.Intent.Secrets, d.live.States)
+func (f *facts) revision() string {
+	return digest.Revision(f.live.Namespace, f.New.Intent.ConfigMaps, f.New.Intent.Secrets, f.live.States)
 }
 
 // proves reports whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
 // revision digest.
-func (d *draft) proves(given string) bool {
-	states := digest.Subset(d.live.States, d.refs)
-	for _, key := range d.live.Ring.Keys() {
+func (f *facts) proves(given string) bool {
+	states := digest.Subset(f.live.States, f.refs)
+	for _, key := range f.live.Ring.Keys() {
 		if hash, err := digest.Hash(key.ID, states); err == nil && hash == given {
 			return true
 		}
 	}
-	return d.hasLists() && d.revision() == given
+	return f.hasLists() && f.revision() == given
 }

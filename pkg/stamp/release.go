@@ -38,8 +38,8 @@ func stampRelease(d *draft) bool {
 
 // revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped has none,
 // and no client waits for one before it has asked for a reload: a rollback finds its pods.
-func (d *draft) revised(borne Managed) bool {
-	return d.live.Revision && d.hasLists() && borne[Hash] != "" && borne[Hash] != d.fresh[Hash]
+func (f *facts) revised(borne Managed) bool {
+	return f.live.Revision && f.hasLists() && borne[Hash] != "" && borne[Hash] != f.fresh[Hash]
 }
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.

@@ -190,6 +190,8 @@ type Request struct {
 	Old, New View
 	// TemplateChanged says that the pod templates differ, managed annotations put aside.
 	TemplateChanged bool
+	// Restarts says that the write replaces the pods all the same, which no answer prevents.
+	Restarts bool
 }
 
 // NewRequest reads a write. old is nil for the first one.
@@ -201,7 +203,7 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 		req.New, problems = r.judge(current.Kind, current, references, err)
 		return req, problems
 	}
-	req.TemplateChanged = !r.sameTemplate(*old, current)
+	req.TemplateChanged, req.Restarts = !r.sameTemplate(*old, current), restarts(*old, current)
 	before, unreadable := references, err
 	if req.TemplateChanged {
 		before, unreadable = old.References()

@@ -51,12 +51,14 @@ func restore(d *draft) bool {
 // policy calls for them and they are the live ones. An equal digest alone is not enough: it would restart pods without
 // cause.
 func keepOrRestore(d *draft) bool {
-	if d.Unread != nil {
-		return true
-	}
+	return d.recordsRestart() || d.Unread != nil || keepLive(d)
+}
+
+// keepLive is keepOrRestore where the live state is known.
+func keepLive(d *draft) bool {
 	verdict := d.assess(d.Old.Managed.Known()).Verdict
 	switch {
-	case verdict.Action == policy.Reload && d.reloadedByReloader(verdict.Changes):
+	case verdict.Action == policy.Reload && d.fields.reloadedByReloader(verdict.Changes):
 		d.reload(d.New.Managed.only(stampKeys()...), verdict.Changes, record.CauseConfigChange)
 		return true
 	case !d.New.Managed.sameStamp(d.Old.Managed):
@@ -82,25 +84,25 @@ func keepOrRestore(d *draft) bool {
 
 // reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made anew: it
 // adopts the live state of all, and explains why.
-func (d *draft) reloadedWithoutStamp() bool {
-	last, ok := d.explained()
-	return ok && d.recent(last) && d.recordsLive(d.refs)
+func (f *facts) reloadedWithoutStamp() bool {
+	last, ok := f.explained()
+	return ok && f.recent(last) && f.recordsLive(f.refs)
 }
 
 // notified reports whether the write adopts a Change that the loop has reported instead of reloading.
-func (d *draft) notified() bool {
-	return d.live.NotifyOnly && d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsLive(d.refs)
+func (f *facts) notified() bool {
+	return f.live.NotifyOnly && f.New.Managed.same(f.Old.Managed, LastReload) && f.recordsLive(f.refs)
 }
 
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.
-func (d *draft) recordsLive(refs []reference.Ref) bool {
-	rec, err := record.Parse(d.New.Managed[Record])
-	if err != nil || !rec.BelongsTo(d.Old.Managed[Hash]) {
+func (f *facts) recordsLive(refs []reference.Ref) bool {
+	rec, err := record.Parse(f.New.Managed[Record])
+	if err != nil || !rec.BelongsTo(f.Old.Managed[Hash]) {
 		return false
 	}
 	items := rec.Items(refs)
 	for _, ref := range refs {
-		live, ok := record.ItemOf(rec.Key, d.live.States[ref])
+		live, ok := record.ItemOf(rec.Key, f.live.States[ref])
 		if item, recorded := items[ref]; !ok || !recorded || item.Entry != live.Entry {
 			return false
 		}

@@ -22,7 +22,7 @@ type Result struct {
 	Changes []policy.Change
 	// Stamped says that the managed annotations of the template are not those from before the write.
 	Stamped bool
-	// Unwritten is the text of last-reload where the annotations have no room for it: only the process that asked for the reload
+	// Unwritten is the text of last-reload where it does not fit into the annotations: only the process that asked for the reload
 	// can report it.
 	Unwritten string
 	// Unread says why the live state is not known although the rule needs it.
@@ -73,19 +73,19 @@ func (d *draft) warnStale() {
 }
 
 // fit shortens or drops what would make the object invalid, the least important first: without the Record the hash still
-// detects a Change, while a reload without last-reload has no Event, unless the loop asked for it. What the write itself has may go, too: the API server checks the size after admission, and the write
-// must have the budget that it would have without us.
+// detects a Change, while a reload without last-reload has no Event, unless the loop asked for it. What the write itself has may go, too:
+// the API server checks the size after admission, and the write must have the budget that it would have without us.
 func (d *draft) fit() {
-	if d.bytesLeft(true) < 0 {
-		d.withoutSource()
+	if d.New.bytesLeft(d.Managed, true) < 0 {
+		d.Managed.shortenSource(d.New.Managed)
 	}
-	if d.bytesLeft(true) < 0 {
+	if d.New.bytesLeft(d.Managed, true) < 0 {
 		d.withoutStamp()
 	}
-	if left := d.bytesLeft(false); left < 0 {
+	if left := d.New.bytesLeft(d.Managed, false); left < 0 {
 		d.shorten(len(d.Managed[Record]) + left)
 	}
-	if left := d.bytesLeft(false); left < 0 {
+	if left := d.New.bytesLeft(d.Managed, false); left < 0 {
 		d.shortenLastReload(len(d.Managed[LastReload]) + left)
 	}
 	if _, recorded := d.Managed[Record]; d.overBudget && !recorded {
@@ -119,21 +119,21 @@ func (d *draft) shortenLastReload(size int) {
 	delete(d.Managed, LastReload)
 }
 
-// bytesLeft returns how many bytes the decided managed annotations leave on the template, or on the workload. Managed
+// bytesLeft returns how many bytes managed annotations leave on the template of this version, or on the workload. Managed
 // annotations that are missing leave the bytes of their keys.
-func (d *draft) bytesLeft(template bool) int {
-	left := d.New.WorkloadBudget
+func (v View) bytesLeft(managed Managed, template bool) int {
+	left := v.WorkloadBudget
 	if template {
-		left = d.New.TemplateBudget - d.Managed.sourceSize() + d.New.Managed.sourceSize()
+		left = v.TemplateBudget - managed.sourceSize() + v.Managed.sourceSize()
 	}
 	for _, s := range managedKeys {
 		if s.template != template {
 			continue
 		}
-		if value, there := d.Managed[s.key]; there {
+		if value, there := managed[s.key]; there {
 			left -= len(value)
 		} else {
-			left += d.New.keySizes[s.key]
+			left += v.keySizes[s.key]
 		}
 	}
 	return left

@@ -61,8 +61,8 @@ func (r Request) sameReload() bool {
 }
 
 // recent reports whether a last reload may be one of the write that is being judged.
-func (d *draft) recent(last record.LastReload) bool {
-	return d.live.Now.Sub(last.Time).Abs() <= passes
+func (f *facts) recent(last record.LastReload) bool {
+	return f.live.Now.Sub(last.Time).Abs() <= passes
 }
 
 // decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook

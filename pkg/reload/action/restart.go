@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -12,8 +14,8 @@ import (
 )
 
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
-// configuration, which is read live. Where the webhook sees another one it restores what was recorded; the reload stays due and is
-// repeated, in the distance of reloads, since the pods may have started too early.
+// configuration, which is read live. Where the webhook sees another one, it records and explains that. Each restart is reported; one that is
+// stored without a Record stays due and is repeated, in the distance of reloads, since the pods may have started too early.
 func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	verdict, ended := a.confirm(ctx, s, in)
 	if ended != nil {
@@ -27,14 +29,23 @@ func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
-	if answer.Annotations[a.annotations.LastReload] != last.String() {
+	s.Restarted = true
+	stored, explained := a.explained(s, answer)
+	if !explained {
 		a.state.Writes.Stamped(s.Key, answer.Generation, a.now())
+		a.events.EmitOwn(s.Reported(), last)
 		return failed{s, passing(reasonReloadFailed,
-			"the webhook did not accept the config-record of the restart: it sees another state")}
+			"the webhook did not accept the config-record of the restart: it is older than this replica, or does not handle the workload")}
 	}
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
-	s.Restarted = true
-	return reloaded{s, verdict, last, answer.Generation}
+	return reloaded{s, verdict, stored, answer.Generation}
+}
+
+// explained returns the last reload that a write of the loop has brought, as it is stored; false if that is an earlier one.
+func (a *Actions) explained(s gather.Subject, answer *metav1.PartialObjectMetadata) (record.LastReload, bool) {
+	stored := answer.Annotations[a.annotations.LastReload]
+	last, err := record.ParseLastReload(stored)
+	return last, err == nil && stored != s.View.Managed[stamp.LastReload]
 }
 
 // restarting returns the merge patch of a restart, and how it explains the reload.

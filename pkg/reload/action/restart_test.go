@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -58,6 +60,13 @@ func (a *argoAPI) Patch(_ context.Context, answer client.Object, patch client.Pa
 	return nil
 }
 
+// rolloutKind is that of Argo Rollouts.
+func rolloutKind() workload.Kind {
+	return workload.Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}, Template: []string{"spec", "template"},
+	}
+}
+
 // dueRollout returns a Rollout whose pods have started without configmap/app, which is there now.
 func dueRollout(t *testing.T, c client.Client, out report.Sender, hash string) (*Actions, gather.Subject, policy.Input) {
 	t.Helper()
@@ -70,9 +79,7 @@ func dueRollout(t *testing.T, c client.Client, out report.Sender, hash string) (
 		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}},
 	}}, out)
 	s := reloadtest.Web(t)
-	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
-	require.NoError(t, err)
-	s.Object = reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
+	s.Object = reloadtest.Summary(rolloutKind(), map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": "7", "generation": int64(3)}})
 	s.View.Intent.Restart = true
 	newest, _ := ring.Newest()
 	s.View.Managed = stamp.Managed{stamp.Record: "v1:" + hash + ":" + string(newest.ID) + ":configmap/app=-"}
@@ -198,15 +205,73 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 	}
 }
 
-// The webhook sees a newer configuration and restores the Record: the pods may have started with an older one.
-func TestRestartThatIsNotRecordedIsRepeatedInTheDistanceOfReloads(t *testing.T) {
+// A replica of an earlier version restores the Record where it sees a newer configuration. The pods restart all the same: each restart
+// is reported, and the reload stays due.
+func TestRestartThatIsNotRecordedIsReportedAndRepeatedInTheDistanceOfReloads(t *testing.T) {
 	t.Parallel()
 	c, out := &argoAPI{restores: true}, &reloadtest.Outbox{}
 	actions, s, in := dueRollout(t, c, out, "abc")
 	result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 	assert.Positive(t, result.RequeueAfter)
-	assert.Empty(t, out.Notes())
+	assert.Equal(t, []string{"restarted: configmap/app created"}, out.Notes())
 	assert.Equal(t, actions.now(), actions.state.Writes.StampedAt(s.Key), "the refractory time begins")
+}
+
+// ruledAPI is argoAPI with a webhook, which may read another configuration than the loop.
+type ruledAPI struct {
+	argoAPI
+	reader stamp.Reader
+	old    map[string]any
+	live   stamp.Live
+}
+
+func (a *ruledAPI) Patch(ctx context.Context, answer client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if err := a.argoAPI.Patch(ctx, answer, patch, opts...); err != nil {
+		return err
+	}
+	old, written := &unstructured.Unstructured{Object: a.old}, a.patches[len(a.patches)-1]
+	current := old.DeepCopy()
+	annotations := old.GetAnnotations()
+	maps.Copy(annotations, written.Metadata.Annotations)
+	current.SetAnnotations(annotations)
+	if err := unstructured.SetNestedField(current.Object, written.Spec["restartAt"], "spec", "restartAt"); err != nil {
+		return err
+	}
+	kind := rolloutKind()
+	request, _ := a.reader.NewRequest(&workload.Object{Kind: kind, Raw: a.old}, workload.Object{Kind: kind, Raw: current.Object})
+	decided := stamp.Choose(request).Apply(request, a.live).Managed
+	annotations[a.reader.Keys.ConfigRecord], annotations[a.reader.Keys.LastReload] = decided[stamp.Record], decided[stamp.LastReload]
+	if annotations[a.reader.Keys.LastReload] == "" {
+		delete(annotations, a.reader.Keys.LastReload)
+	}
+	answer.SetAnnotations(annotations)
+	return nil
+}
+
+// Under constant change the webhook always reads another configuration than the loop: each restart is explained and recorded all the same.
+func TestRestartIsExplainedWithWhatTheWebhookReads(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	c, out := &ruledAPI{reader: reloadtest.Reader(t)}, &reloadtest.Outbox{}
+	actions, s, in := dueRollout(t, c, out, "abc")
+	object := &corev1.ConfigMap{Data: map[string]string{"key": "newer"}}
+	object.Namespace, object.Name = "shop", "app"
+	newer := digest.StateOf(digest.OfConfigMap(object), "uid", "2", in.Ring)
+	db := reference.Ref{Kind: reference.Secret, Name: "db"}
+	there := digest.StateOf(digest.Content{Ref: db, Namespace: "shop"}, "uid", "1", in.Ring)
+	c.live = stamp.Live{States: map[reference.Ref]digest.State{app: newer, db: there}, Ring: in.Ring, Namespace: "shop", Now: actions.now()}
+	c.old = map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{
+			c.reader.Keys.ConfigMaps: "app", c.reader.Keys.Secrets: "db", c.reader.Keys.ConfigRecord: s.View.Managed[stamp.Record] + ",secret/db=-",
+		}},
+		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{c.reader.Keys.ConfigHash: "abc"}}}},
+	}
+	ended := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict)
+	require.IsType(t, reloaded{}, ended)
+	assert.Zero(t, ended.close(t.Context(), actions), "nothing is left to do")
+	assert.Equal(t, []string{"restarted: configmap/app created, secret/db created"}, out.Notes())
+	require.Len(t, c.patches, 1)
+	requireContest(t, actions, s)
 }
 
 // A template that was never stamped stays as it is, too: the Record belongs to no hash, and so does the explanation.

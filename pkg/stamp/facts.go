@@ -1,0 +1,32 @@
+package stamp
+
+import (
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// facts are what a decision is made from: the write, and what was read for it. Their methods answer questions and change nothing.
+type facts struct {
+	Request
+	live Live
+	// refs are what the write tracks, sorted.
+	refs []reference.Ref
+	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
+	fresh Managed
+}
+
+// input is what the policy decides from.
+func (f *facts) input(known policy.Known) policy.Input {
+	return policy.Input{
+		Namespace:             f.live.Namespace,
+		Intent:                f.New.Intent,
+		Refs:                  f.refs,
+		Required:              f.New.Required,
+		Known:                 known,
+		Current:               f.live.States,
+		Ring:                  f.live.Ring,
+		ReloadMissingRequired: f.live.ReloadMissingRequired,
+	}
+}
+
+func (f *facts) assess(known policy.Known) policy.Assessment { return policy.Assess(f.input(known)) }

@@ -1,0 +1,180 @@
+package stamp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// rollout returns a world with an Argo Rollout that was stamped, and whose ConfigMap has changed since.
+func rollout(t *testing.T) *world {
+	t.Helper()
+	w := started(t)
+	w.set(cm("a"), "A again")
+	w.quiesce()
+	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
+	require.NoError(t, err)
+	w.kind = kind
+	changed(w)
+	return w
+}
+
+// restarted is the write of the loop that restarts the pods, for the state that it has read.
+func (w *world) restarted(raw map[string]any) {
+	hash := w.managed()[Hash]
+	verdict := w.verdict()
+	last := policy.Explain(verdict.Changes, w.live(nil).Now, w.managed()[LastReload])
+	last.Hash, last.Generation = hash, w.object().Generation()
+	w.setManaged(raw, Record, w.liveRecord(true).String())
+	w.setManaged(raw, LastReload, last.String())
+	raw["spec"].(map[string]any)["restartAt"] = last.Time.Format(time.RFC3339)
+}
+
+// verdict is that of the loop.
+func (w *world) verdict() policy.Verdict {
+	view := w.view()
+	return policy.Assess(policy.Input{
+		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs()),
+	}).Verdict
+}
+
+// A restart cannot be refused: whatever the webhook reads, the pods restart. The Record and the explanation are stored with it.
+func TestRestartIsRecordedWithWhatTheWebhookReads(t *testing.T) {
+	t.Parallel()
+	both := []record.Change{{Ref: "configmap/a", Type: record.Modified}, {Ref: "secret/a", Type: record.Modified}}
+	for name, c := range map[string]struct {
+		// meanwhile happens between the read of the loop and that of the webhook.
+		meanwhile func(*world)
+		changes   []record.Change
+		// due says that a reload is due afterwards.
+		due     bool
+		warning string
+	}{
+		"the state of the loop":              {meanwhile: func(*world) {}, changes: both[:1]},
+		"it has changed once more":           {meanwhile: func(w *world) { w.set(cm("a"), "once more") }, changes: both[:1]},
+		"another object has changed as well": {meanwhile: func(w *world) { w.set(secret("a"), "new") }, changes: both},
+		"it has changed back":                {meanwhile: func(w *world) { w.set(cm("a"), "A again") }, changes: both[:1]},
+		"it cannot be read": {
+			meanwhile: func(w *world) { w.set(cm("a"), "once more"); w.unreadable = true },
+			changes:   both[:1], due: true, warning: "the API server is down",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			before, template := w.managed(), w.restarts
+			require.Nil(t, w.write(func(raw map[string]any) { w.restarted(raw); c.meanwhile(w) }))
+			assert.True(t, w.managed().sameStamp(before), "the template stays as it is")
+			assert.Equal(t, template, w.restarts)
+			last, err := lastOf(w)
+			require.NoError(t, err)
+			assert.Equal(t, c.changes, last.Changes, "the restart is explained")
+			assert.Equal(t, before[Hash], last.Hash)
+			assert.Len(t, last.Before, 1, "the reload before it is kept")
+			if c.warning == "" {
+				assert.Empty(t, w.result.Warnings)
+			} else {
+				assert.Contains(t, w.result.Warnings[0], c.warning)
+			}
+			w.unreadable = false
+			assert.Equal(t, c.due, w.verdict().Action == policy.Reload, "the pods start with what was read last before the write")
+		})
+	}
+}
+
+// Another webhook comes in between, while the configuration goes on changing: the explanation keeps its time.
+func TestRestartIsRecordedInTheSecondPass(t *testing.T) {
+	t.Parallel()
+	w := rollout(t)
+	w.other = func(raw map[string]any) {
+		annotate(raw, "other", "1")
+		w.set(secret("a"), "between the passes")
+	}
+	var at time.Time
+	require.Nil(t, w.write(func(raw map[string]any) {
+		w.restarted(raw)
+		at = w.live(nil).Now
+		w.set(cm("a"), "before the first pass")
+	}))
+	last, err := lastOf(w)
+	require.NoError(t, err)
+	assert.Equal(t, at, last.Time)
+	assert.Len(t, last.Changes, 2)
+	assert.Equal(t, policy.Nothing, w.verdict().Action)
+}
+
+// The Record and the explanation of a write that restarts nothing count only where they are those of the live state.
+func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
+	t.Parallel()
+	restartAt := func(raw map[string]any) map[string]any { return raw["spec"].(map[string]any) }
+	for name, spoil := range map[string]func(w *world, raw map[string]any){
+		"it restarts nothing": func(_ *world, raw map[string]any) { delete(restartAt(raw), "restartAt") },
+		"the time is that of before": func(w *world, raw map[string]any) {
+			restartAt(raw)["restartAt"] = w.stored["spec"].(map[string]any)["restartAt"]
+		},
+		"the time is removed":           func(_ *world, raw map[string]any) { restartAt(raw)["restartAt"] = "" },
+		"the kind knows no restart":     func(w *world, _ map[string]any) { w.kind = deployment() },
+		"the explanation is an old one": func(w *world, _ map[string]any) { w.rv += 31 },
+		"it has no explanation":         func(w *world, raw map[string]any) { w.setManaged(raw, LastReload, w.managed()[LastReload]) },
+		"it explains another template": func(w *world, raw map[string]any) {
+			w.setManaged(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: "other", Cause: record.CauseConfigChange}.String())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			w.stored["spec"].(map[string]any)["restartAt"] = "2025-01-01T00:00:00Z"
+			before := w.managed()
+			require.Nil(t, w.write(func(raw map[string]any) {
+				w.restarted(raw)
+				w.set(cm("a"), "once more")
+				spoil(w, raw)
+			}))
+			assert.Equal(t, before, w.managed())
+		})
+	}
+}
+
+// What is held here has the content that the loop has read: this replica may not know the custom resource yet.
+func TestRestartKeepsWhatTheLoopHasReadOfObjectsThatAreHeldHere(t *testing.T) {
+	t.Parallel()
+	w := rollout(t)
+	require.Nil(t, w.write(func(raw map[string]any) {
+		w.restarted(raw)
+		w.held = map[reference.Ref]bool{cm("a"): true}
+	}))
+	w.held = nil
+	assert.Equal(t, policy.Nothing, w.verdict().Action)
+}
+
+// Without the Record the restart would be repeated: the explanation gives way to it.
+func TestRestartOfAFullWorkloadIsRecorded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ less, named int }{"all fits": {0, 1}, "no names": {60, 0}, "the Record is longer": {100, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			require.Nil(t, w.write(func(raw map[string]any) {
+				w.restarted(raw)
+				w.set(cm("a"), "once more")
+				current, _ := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
+				size := len(current.Managed[Record]) + len(current.Managed[LastReload])
+				annotate(raw, "filler", "")
+				annotate(raw, "filler", strings.Repeat("x", current.WorkloadBudget-len("filler")-size+c.less))
+			}))
+			last, err := lastOf(w)
+			require.NoError(t, err)
+			assert.Len(t, last.Changes, c.named)
+			assert.Equal(t, 1, len(last.Changes)+last.More)
+			assert.Equal(t, policy.Nothing, w.verdict().Action)
+		})
+	}
+}
