@@ -1,18 +1,31 @@
 package reload
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -32,7 +45,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 			for n := range 6 {
 				managed := stamp.Managed{stamp.Record: present(n)}
 				s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: managed}}
-				l.contested(t.Context(), s)
+				l.actions.RecordContested(t.Context(), s)
 				l.state.Contests.Wrote(s.Key, managed[stamp.Record], now)
 				l.actions.Close(t.Context(), action.InOrder{Subject: s})
 			}
@@ -40,6 +53,182 @@ func TestContestIsReportedOnce(t *testing.T) {
 			assert.Contains(t, out.Notes()[0], "managedFields")
 		})
 	}
+}
+
+// desired is an API server with one workload, whose controller sets what it wants again shortly after each write of the loop.
+type desired struct {
+	client.Client
+	mu      sync.Mutex
+	kind    workload.Kind
+	raw     []byte
+	changed func(before, after workload.Summary)
+	version int
+	// wants is a merge patch; empty if the controller leaves alone what the loop writes.
+	wants string
+	// patches are those of the loop.
+	patches []string
+}
+
+// shown is what the watch shows of it.
+type shown struct{ *desired }
+
+func (d shown) Run(ctx context.Context) { <-ctx.Done() }
+
+func (d shown) Get(_, _ string) (workload.Summary, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.summary(), true
+}
+
+func (d *desired) summary() workload.Summary {
+	var raw map[string]any
+	if json.Unmarshal(d.raw, &raw) != nil {
+		return workload.Summary{}
+	}
+	raw["metadata"].(map[string]any)["generation"] = int64(d.version)
+	return reloadtest.Summary(d.kind, raw)
+}
+
+// write stores a merge patch, which the watch shows at once.
+func (d *desired) write(patch string) error {
+	d.mu.Lock()
+	before := d.summary()
+	d.version++
+	next, err := jsonpatch.MergePatch(d.raw, []byte(patch))
+	if err == nil {
+		d.raw, err = jsonpatch.MergePatch(next, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"}}`, d.version))
+	}
+	after := d.summary()
+	d.mu.Unlock()
+	d.changed(before, after)
+	return err
+}
+
+func (d *desired) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	if err := d.write(string(body)); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.patches = append(d.patches, string(body))
+	obj.SetGeneration(int64(d.version))
+	if d.wants != "" && len(d.patches) < 200 {
+		time.AfterFunc(30*time.Millisecond, func() { _ = d.write(d.wants) })
+	}
+	return nil
+}
+
+// count returns how many patches the loop has made.
+func (d *desired) count() int {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.patches)
+}
+
+// contesting has a loop look after a Deployment until the test ends, and returns the Events.
+func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
+	t.Helper()
+	d.kind = workload.Builtin()[1]
+	d.raw = []byte(`{"metadata":{"namespace":"shop","name":"web","uid":"u1"},"spec":{"template":{"spec":{}}}}`)
+	out := &reloadtest.Outbox{}
+	opts.Reader = reloadtest.Reader(t)
+	absent := map[reference.Ref]digest.State{app: {Absent: true}}
+	l := newLoop(cluster{client: d, Dependencies: Dependencies{
+		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")},
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+			d.changed = changed
+			return shown{d}
+		},
+	}}, opts)
+	s := &served{loop: l, pq: priorityqueue.New[workload.Key]("test"), key: workload.Key{Kind: d.kind.ID(), Namespace: "shop", Name: "web"}}
+	t.Cleanup(s.pq.ShutDown)
+	var to workqueue.TypedRateLimitingInterface[workload.Key] = s.pq
+	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), to))
+	l.leads.Begin(time.Now())
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(d.kind)))
+	go l.queue.Raise(t.Context())
+	s.work(t)
+	return out
+}
+
+// A controller that keeps an annotation in what it wants sets it again each time that the loop has removed it.
+func TestAnnotationThatIsSetAgainIsRemovedEverMoreRarely(t *testing.T) {
+	t.Parallel()
+	const (
+		pausedAt = "deployment.reloader.stakater.com/paused-at"
+		hash     = annotation.DefaultPrefix + "config-hash"
+		lists    = annotation.DefaultPrefix + "configmaps"
+	)
+	for name, tc := range map[string]struct {
+		opts Options
+		// annotations are merged with the workload, wants is what the controller wants.
+		annotations, wants string
+		note               string
+		// removals are those that are made.
+		removals string
+	}{
+		"a request, on a workload that asks for nothing": {
+			wants: `{"metadata":{"annotations":{"` + hash + `":"abc"}}}`, note: hash, removals: hash,
+		},
+		"a request, on a workload that is in order": {
+			annotations: `{"metadata":{"annotations":{"` + lists + `":"app"}}}`,
+			wants:       `{"metadata":{"annotations":{"` + hash + `":"abc"}}}`, note: hash, removals: hash,
+		},
+		"a pause of a Deployment that is not paused": {
+			opts: Options{Webhook: true}, wants: `{"metadata":{"annotations":{"` + pausedAt + `":"2026-01-02T03:04:05Z"}}}`, note: pausedAt, removals: pausedAt,
+		},
+		"a pause that is over": {
+			wants: `{"metadata":{"annotations":{"` + pausedAt + `":"2026-01-02T03:04:05Z"}},"spec":{"paused":true}}`, note: pausedAt, removals: pausedAt,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tc.opts.PausedAt = pausedAt
+				d := &desired{wants: tc.wants}
+				out := contesting(t, d, tc.opts)
+				if tc.annotations != "" {
+					require.NoError(t, d.write(tc.annotations))
+				}
+				require.NoError(t, d.write(tc.wants))
+				<-time.After(10 * time.Minute)
+				made := d.count()
+				assert.Less(t, made, 30, "the loop gives way")
+				assert.Greater(t, made, 10, "the loop does not give up")
+				assert.Contains(t, d.patches[made-1], tc.removals)
+				var contested []string
+				for _, m := range out.Messages {
+					if m.Event.Type == "Warning" && m.Event.Reason != "ConfigMissing" {
+						contested = append(contested, m.Event.Note)
+					}
+				}
+				require.Len(t, contested, 1, "it is reported once")
+				assert.Contains(t, contested[0], tc.note)
+				assert.Contains(t, contested[0], "managedFields")
+			})
+		})
+	}
+}
+
+// What is removed now and then is removed at once.
+func TestAnnotationThatStaysAwayIsRemovedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &desired{}
+		out := contesting(t, d, Options{})
+		for n := range 5 {
+			require.NoError(t, d.write(`{"metadata":{"annotations":{"`+annotation.DefaultPrefix+`config-hash":"abc"}}}`))
+			<-time.After(time.Second)
+			assert.Equal(t, n+1, d.count())
+			<-time.After(10 * time.Minute)
+		}
+		assert.Empty(t, out.Messages)
+	})
 }
 
 func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
@@ -12,7 +11,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -167,7 +165,7 @@ func (l *loop) deferred(ctx context.Context, s gather.Subject) time.Duration {
 		}
 		return wait
 	}
-	wait := l.contested(ctx, s)
+	wait := l.actions.RecordContested(ctx, s)
 	if wait > 0 {
 		l.pacing.waits(s)
 	}
@@ -199,20 +197,3 @@ func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a p
 		return l.actions.UpToDate(ctx, s)
 	}
 }
-
-// contested returns how long to wait because another writer undoes what the loop writes, and reports it.
-func (l *loop) contested(ctx context.Context, s gather.Subject) time.Duration {
-	wait := l.state.Contests.Wait(s.Key, s.View.Managed[stamp.Record], l.now())
-	if wait > 0 {
-		log.FromContext(ctx).Info("Another writer removes or overwrites the config-record", "workload", s.Key, "after", wait)
-		l.events.Warn(s.Reported(), reasonContested, contestedText)
-	}
-	return wait
-}
-
-// reasonContested is the reason of the Event, contestedText its text.
-const reasonContested = "RecordContested"
-
-const contestedText = "another writer removes or overwrites the annotation config-record after each write; " +
-	"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile: " +
-	"find the writer in metadata.managedFields, and make it keep annotations that it does not own"

@@ -94,12 +94,16 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
 		return InOrder{s}
 	}
+	if wait := a.removalContested(ctx, s, a.annotations.ConfigHash, reasonRequestContested, "removes this reload request"); wait > 0 {
+		return inOrderUntil{InOrder{s}, wait}
+	}
 	if !a.MayWrite(s, inflight.Background) {
 		return Waiting{}
 	}
 	if _, err := a.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
 		return failed{s, failedWrite("PurgeFailed", err)}
 	}
+	a.state.Contests.Removed(s.Key, a.annotations.ConfigHash, a.now())
 	return InOrder{s}
 }
 

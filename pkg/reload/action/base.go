@@ -30,8 +30,10 @@ func newBase(o Options) *base {
 	if o.InScope == nil {
 		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
 	}
+	w := newWriter(o)
+	o.Gather.Live = boundedReader{o.Gather.Live, w.slots}
 	return &base{
-		writer: newWriter(o), annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
+		writer: w, annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
 		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, now: o.Gather.Now,
 	}
 }

@@ -50,6 +50,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 		}
 	}
 	if pausing := a.pauses.beginDirectly(s, o, result); pausing.period > 0 {
+		a.state.Contests.Set(s.Key, a.pauses.at)
 		ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
 	}
 	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))

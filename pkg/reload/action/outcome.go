@@ -45,6 +45,17 @@ func (o InOrder) close(_ context.Context, a *Actions) reconcile.Result {
 	return reconcile.Result{}
 }
 
+// inOrderUntil is InOrder where what is left to do must wait.
+type inOrderUntil struct {
+	InOrder
+	wait time.Duration
+}
+
+func (o inOrderUntil) close(ctx context.Context, a *Actions) reconcile.Result {
+	o.InOrder.close(ctx, a)
+	return queue.After(o.wait, queue.Retry)
+}
+
 // reloaded is the outcome of a reload that was made.
 type reloaded struct {
 	subject gather.Subject

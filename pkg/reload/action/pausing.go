@@ -52,6 +52,9 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
 		return 0, Waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
 	}
+	if wait := p.removalContested(ctx, s, p.at, reasonPauseContested, "removes it, and ends the pause,"); wait > 0 {
+		return wait, nil // a reload does not wait for it
+	}
 	if !p.MayWrite(s, inflight.Urgent) {
 		return 0, Waiting{} // queued again when it has a slot
 	}
@@ -76,6 +79,7 @@ func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Actio
 		return err
 	}
 	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
+	p.state.Contests.Removed(s.Key, p.at, p.now())
 	if action == pause.Resume {
 		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])
 		p.events.EmitResumed(s.Reported(), s.Object.Annotations()[p.at])

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -136,11 +137,83 @@ func TestReloadPauses(t *testing.T) {
 	}
 }
 
+// configHash is the annotation with a reload request, and with the hash of a template.
+const configHash = annotation.DefaultPrefix + "config-hash"
+
+// pausingDeployment is one whose reload, which is due, pauses it: as the loop sees it, and as it is stored.
+func pausingDeployment(t *testing.T, ring digest.Ring, now time.Time) (web gather.Subject, raw []byte) {
+	t.Helper()
+	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
+	web = reloadtest.Reloaded(reloadtest.Web(t), before)
+	web.View.Intent.PausePeriod = time.Minute
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+			"namespace": "shop", "name": "web", "uid": web.Object.UID(), "annotations": map[string]string{
+				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
+				annotation.DefaultPrefix + "config-record":      recordOf(ring, before.Hash),
+				"deployment.reloader.stakater.com/pause-period": "1m",
+			},
+		}, "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{configHash: before.Hash}}}},
+	})
+	require.NoError(t, err)
+	return web, raw
+}
+
+// Another writer sets the annotation of a pause again after each removal: the reload does not wait for the next one.
+func TestContestedPauseHoldsUpNoReload(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, paused := range map[string]bool{"not paused": false, "paused": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, out := &patched{}, &reloadtest.Outbox{}
+			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+			s := pausedDeployment(t, time.Second, paused, now.Add(-time.Hour).Format(time.RFC3339))
+			for range 3 {
+				actions.state.Contests.Removed(s.Key, pausedAt, now)
+			}
+			for range 2 {
+				wait, ended := actions.EndPause(t.Context(), s)
+				assert.Equal(t, time.Second, wait)
+				assert.Nil(t, ended, "the reconciliation goes on")
+			}
+			assert.Empty(t, c.bodies)
+			require.Len(t, out.Messages, 1)
+			assert.Equal(t, "PauseContested", out.Messages[0].Event.Reason)
+			assert.Contains(t, out.Notes()[0], pausedAt)
+		})
+	}
+}
+
+// What the loop sets itself is no other writer's: many reloads in a row, each with a pause, make no contest.
+func TestAnnotationsOfAReloadMakeNoContest(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, webhook := range map[string]bool{"a request": true, "a direct stamp": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ring := reloadtest.Ring(t, "a")
+			web, raw := pausingDeployment(t, ring, now)
+			c := &unserved{raw: raw}
+			with := absentApp(t, c, ring, now)
+			with.Reader = bothDialects(t)
+			actions := newActions(Options{Gather: with, Client: c, Webhook: webhook, PausedAt: pausedAt}, &reloadtest.Outbox{})
+			for range 3 {
+				actions.state.Contests.Removed(web.Key, pausedAt, now)
+				actions.state.Contests.Removed(web.Key, configHash, now)
+			}
+			actions.Reload(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			require.Contains(t, string(c.raw), pausedAt)
+			assert.Zero(t, actions.state.Contests.WaitToRemove(web.Key, pausedAt, now))
+			assert.Equal(t, webhook, actions.state.Contests.WaitToRemove(web.Key, configHash, now) == 0)
+		})
+	}
+}
+
 // A request pauses the Deployment in the same write. The webhook reads what is stored: it may find that no reload is due.
 func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 	t.Parallel()
-	const hash = annotation.DefaultPrefix + "config-hash"
-	purges := `{"metadata":{"annotations":{"` + hash + `":null}}}`
+	purges := `{"metadata":{"annotations":{"` + configHash + `":null}}}`
 	for name, tc := range map[string]struct {
 		webhook, requested string
 		remains            bool
@@ -154,18 +227,8 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			ring, before := reloadtest.Ring(t, "a"), reloadtest.ReloadAt(now.Add(-time.Hour), "before")
-			web := reloadtest.Reloaded(reloadtest.Web(t), before)
-			web.View.Intent.PausePeriod = time.Minute
-			raw, err := json.Marshal(map[string]any{
-				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
-					"namespace": "shop", "name": "web", "uid": web.Object.UID(), "annotations": map[string]string{
-						annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
-						annotation.DefaultPrefix + "config-record": recordOf(ring, before.Hash),
-					},
-				}, "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{hash: before.Hash}}}},
-			})
-			require.NoError(t, err)
+			ring := reloadtest.Ring(t, "a")
+			web, raw := pausingDeployment(t, ring, now)
 			c := &unserved{raw: raw, purges: tc.webhook, requested: tc.requested}
 			actions := newActions(Options{
 				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,

@@ -38,7 +38,9 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 		return ended
 	}
 	request := a.requestFor(s, in, proof)
+	a.state.Contests.Set(s.Key, a.annotations.ConfigHash)
 	if request.Further != nil {
+		a.state.Contests.Set(s.Key, a.pauses.at)
 		s.PausedFor = s.View.Intent.PausePeriod
 	}
 	result, err := a.send(ctx, &s, in, request)

@@ -8,19 +8,27 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// contests finds the workloads whose Record another writer removes, reverts or spoils each time that the loop has written it. The loop then
-// waits longer from write to write. It is safe for concurrent use.
+// contests finds the workloads on which another writer undoes what the loop writes, each time: it removes, reverts or spoils their Record, or
+// sets an annotation again that the loop has removed. The loop then waits longer from write to write. It is safe for concurrent use.
 type contests struct {
-	perWorkload[recordWrite]
+	perWorkload[contest]
 
 	pruned time.Time
 }
 
-// recordWrite is the loop's last write of a Record.
-type recordWrite struct {
-	// before is the sum of the Record that it replaced.
+// contest is what the loop has written on one workload.
+type contest struct {
+	record writeRow
+	// before is the sum of the Record that the last write replaced.
 	before uint64
-	at     time.Time
+	// removed are the annotations that it has removed.
+	removed map[string]writeRow
+}
+
+// writeRow is how the writes of one thing in a row have fared.
+type writeRow struct {
+	// at is when the last one was made.
+	at time.Time
 	// undone is how many writes in a row were undone.
 	undone int
 }
@@ -36,31 +44,43 @@ const (
 )
 
 // Wait returns how long to wait before the Record of a workload is written again; it is 0 unless the last writes were undone.
-func (c *contests) Wait(key workload.Key, present string, now time.Time) time.Duration {
-	var wait time.Duration
-	c.find(key, func(w *recordWrite) {
-		if !w.undoneBy(present, now) || w.undone < tolerated {
-			return
+func (c *contests) Wait(key workload.Key, present string, now time.Time) (wait time.Duration) {
+	c.find(key, func(e *contest) {
+		if e.recordUndone(present) {
+			wait = e.record.wait(now)
 		}
-		pause := longestContest
-		if doubled := w.undone - tolerated; doubled < 6 {
-			pause = min(firstContest<<doubled, longestContest)
-		}
-		wait = max(w.at.Add(pause).Sub(now), 0)
 	})
 	return wait
 }
 
 // Wrote records that the Record of a workload was written, and which one was there before.
 func (c *contests) Wrote(key workload.Key, before string, now time.Time) {
-	c.with(key, func(w *recordWrite) {
-		next := recordWrite{before: DigestOf(before), at: now}
-		if w.undoneBy(before, now) {
-			next.undone = w.undone + 1
-		}
-		*w = next
+	c.with(key, func(e *contest) {
+		e.record, e.before = e.record.next(e.recordUndone(before), now), DigestOf(before)
 		c.prune(now)
 	})
+}
+
+// WaitToRemove is Wait before an annotation is removed, which is there.
+func (c *contests) WaitToRemove(key workload.Key, annotation string, now time.Time) (wait time.Duration) {
+	c.find(key, func(e *contest) { wait = e.removed[annotation].wait(now) })
+	return wait
+}
+
+// Removed records that an annotation of a workload was removed.
+func (c *contests) Removed(key workload.Key, annotation string, now time.Time) {
+	c.with(key, func(e *contest) {
+		if e.removed == nil {
+			e.removed = map[string]writeRow{}
+		}
+		e.removed[annotation] = e.removed[annotation].next(true, now)
+		c.prune(now)
+	})
+}
+
+// Set records that the loop itself sets an annotation: that it is there undoes no removal.
+func (c *contests) Set(key workload.Key, annotation string) {
+	c.find(key, func(e *contest) { delete(e.removed, annotation) })
 }
 
 // prune drops what is long ago, now and then. The caller holds the lock.
@@ -69,18 +89,41 @@ func (c *contests) prune(now time.Time) {
 		return
 	}
 	c.pruned = now
-	maps.DeleteFunc(c.entries, func(_ workload.Key, w *recordWrite) bool { return now.Sub(w.at) >= contestOver })
+	maps.DeleteFunc(c.entries, func(_ workload.Key, e *contest) bool {
+		maps.DeleteFunc(e.removed, func(_ string, w writeRow) bool { return w.over(now) })
+		return e.record.over(now) && len(e.removed) == 0
+	})
 }
 
-// undoneBy reports whether another writer has undone the write: the Record that it replaced is back, or there is something that
-// neither the loop nor the webhook writes, which may be different each time.
-func (w recordWrite) undoneBy(present string, now time.Time) bool {
-	if now.Sub(w.at) >= contestOver {
-		return false
-	}
-	if w.before == DigestOf(present) {
+// recordUndone reports whether another writer has undone the last write of the Record: the one that it replaced is back, or there is
+// something that neither the loop nor the webhook writes, which may be different each time.
+func (e contest) recordUndone(present string) bool {
+	if e.before == DigestOf(present) {
 		return true
 	}
 	_, err := record.Parse(present)
 	return err != nil
+}
+
+// over reports whether the write has lasted, or was never made.
+func (w writeRow) over(now time.Time) bool { return now.Sub(w.at) >= contestOver }
+
+// wait returns how long to wait before a write that was undone is made again.
+func (w writeRow) wait(now time.Time) time.Duration {
+	if w.over(now) || w.undone < tolerated {
+		return 0
+	}
+	pause := longestContest
+	if doubled := w.undone - tolerated; doubled < 6 {
+		pause = min(firstContest<<doubled, longestContest)
+	}
+	return max(w.at.Add(pause).Sub(now), 0)
+}
+
+// next returns the write that follows.
+func (w writeRow) next(undone bool, now time.Time) writeRow {
+	if !undone || w.over(now) {
+		return writeRow{at: now}
+	}
+	return writeRow{at: now, undone: w.undone + 1}
 }

@@ -75,6 +75,43 @@ func recordOf(t *testing.T, name string) string {
 	return text
 }
 
+// What the loop removes, another writer may set again: the same text, or another one each time.
+func TestAnnotationThatIsSetAgainEachTimeIsRemovedEverMoreRarely(t *testing.T) {
+	t.Parallel()
+	c, key := &contests{}, workload.Key{Name: "web"}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var waits []time.Duration
+	for range 12 {
+		wait := c.WaitToRemove(key, "paused-at", now)
+		waits = append(waits, wait)
+		now = now.Add(wait)
+		c.Removed(key, "paused-at", now)
+		now = now.Add(30 * time.Millisecond)
+	}
+	second := time.Second
+	for i, want := range []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, time.Minute, time.Minute, time.Minute} {
+		assert.InDelta(t, want, waits[i], float64(30*time.Millisecond), "removal %d", i+1)
+	}
+	assert.Zero(t, c.WaitToRemove(key, "config-hash", now), "each annotation for itself")
+	assert.Zero(t, c.Wait(key, "", now), "so is the Record")
+	assert.Zero(t, c.WaitToRemove(workload.Key{Name: "other"}, "paused-at", now), "each workload for itself")
+	c.Wrote(key, "", now)
+	assert.Positive(t, c.WaitToRemove(key, "paused-at", now), "a Record that is written ends no other row")
+	c.Set(key, "paused-at")
+	assert.Zero(t, c.WaitToRemove(key, "paused-at", now), "what the loop has set itself is no other writer's")
+}
+
+func TestAnnotationsThatAreRemovedNowAndThenMakeNoContest(t *testing.T) {
+	t.Parallel()
+	c, key := &contests{}, workload.Key{Name: "web"}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 6 {
+		assert.Zero(t, c.WaitToRemove(key, "config-hash", now))
+		c.Removed(key, "config-hash", now)
+		now = now.Add(contestOver)
+	}
+}
+
 func TestContestsAreForgotten(t *testing.T) {
 	t.Parallel()
 	m, key := &State{}, workload.Key{Name: "web"}
@@ -88,4 +125,9 @@ func TestContestsAreForgotten(t *testing.T) {
 	m.Contests.Wrote(key, "", now)
 	m.Contests.Wrote(workload.Key{Name: "other"}, "", now.Add(contestOver))
 	assert.Len(t, m.Contests.entries, 1, "what is long ago is dropped")
+	m.Contests.Removed(key, "config-hash", now.Add(contestOver))
+	m.Contests.Wrote(workload.Key{Name: "other"}, "", now.Add(2*contestOver-time.Second))
+	assert.Len(t, m.Contests.entries, 2, "what is removed is kept as long")
+	m.Contests.Removed(workload.Key{Name: "other"}, "config-hash", now.Add(2*contestOver))
+	assert.Len(t, m.Contests.entries, 1, "and is dropped likewise")
 }

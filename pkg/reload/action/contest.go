@@ -1,0 +1,62 @@
+package action
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// The reasons of the Events about what another writer undoes.
+const (
+	reasonRecordContested  = "RecordContested"
+	reasonRequestContested = "RequestContested"
+	reasonPauseContested   = "PauseContested"
+)
+
+// contest is about something that another writer undoes.
+type contest struct {
+	reason string
+	// undone is for the log, text for the Event.
+	undone, text string
+}
+
+// findWriter is what a user does about another writer.
+const findWriter = ": find the writer in metadata.managedFields, and "
+
+// RecordContested returns how long to wait because another writer undoes each write of the Record, and reports that; 0 if it does not.
+func (a *Actions) RecordContested(ctx context.Context, s gather.Subject) time.Duration {
+	wait := a.state.Contests.Wait(s.Key, s.View.Managed[stamp.Record], a.now())
+	return a.contested(ctx, s, wait, contest{
+		reason: reasonRecordContested, undone: "Another writer removes or overwrites the config-record",
+		text: "another writer removes or overwrites the annotation config-record after each write; " +
+			"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile" + findWriter +
+			"make it keep annotations that it does not own",
+	})
+}
+
+// removalContested returns how long to wait because another writer sets an annotation again after each removal, and reports that;
+// 0 if it does not. what says what the removal ends.
+func (b *base) removalContested(ctx context.Context, s gather.Subject, annotation, reason, what string) time.Duration {
+	wait := b.state.Contests.WaitToRemove(s.Key, annotation, b.now())
+	return b.contested(ctx, s, wait, contest{
+		reason: reason, undone: "Another writer sets an annotation again that was removed",
+		text: "another writer sets the annotation " + annotation + " again after each removal; pod-reloader " + what + " less and less often" +
+			findWriter + "take the annotation out of what it applies",
+	})
+}
+
+// contested reports a contest that there is a wait for, once, and returns the wait.
+func (b *base) contested(ctx context.Context, s gather.Subject, wait time.Duration, c contest) time.Duration {
+	if wait <= 0 {
+		return 0
+	}
+	if !b.state.Warnings.IsWarned(s.Key, c.reason, c.text) {
+		log.FromContext(ctx).Info(c.undone, "workload", s.Key, "reason", c.reason, "after", wait)
+	}
+	b.events.Warn(s.Reported(), c.reason, c.text)
+	return wait
+}
