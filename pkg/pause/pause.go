@@ -25,8 +25,8 @@ func (s State) Begins() bool { return s.Period > 0 && !s.Paused }
 type Action string
 
 const (
-	// Leave means that nothing is due yet.
-	Leave Action = "leave"
+	// None means that nothing is due yet.
+	None Action = "none"
 	// Resume means that the pause has ended.
 	Resume Action = "resume"
 	// Clean means that another writer has resumed the Deployment: the annotation is removed, so that a pause of a user that follows
@@ -38,7 +38,7 @@ const (
 func (s State) Decide(now time.Time) (Action, time.Duration) {
 	switch {
 	case !s.Ours:
-		return Leave, 0
+		return None, 0
 	case !s.Paused:
 		return Clean, 0
 	}
@@ -50,5 +50,5 @@ func (s State) Decide(now time.Time) (Action, time.Duration) {
 	if left <= 0 || left > 2*s.Period {
 		return Resume, 0 // a clock that is so far ahead must not pause the Deployment for long
 	}
-	return Leave, left
+	return None, left
 }

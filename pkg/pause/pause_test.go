@@ -19,19 +19,19 @@ func TestDecide(t *testing.T) {
 		wait   time.Duration
 		begins bool
 	}{
-		"no pause is asked for":           {state: pause.State{}, action: pause.Leave},
-		"no reload was made yet":          {state: pause.State{Period: time.Minute}, action: pause.Leave, begins: true},
-		"a user has paused it":            {state: pause.State{Period: time.Minute, Paused: true}, action: pause.Leave},
-		"the period has begun":            {state: pause.State{Period: time.Minute, Paused: true, Since: at(-10 * time.Second), Ours: true}, action: pause.Leave, wait: 50 * time.Second},
+		"no pause is asked for":           {state: pause.State{}, action: pause.None},
+		"no reload was made yet":          {state: pause.State{Period: time.Minute}, action: pause.None, begins: true},
+		"a user has paused it":            {state: pause.State{Period: time.Minute, Paused: true}, action: pause.None},
+		"the period has begun":            {state: pause.State{Period: time.Minute, Paused: true, Since: at(-10 * time.Second), Ours: true}, action: pause.None, wait: 50 * time.Second},
 		"the period has ended":            {state: pause.State{Period: time.Minute, Paused: true, Since: at(-time.Minute), Ours: true}, action: pause.Resume},
 		"it ended long ago":               {state: pause.State{Period: time.Minute, Paused: true, Since: at(-24 * time.Hour), Ours: true}, action: pause.Resume},
 		"a user has resumed it":           {state: pause.State{Period: time.Minute, Since: at(-time.Second), Ours: true}, action: pause.Clean, begins: true},
 		"a user has removed the period":   {state: pause.State{Paused: true, Since: at(-time.Second), Ours: true}, action: pause.Resume},
 		"the begin is no time":            {state: pause.State{Period: time.Minute, Paused: true, Since: "yesterday", Ours: true}, action: pause.Resume},
 		"the begin is empty":              {state: pause.State{Period: time.Minute, Paused: true, Ours: true}, action: pause.Resume},
-		"another clock is ahead":          {state: pause.State{Period: time.Minute, Paused: true, Since: at(5 * time.Second), Ours: true}, action: pause.Leave, wait: 65 * time.Second},
+		"another clock is ahead":          {state: pause.State{Period: time.Minute, Paused: true, Since: at(5 * time.Second), Ours: true}, action: pause.None, wait: 65 * time.Second},
 		"another clock is ahead by hours": {state: pause.State{Period: time.Minute, Paused: true, Since: at(5 * time.Hour), Ours: true}, action: pause.Resume},
-		"the time has a zone":             {state: pause.State{Period: time.Minute, Paused: true, Since: now.In(time.FixedZone("", 7200)).Format(time.RFC3339), Ours: true}, action: pause.Leave, wait: time.Minute},
+		"the time has a zone":             {state: pause.State{Period: time.Minute, Paused: true, Since: now.In(time.FixedZone("", 7200)).Format(time.RFC3339), Ours: true}, action: pause.None, wait: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,14 +14,14 @@ func TestExplain(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.FixedZone("", 3600))
 	changes := []Change{{Ref: a, Type: Modified}, {Ref: Any, Type: Modified}}
 
-	first := Explain(changes, at, "not JSON")
+	first := NewLastReload(changes, at, "not JSON")
 	assert.Equal(t, record.LastReload{
 		Time: time.Date(2026, 1, 2, 2, 4, 5, 678_000_000, time.UTC), Cause: record.CauseConfigChange,
 		Changes: []record.Change{{Ref: "configmap/a", Type: "modified"}, {Ref: "*", Type: "modified"}},
 	}, first)
 
 	first.Hash = "one"
-	second := Explain(nil, at.Add(time.Hour), first.String())
+	second := NewLastReload(nil, at.Add(time.Hour), first.String())
 	assert.Equal(t, []record.Past{{Time: first.Time, Hash: "one", Cause: record.CauseConfigChange}}, second.Before)
 	assert.Empty(t, second.Changes)
 }

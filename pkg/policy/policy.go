@@ -55,9 +55,9 @@ func (c Change) String() string {
 	return c.Ref.String() + " " + string(c.Type)
 }
 
-// Explain returns the last reload that Changes cause at some time, after the one of a text; what cannot be read is none. The caller
+// NewLastReload returns the last reload that Changes cause at some time, after the one of a text; what cannot be read is none. The caller
 // adds what the reload has written.
-func Explain(changes []Change, at time.Time, earlier string) record.LastReload {
+func NewLastReload(changes []Change, at time.Time, earlier string) record.LastReload {
 	last := record.LastReload{Time: at.UTC().Truncate(time.Millisecond), Cause: record.CauseConfigChange}
 	for _, c := range changes {
 		last.Changes = append(last.Changes, c.record())

@@ -48,9 +48,9 @@ func BenchmarkReload(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: view}
-			l.actions.Close(b.Context(), l.reconcile(b.Context(), s))
+			l.actions.Close(b.Context(), l.decide(b.Context(), s))
 			l.tracking.Forget(s.Key)
-			l.actions.Leave(s.Key)
+			l.actions.ReleaseSlot(s.Key)
 		}
 	})
 	b.Run("webhook", func(b *testing.B) {

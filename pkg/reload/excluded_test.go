@@ -33,7 +33,7 @@ func TestReloadBeforeTheExclusionIsReported(t *testing.T) {
 			s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 			exclude(&s)
 			for range 2 {
-				l.actions.Close(t.Context(), l.handle(t.Context(), s))
+				l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 			}
 			assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes(), "once")
 			assert.Zero(t, writer.writes)
@@ -52,6 +52,6 @@ func TestExcludedWorkloadWithAnUnseenWriteIsNotReportedAgain(t *testing.T) {
 	s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 	s.View.Ignored = true
 	l.state.Writes.Wrote(s.Key, s.Object.Generation()+1, now)
-	l.actions.Close(t.Context(), l.handle(t.Context(), s))
+	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 	assert.Empty(t, out.Notes())
 }

@@ -64,7 +64,7 @@ func newLoop(with cluster, opts Options) *loop {
 	}
 	l.queue = queue.New(l.leads, l.now)
 	l.tracking = tracking.New(tracking.Options{
-		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Leaves: opts.Jobs.Leaves, Settle: opts.Settle,
+		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
 		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
 		Cache: with.cache, Live: with.live, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,

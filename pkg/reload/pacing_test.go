@@ -58,7 +58,7 @@ func TestChangeThatComesWhileTheConfigurationIsReadSettles(t *testing.T) {
 	attempt := func() time.Duration {
 		s := gather.Subject{Key: key, View: reloadtest.View(t), Events: l.state.Changes.Attempt(key)}
 		s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef"}
-		return l.actions.Close(t.Context(), l.reconcile(t.Context(), s)).RequeueAfter
+		return l.actions.Close(t.Context(), l.decide(t.Context(), s)).RequeueAfter
 	}
 	change := func() { l.state.Changes.Changed(key, now) }
 

@@ -121,7 +121,7 @@ func list[T fmt.Stringer](named []T, others int) string {
 func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict policy.Verdict) {
 	p.metrics.verdict(verdict)
 	if verdict.Action != policy.Hold {
-		p.events.Warn(s.Reported(), reasonHeld, "")
+		p.events.Clear(s.Reported(), reasonHeld)
 		return
 	}
 	changes, others := divide(verdict.Changes)

@@ -17,24 +17,24 @@ import (
 // Reconcile compares one workload with its configuration and does what is due. It returns no errors: what failed is due
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
-	defer l.actions.Leave(key)
+	defer l.actions.ReleaseSlot(key)
 	l.queue.Taken(key)
-	return l.queue.Requeued(key, l.look(ctx, key)), nil
+	return l.queue.Requeued(key, l.reconcileAndRequeue(ctx, key)), nil
 }
 
-// look is Reconcile of a workload that is taken from the queue.
-func (l *loop) look(ctx context.Context, key workload.Key) reconcile.Result {
+// reconcileAndRequeue reconciles a workload and returns when to do so again.
+func (l *loop) reconcileAndRequeue(ctx context.Context, key workload.Key) reconcile.Result {
 	if l.store.WaitForSync(ctx) != nil {
 		return queue.After(time.Second, queue.Workload) // the context has ended
 	}
-	ended, limit := l.attend(ctx, key)
+	ended, limit := l.resumeOrReconcile(ctx, key)
 	result := notLater(l.actions.Close(ctx, ended), limit)
 	return notLater(result, l.state.Warnings.Again(key, l.now()))
 }
 
-// attend ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look again at the
-// latest; 0 sets no limit.
-func (l *loop) attend(ctx context.Context, key workload.Key) (ended action.Outcome, limit time.Duration) {
+// resumeOrReconcile ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look
+// again at the latest; 0 sets no limit.
+func (l *loop) resumeOrReconcile(ctx context.Context, key workload.Key) (ended action.Outcome, limit time.Duration) {
 	if ended := l.actions.CompleteRecreation(ctx, key); ended != nil {
 		return ended, 0
 	}
@@ -48,7 +48,7 @@ func (l *loop) attend(ctx context.Context, key workload.Key) (ended action.Outco
 	}
 	limit, ended = l.actions.EndPause(ctx, s)
 	if ended == nil {
-		ended = l.handle(ctx, s)
+		ended = l.reconcileInScope(ctx, s)
 	}
 	return ended, limit
 }
@@ -65,10 +65,10 @@ func notLater(result reconcile.Result, limit time.Duration) reconcile.Result {
 	return queue.After(limit, priority)
 }
 
-// handle compares a workload in scope with its configuration and does what is due.
-func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
+// reconcileInScope compares a workload in scope with its configuration and does what is due.
+func (l *loop) reconcileInScope(ctx context.Context, s gather.Subject) action.Outcome {
 	if s.View.Ignored || s.View.Excluded || !s.View.Intent.Asked {
-		return l.handleExcluded(ctx, s)
+		return l.reconcileExcluded(ctx, s)
 	}
 	if l.keys.Ring().Empty() {
 		// The change of the keys queues it again. The readiness of the process reports it; a line and an Event for each
@@ -87,15 +87,15 @@ func (l *loop) handle(ctx context.Context, s gather.Subject) action.Outcome {
 		s.Events = l.state.Changes.Stamped(s.Key)
 	}
 	l.actions.ReportLostStamp(s)
-	if s.Object.Deleting() || l.jobs.Leaves(s.Object, l.state.Changes.Pending(s.Key)) {
+	if s.Object.Deleting() || l.jobs.Ignores(s.Object, l.state.Changes.Pending(s.Key)) {
 		return action.InOrder{Subject: s}
 	}
-	return l.reconcile(ctx, s)
+	return l.decide(ctx, s)
 }
 
-// handleExcluded reports what is wrong with a workload that is not to be reloaded, and the reloads before it was excluded: the leader
+// reconcileExcluded reports what is wrong with a workload that is not to be reloaded, and the reloads before it was excluded: the leader
 // that made them may have ended before it could write their Events.
-func (l *loop) handleExcluded(ctx context.Context, s gather.Subject) action.Outcome {
+func (l *loop) reconcileExcluded(ctx context.Context, s gather.Subject) action.Outcome {
 	if !l.isBehind(s) {
 		l.events.EmitReloads(s.Reported())
 	}
@@ -119,18 +119,18 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, b
 	return l.gather.Subject(key, o, l.state.Changes.Attempt(key)), true
 }
 
-// reconcile decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
-func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
+// decide decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
+func (l *loop) decide(ctx context.Context, s gather.Subject) action.Outcome {
 	in := l.gather.Input(s)
 	l.state.Takeovers.Returned(s.Key, in.Ring)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in, a.Reads)
 	l.events.Warn(s.Reported(), reasonNewer, newerRecord(in.Known))
 	if len(a.Reads) == 0 && a.Verdict.Action == policy.Nothing && len(a.Verdict.Adopt) == 0 {
-		l.events.Warn(s.Reported(), reasonHeld, "")
+		l.events.Clear(s.Reported(), reasonHeld)
 		return l.actions.UpToDate(ctx, s)
 	}
-	if wait := l.deferred(ctx, s); wait > 0 {
+	if wait := l.retryWait(ctx, s); wait > 0 {
 		return action.Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := l.pacing.postpone(ctx, s, a); wait > 0 {
@@ -157,8 +157,8 @@ func (l *loop) reconcile(ctx context.Context, s gather.Subject) action.Outcome {
 	return l.apply(ctx, s, in, a)
 }
 
-// deferred returns how long to wait because of earlier attempts.
-func (l *loop) deferred(ctx context.Context, s gather.Subject) time.Duration {
+// retryWait returns how long to wait because of earlier attempts.
+func (l *loop) retryWait(ctx context.Context, s gather.Subject) time.Duration {
 	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
 		if l.state.Deferrals.IsFirm(s.Key) {
 			l.pacing.waits(s)

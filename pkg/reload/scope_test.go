@@ -53,7 +53,7 @@ func TestWorkloadThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 				metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 			}
 			s.Object = reloadtest.Summary(workload.Kind{}, map[string]any{"metadata": metadata})
-			l.actions.Close(t.Context(), l.handle(t.Context(), s))
+			l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 			assert.Equal(t, deleting, c.writes == 0)
 		})
 	}

@@ -59,7 +59,7 @@ func TestWhatIsNotObservedIsRead(t *testing.T) {
 			}, Options{Webhook: true})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 			s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
-			result := l.actions.Close(t.Context(), l.reconcile(t.Context(), s))
+			result := l.actions.Close(t.Context(), l.decide(t.Context(), s))
 			assert.Equal(t, 1, tc.store.Reads)
 			assert.Equal(t, tc.writes, w.writes)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
@@ -80,7 +80,7 @@ func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
 	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=-"}
 	for range 2 {
-		l.actions.Close(t.Context(), l.reconcile(t.Context(), s))
+		l.actions.Close(t.Context(), l.decide(t.Context(), s))
 		assert.Equal(t, []string{missing([]reference.Ref{app}, 0)}, out.Notes(), "once")
 	}
 }

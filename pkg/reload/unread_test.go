@@ -72,7 +72,7 @@ func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 			s.View.Intent.Tracked[edge] = s.View.Intent.Tracked[app]
 			s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef" + tc.record}
-			attempt := func() time.Duration { return l.actions.Close(t.Context(), l.reconcile(t.Context(), s)).RequeueAfter }
+			attempt := func() time.Duration { return l.actions.Close(t.Context(), l.decide(t.Context(), s)).RequeueAfter }
 
 			after := attempt()
 			if !tc.waits {

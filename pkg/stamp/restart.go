@@ -39,7 +39,7 @@ func (d *draft) recordRestart(last record.LastReload) {
 		return
 	}
 	if verdict := d.assess(d.Old.Managed.Known()).Verdict; verdict.Action == policy.Reload && !d.recordsLive(d.refs) {
-		now := policy.Explain(verdict.Changes, last.Time, d.Old.Managed[LastReload])
+		now := policy.NewLastReload(verdict.Changes, last.Time, d.Old.Managed[LastReload])
 		now.Hash, now.Cause, now.Generation = last.Hash, last.Cause, last.Generation
 		d.Changes, d.Managed[LastReload] = verdict.Changes, now.String()
 	}

@@ -31,7 +31,7 @@ func rollout(t *testing.T) *world {
 func (w *world) restarted(raw map[string]any) {
 	hash := w.managed()[Hash]
 	verdict := w.verdict()
-	last := policy.Explain(verdict.Changes, w.live(nil).Now, w.managed()[LastReload])
+	last := policy.NewLastReload(verdict.Changes, w.live(nil).Now, w.managed()[LastReload])
 	last.Hash, last.Generation = hash, w.object().Generation()
 	w.setManaged(raw, Record, w.liveRecord(true).String())
 	w.setManaged(raw, LastReload, last.String())

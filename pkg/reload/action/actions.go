@@ -51,9 +51,9 @@ type Jobs struct {
 	Store jobrun.Store
 }
 
-// Leaves reports whether a workload is a Job that is left alone, whatever its annotations ask for. pending says that a change of its
+// Ignores reports whether a workload is a Job that is left alone, whatever its annotations ask for. pending says that a change of its
 // configuration came before it finished: how long such a change has to settle does not decide whether the Job runs again.
-func (j Jobs) Leaves(s workload.Summary, pending bool) bool {
+func (j Jobs) Ignores(s workload.Summary, pending bool) bool {
 	return s.Kind.CreateOnly && (s.Controlled() || s.Finished() && !j.RerunFinished && !pending)
 }
 

@@ -51,7 +51,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 
 // notified offers a notification, which the Record that was written names.
 func (a *Actions) notified(ctx context.Context, s gather.Subject, changes []policy.Change, text string) {
-	a.events.Notified(s.Reported(), changes, text)
+	a.events.EmitNotified(s.Reported(), changes, text)
 	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes, 8))
 }
 

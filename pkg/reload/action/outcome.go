@@ -68,7 +68,7 @@ type reloaded struct {
 func (o reloaded) close(ctx context.Context, a *Actions) reconcile.Result {
 	s := o.subject
 	a.state.Writes.Stamped(s.Key, o.generation, a.now())
-	a.events.Warn(s.Reported(), reasonLost, "") // it is another stamp: where this one is lost as well, that is news
+	a.events.Clear(s.Reported(), reasonLost) // it is another stamp: where this one is lost as well, that is news
 	if !s.Events.First.IsZero() {
 		a.metrics.latency(s.Object.Kind, a.now().Sub(s.Events.First))
 	}

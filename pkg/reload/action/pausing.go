@@ -46,7 +46,7 @@ func (p pauses) of(s gather.Subject, version pausable) pause.State {
 func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
 	state := p.of(s, s.Object)
 	action, wait := state.Decide(p.now())
-	if action == pause.Leave {
+	if action == pause.None {
 		return wait, nil
 	}
 	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
@@ -62,7 +62,7 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 		return 0, failed{s, failedWrite(reasonResumeFailed, err)}
 	}
 	p.backoff.Forget(s.Key)
-	p.events.Warn(s.Reported(), reasonResumeFailed, "")
+	p.events.Clear(s.Reported(), reasonResumeFailed)
 	return 0, Waiting{}
 }
 

@@ -122,7 +122,7 @@ func (c recreations) replacement(ctx context.Context, s gather.Subject, old jobr
 
 // explain adds why the Job is created again.
 func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time.Time) {
-	last := policy.Explain(verdict.Changes, now, s.View.Managed[stamp.LastReload])
+	last := policy.NewLastReload(verdict.Changes, now, s.View.Managed[stamp.LastReload])
 	last.Hash, last.Generation = r.managed[stamp.Hash], s.Object.Generation()
 	r.manifest.Reload = last
 }

@@ -51,7 +51,7 @@ func (j *jobFixture) unlistedLeader() *Actions {
 // reconcile lets a leader do to the Job what is due.
 func (j *jobFixture) reconcile(t testing.TB, a *Actions) reconcile.Result {
 	t.Helper()
-	defer a.Leave(reloadtest.JobKey)
+	defer a.ReleaseSlot(reloadtest.JobKey)
 	ended := a.CompleteRecreation(t.Context(), reloadtest.JobKey)
 	if ended == nil {
 		ended = j.act(t, a)

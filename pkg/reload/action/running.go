@@ -164,7 +164,7 @@ func (r runs) stillRuns(ctx context.Context, live gather.Subject, o workload.Obj
 func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	switch {
 	case err == nil:
-		r.events.Warn(s.Reported(), reasonRunRefused, "")
+		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
 	case unauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.

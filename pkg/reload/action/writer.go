@@ -61,8 +61,8 @@ func (w writer) MayWrite(s gather.Subject, class inflight.Class) bool {
 	return w.slots.Enter(s.Key.Namespace, s.Key, class)
 }
 
-// Leave gives back the slot of a workload, if it has one.
-func (w writer) Leave(key workload.Key) { w.slots.Leave(key) }
+// ReleaseSlot gives back the slot of a workload, if it has one.
+func (w writer) ReleaseSlot(key workload.Key) { w.slots.Leave(key) }
 
 // write sends a write of a workload that has a slot, and gives it up after a while.
 func (w writer) write(ctx context.Context, s gather.Subject, send func(context.Context) error) error {

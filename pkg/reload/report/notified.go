@@ -9,9 +9,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Notified offers the notification about a Change, and sends an Event. The Record that was written names both.
-func (r *Reporter) Notified(s Subject, changes []policy.Change, recorded string) {
-	change := policy.Explain(changes, r.with.Now(), "")
+// EmitNotified offers the notification about a Change, and sends an Event. The Record that was written names both.
+func (r *Reporter) EmitNotified(s Subject, changes []policy.Change, recorded string) {
+	change := policy.NewLastReload(changes, r.with.Now(), "")
 	var causes []reference.Ref
 	for _, c := range changes {
 		causes = append(causes, c.Ref)

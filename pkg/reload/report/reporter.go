@@ -80,6 +80,9 @@ func (r *Reporter) Warn(s Subject, reason, text string, causes ...reference.Ref)
 	}
 }
 
+// Clear forgets what was reported last for a reason: the same text is an Event again when it comes back.
+func (r *Reporter) Clear(s Subject, reason string) { r.Warn(s, reason, "") }
+
 // Fail is Warn of a failure, which the first success takes back.
 func (r *Reporter) Fail(s Subject, reason, text string, causes ...reference.Ref) {
 	if delay, news := r.with.State.Warnings.Fail(s.Key, reason, text, r.with.Now()); news {

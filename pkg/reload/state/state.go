@@ -34,8 +34,8 @@ func (s *State) Forget(key workload.Key) {
 	s.forgetOthers(key)
 }
 
-// Leave is Forget for a workload that is left alone. It reports false, and forgets nothing, where a config event is pending.
-func (s *State) Leave(key workload.Key) bool {
+// ForgetUnlessPending is Forget for a workload that is left alone. It reports false, and forgets nothing, where a config event is pending.
+func (s *State) ForgetUnlessPending(key workload.Key) bool {
 	if !s.Changes.leave(key) {
 		return false
 	}

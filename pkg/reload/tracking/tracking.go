@@ -66,10 +66,10 @@ type Options struct {
 	Reader stamp.Reader
 	// Scope has the workloads that are looked after.
 	Scope scope.Scope
-	// FollowJobs also follows the kinds whose template cannot change. Leaves reports which of them are left alone all the same;
+	// FollowJobs also follows the kinds whose template cannot change. Ignores reports which of them are left alone all the same;
 	// pending says that a change of its configuration came before it finished.
 	FollowJobs bool
-	Leaves     func(s workload.Summary, pending bool) bool
+	Ignores    func(s workload.Summary, pending bool) bool
 	// Settle is how long a change is kept for workloads that come later than it.
 	Settle time.Duration
 	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes.
@@ -249,7 +249,7 @@ func (t *Tracking) forgetFormer(before, after, current workload.Summary) workloa
 	case before.Kept == nil:
 		return after
 	case after.Kept == nil && current.Kept != nil && current.UID() == before.UID():
-		if t.with.State.Leave(key) {
+		if t.with.State.ForgetUnlessPending(key) {
 			return after
 		}
 		after = t.concerned(current)
@@ -280,7 +280,7 @@ func (t *Tracking) born(before, after workload.Summary) {
 
 // concerned returns a workload as far as configuration matters to it: a Job that is left alone is not tracked.
 func (t *Tracking) concerned(s workload.Summary) workload.Summary {
-	if s.Kept != nil && t.with.Leaves(s, t.with.State.Changes.Pending(s.Key())) {
+	if s.Kept != nil && t.with.Ignores(s, t.with.State.Changes.Pending(s.Key())) {
 		s.Kept = nil
 	}
 	return s
@@ -294,7 +294,7 @@ func (t *Tracking) finished(key workload.Key) bool {
 		return false
 	}
 	s, ok := w.workloads.Get(key.Namespace, key.Name)
-	return ok && t.with.Leaves(s, t.with.State.Changes.Pending(key))
+	return ok && t.with.Ignores(s, t.with.State.Changes.Pending(key))
 }
 
 func (t *Tracking) update(s workload.Summary) {

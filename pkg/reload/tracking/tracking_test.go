@@ -132,7 +132,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var l *fixture
-			l = standby(Options{Reader: stakaterReader(t), FollowJobs: true, Leaves: func(s workload.Summary, pending bool) bool {
+			l = standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 				leaves := s.Finished() && !pending
 				if leaves && tc.comes {
 					l.state.Changes.Changed(s.Key(), time.Now()) // by the watch of ConfigMaps, which has seen the Job running
@@ -209,8 +209,8 @@ func standby(o Options) *fixture {
 	f := &fixture{state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{}}
 	f.queue = queue.New(f.leads, time.Now)
 	o.State, o.Backoff, o.Queue, o.Now = f.state, f.backoff, f.queue, time.Now
-	if o.Leaves == nil {
-		o.Leaves = func(workload.Summary, bool) bool { return false }
+	if o.Ignores == nil {
+		o.Ignores = func(workload.Summary, bool) bool { return false }
 	}
 	f.tracking = New(o)
 	return f
@@ -355,7 +355,7 @@ func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
 	t.Parallel()
 	kind := workload.Builtin()[0]
 	c := newWatching()
-	l, _ := leading(t, Options{Workloads: c.follow, Leaves: func(s workload.Summary, _ bool) bool { return s.Controlled() }})
+	l, _ := leading(t, Options{Workloads: c.follow, Ignores: func(s workload.Summary, _ bool) bool { return s.Controlled() }})
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(kind)))
 	report := <-c.attached
 	none, running := workload.Summary{Kind: kind}, deployment(kind, "web")
