@@ -211,7 +211,7 @@ func TestRequestInFlightIsAnsweredWhenTheServerStops(t *testing.T) {
 	require.NoError(t, <-stopped)
 }
 
-// TestDrain shows that callers are still answered, but asked to connect anew: then they find another replica.
+// TestDrain shows that callers are still answered, but asked to connect again: then they find another replica.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {

@@ -7,7 +7,7 @@ import (
 )
 
 // watchMetrics are the metrics of the watches. Their labels are bounded by the kinds and, with --namespaces, the namespaces
-// that the installation looks after.
+// that the installation handles.
 type watchMetrics struct {
 	monitor           *watchhealth.Monitor
 	healthy, failures *prometheus.Desc

@@ -149,7 +149,7 @@ func (v view) restore() (*change, error) {
 	return &change{Restore, reason, maps.Clone(v.Last)}, nil
 }
 
-// establish starts anew. All CAs in sight stay trusted: replicas may serve a certificate of theirs, also that of cert-manager
+// establish starts again. All CAs in sight stay trusted: replicas may serve a certificate of theirs, also that of cert-manager
 // before this mode was chosen.
 func (v view) establish() (*change, error) {
 	reason := v.broken()

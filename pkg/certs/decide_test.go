@@ -253,7 +253,7 @@ func TestNextCAWaitsUntilItIsTrusted(t *testing.T) {
 	old := c.bundle
 	c.take()
 	c.now = c.now.Add(4 * time.Minute)
-	// Another writer takes the next CA away, and the time counts anew.
+	// Another writer takes the next CA away, and the time counts again.
 	c.bundle, c.trusted = old, map[certs.Fingerprint]time.Time{}
 	steps, _ := c.take()
 	require.Empty(t, steps)

@@ -134,7 +134,7 @@ func (c *Chain) Configure(definitions []referent.Definition) {
 // Reject says that there is no valid configuration. It may come later, but nothing waits for it.
 func (c *Chain) Reject() { c.answers.rejected.Store(true) }
 
-// KeysChanged makes the graph anew under the current digest keys.
+// KeysChanged makes the graph again under the current digest keys.
 func (c *Chain) KeysChanged() { c.inbox.gather(func(p *pending) { p.rekeyed = true }) }
 
 // ConfigChanged takes an event of a config object, which may be part of the graph.

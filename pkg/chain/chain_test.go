@@ -214,7 +214,7 @@ func TestAnotherScopeThanThatOfTheClusterIsNamed(t *testing.T) {
 		w.pass(time.Second)
 		assert.Empty(t, w.hold())
 
-		// The definition is made anew, in another scope.
+		// The definition is made again, in another scope.
 		realm := &unstructured.Unstructured{}
 		realm.SetGroupVersionKind(services.GroupVersion().WithKind("Any"))
 		realm.SetName("s")
@@ -307,7 +307,7 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 		state := w.State("ns", proxy)
 		entry, ok := state.Entry(old.ID)
 		require.True(t, ok)
-		assert.Equal(t, second, entry, "the graph is made anew without it")
+		assert.Equal(t, second, entry, "the graph is made again without it")
 	})
 }
 

@@ -73,7 +73,7 @@ func TestDeletedObjectsOutOfScopeAreForgotten(t *testing.T) {
 		assert.Zero(t, w.Due())
 		assert.Zero(t, w.PublishedNamespaces())
 
-		w.strip() // it is created anew
+		w.strip() // it is created again
 		w.pass(time.Second)
 		w.outside.Store(false)
 		w.pass(time.Minute + time.Second)

@@ -209,7 +209,7 @@ func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 				}
 				assert.LessOrEqual(t, w.writes.Load(), before+1)
 
-				// Another digest is written at once, and its pauses begin anew.
+				// Another digest is written at once, and its pauses begin again.
 				before = w.writes.Load()
 				w.set(tls, "2")
 				w.pass(15 * time.Second)

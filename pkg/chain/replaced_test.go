@@ -16,7 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
-// A watch that is made anew ends some time later: what its goroutines still deliver is of before.
+// A watch that is made again ends some time later: what its goroutines still deliver is of before.
 func TestAWatchThatWasReplacedDeliversNothing(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]func(of chain.Watching, before *unstructured.Unstructured){
@@ -64,7 +64,7 @@ func TestAWatchThatWasReplacedIsNotSynced(t *testing.T) {
 	})
 }
 
-// An object that is created anew is read before the first list of the next watch has ended, and delivered after it.
+// An object that is created again is read before the first list of the next watch has ended, and delivered after it.
 func TestAnObjectThatIsCreatedDuringTheFirstListIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,12 +125,12 @@ func TestAResourceThatMayBeListedAndNotWatchedIsListedRarely(t *testing.T) {
 		w.pass(2 * time.Minute)
 		w.Watching(services).Refused(t.Context())
 		w.pass(500 * time.Millisecond)
-		assert.Empty(t, w.hold(), "a watch that has worked is made anew at once")
+		assert.Empty(t, w.hold(), "a watch that has worked is made again at once")
 		w.Watching(services).Refused(t.Context())
 		w.pass(500 * time.Millisecond)
 		assert.Contains(t, w.hold(), "is forbidden")
 		w.pass(time.Second)
-		assert.Empty(t, w.hold(), "the pauses begin anew")
+		assert.Empty(t, w.hold(), "the pauses begin again")
 	})
 }
 
@@ -144,11 +144,11 @@ func TestAWatchThatIsRefusedForSomeSecondsRecoversSoon(t *testing.T) {
 		assert.Contains(t, w.hold(), "is forbidden")
 		allow()
 		w.pass(time.Second)
-		assert.Empty(t, w.hold(), "it is made anew after 1 and after 2 seconds more")
+		assert.Empty(t, w.hold(), "it is made again after 1 and after 2 seconds more")
 	})
 }
 
-// While it waits to be made anew, a watch tries again by itself, and fails again.
+// While it waits to be made again, a watch tries again by itself, and fails again.
 func TestFailuresOfAWatchThatWaitsDoNotLengthenThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,7 @@ func (c sourceChange) apply(a *answers, graph *referent.Graph) {
 	graph.SetSource(s.resource, s.namespace, s.state)
 }
 
-// scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made anew.
+// scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made again.
 type scopeChange struct{ source *source }
 
 func (c scopeChange) apply(a *answers, graph *referent.Graph) {

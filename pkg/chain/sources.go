@@ -117,13 +117,13 @@ func (s *sources) takeTurned(graph *referent.Graph, held map[referent.Key]time.T
 }
 
 const (
-	// firstPause is how long a watch must have worked to be made anew at once when it fails. With each one that fails, the pause
+	// firstPause is how long a watch must have worked to be made again at once when it fails. With each one that fails, the pause
 	// doubles, up to longestPause; a watch that has worked that long begins with the first one again. Where the right to list is there
 	// and the right to watch is not, each watch syncs and fails at once.
 	firstPause, longestPause = time.Second, time.Minute
 )
 
-// restart makes the watches anew that had synced and fail now, and those whose pause is over.
+// restart makes again the watches that had synced and fail now, and those whose pause is over.
 func (s *sources) restart(p pending) {
 	for _, one := range p.restarts {
 		if !one.stopped() {
@@ -164,8 +164,8 @@ func (s *sources) relist(refused refusal) {
 	}
 }
 
-// replace puts a source that watches anew in the place of another one. That ends some time later: what its goroutines still deliver is
-// of before, and the next watch does not deliver it again.
+// replace puts a source that watches again in the place of another one. That ends some time later: what its goroutines still deliver is
+// older, and the next watch does not deliver it again.
 func (s *sources) replace(one *source) {
 	one.ended.Store(true)
 	one.cancel()

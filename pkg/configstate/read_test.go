@@ -244,7 +244,7 @@ func TestCallersShareOnlyLaterReads(t *testing.T) {
 	for range 5 {
 		assert.Equal(t, changed.ResourceVersion, (<-results).ResourceVersion, "no caller gets the version before")
 	}
-	assert.Len(t, s.seen(), 3, "seven callers, two reads: the object, and then its metadata and the object anew")
+	assert.Len(t, s.seen(), 3, "seven callers, two reads: the object, and then its metadata and the object again")
 }
 
 func TestManyRefs(t *testing.T) {

@@ -42,7 +42,7 @@ type Input struct {
 	Blind *Warning
 	// Lease is that of the installation; nil where it elects no leader, or where nothing is known of it.
 	Lease *Lease
-	// Outside says why the installation does not look after the workload, by its flags; empty if it does.
+	// Outside says why the installation does not handle the workload, by its flags; empty if it does.
 	Outside string
 	// ReloadMissingRequired is as the installation has it (--missing-required=reload).
 	ReloadMissingRequired bool

@@ -15,7 +15,7 @@ import (
 )
 
 // silence is how long a watch may send nothing. The API server sends a bookmark about every minute; a connection that is
-// silent for longer is given up and opened anew from where it was, which costs one request.
+// silent for longer is given up and opened again from where it was, which costs one request.
 const silence = 150 * time.Second
 
 // Stream returns the events that next reads from the body of a watch. It ends when the body does, or is silent for too long.

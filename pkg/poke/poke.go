@@ -37,7 +37,7 @@ type Request struct {
 	// stale, and the webhook purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
 	Generation int64
 	// UID of the workload that was read; empty leaves it open. If the workload was deleted and created again since, the
-	// request is stale: generations begin anew, so that the answer may show a reload of the other workload.
+	// request is stale: generations begin again, so that the answer may show a reload of the other workload.
 	UID types.UID
 	// Keys are the annotations of the installation; the zero value has the default prefix.
 	Keys annotation.Keys

@@ -43,7 +43,7 @@ func TestAdopt(t *testing.T) {
 			want:   record.New("abc", oldest(t), items{a: itemUnder(t, oldest(t), a, "A", "2"), b: adopted(itemUnder(t, oldest(t), b, "B", "2"))}),
 		},
 		"a lost key": {
-			reason: "All is adopted anew; only absence can stay.",
+			reason: "All is adopted again; only absence can stay.",
 			known:  known("00000000", items{a: {Entry: "0000000000000000"}, b: {}}),
 			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
 			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {}}),

@@ -67,7 +67,7 @@ func (k Known) hasLast() bool {
 }
 
 // Incomparable reports whether a hash is left that cannot be compared as long as one of some states is held: what is known of that is
-// under another key, as where a rollback brings the hash of before a key rotation.
+// under another key, as where a rollback brings a hash from before a key rotation.
 func (k Known) Incomparable(current map[reference.Ref]digest.State) bool {
 	return k.Hash != "" && k.Last.Key != "" && !k.hasLast() && len(heldOf(current)) > 0
 }

@@ -85,7 +85,7 @@ type Input struct {
 	Namespace string
 	// Intent is what the workload asks for.
 	Intent annotation.Intent
-	// Refs are those of the Intent, sorted, where the caller has them: a workload may have thousands. nil sorts them anew.
+	// Refs are those of the Intent, sorted, where the caller has them: a workload may have thousands. nil sorts them again.
 	Refs []reference.Ref
 	// Required are the Refs without which the workload's pods cannot start.
 	Required map[reference.Ref]bool

@@ -56,7 +56,7 @@ type Record struct {
 	Key digest.KeyID
 
 	items map[reference.Ref]Item
-	// compact has the items instead, where the text had no room for names.
+	// compact has the items instead, where the names did not fit into the text.
 	compact *compactItems
 }
 

@@ -129,7 +129,7 @@ func parseItem(text string) (reference.Ref, Item, error) {
 }
 
 // Text returns the text of the Record in at most limit bytes, and never more than MaxSize: the names of the Refs in
-// their order or, where these have no room, the compact form. It is false where neither has.
+// their order or, where these do not fit, the compact form. It is false where neither fits.
 func (r Record) Text(limit int) (string, bool) {
 	limit = min(limit, MaxSize)
 	if r.compact == nil {

@@ -102,11 +102,11 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 
 // Anew returns an empty graph of the same schema and sources, whose digests are under the keys of a ring.
 func (g *Graph) Anew(ring digest.Ring) (*Graph, error) {
-	anew, err := NewGraph(g.schema, ring)
+	next, err := NewGraph(g.schema, ring)
 	if err == nil {
-		anew.sources = maps.Clone(g.sources)
+		next.sources = maps.Clone(g.sources)
 	}
-	return anew, err
+	return next, err
 }
 
 // Set takes an object of a resource of the Schema as it is now. It keeps no part of it.

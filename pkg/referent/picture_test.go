@@ -23,7 +23,7 @@ func drawn(t *testing.T) world {
 	return w
 }
 
-// TestPictures compares with files; to write them anew, delete them and copy what the test prints.
+// TestPictures compares with files; to write them again, delete them and copy what the test prints.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	p := drawn(t).Picture()

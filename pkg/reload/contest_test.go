@@ -130,7 +130,7 @@ func (d *desired) count() int {
 	return len(d.patches)
 }
 
-// contesting has a loop look after a Deployment until the test ends, and returns the Events.
+// contesting has a loop handle a Deployment until the test ends, and returns the Events.
 func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	t.Helper()
 	d.kind = workload.Builtin()[1]

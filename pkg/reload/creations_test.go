@@ -125,7 +125,7 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 	}
 }
 
-// A workload can be deleted and created anew at any time of a reconciliation.
+// A workload can be deleted and created again at any time of a reconciliation.
 func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 	t.Parallel()
 	for name, course := range map[string]func(t *testing.T, j *jobFixture, l *loop, born func()){

@@ -29,7 +29,7 @@ type Options struct {
 	Jobs action.Jobs
 	// Reader reads the annotations of workloads.
 	Reader stamp.Reader
-	// Scope has the workloads that are looked after.
+	// Scope has the workloads that are handled.
 	Scope scope.Scope
 	// Settle is how long configuration must be quiet before a reload; SettleMax bounds the wait.
 	Settle, SettleMax time.Duration

@@ -1,4 +1,4 @@
-// Package scope says which workloads an installation looks after: the flags --namespaces, --namespaces-to-ignore,
+// Package scope says which workloads an installation handles: the flags --namespaces, --namespaces-to-ignore,
 // --namespace-selector and --object-selector as one pure predicate, so that the webhook and the loop mean the same.
 //
 // The labels by which a single workload is taken out (annotation.Keys, IgnoredLabel and DisabledLabel) are not part of
@@ -17,9 +17,9 @@ const System = "kube-system"
 
 // Scope limits an installation. The zero value is every namespace but System, and every object.
 type Scope struct {
-	// Namespaces are the only ones looked after; empty means all.
+	// Namespaces are the only ones handled; empty means all.
 	Namespaces []string
-	// Ignored are namespaces that are not looked after, whatever else selects them.
+	// Ignored are namespaces that are not handled, whatever else selects them.
 	Ignored []string
 	// NamespaceSelector selects namespaces by their labels; nil selects all.
 	NamespaceSelector labels.Selector

@@ -82,7 +82,7 @@ func keepLive(d *draft) bool {
 	return restore(d)
 }
 
-// reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made anew: it
+// reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made again: it
 // adopts the live state of all, and explains why.
 func (f *facts) reloadedWithoutStamp() bool {
 	last, ok := f.explained()

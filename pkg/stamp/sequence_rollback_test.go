@@ -69,7 +69,7 @@ func TestSequence19LostKeyAndOptedOut(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	w.lose("3")
-	w.at(t, 0, "adopted anew")
+	w.at(t, 0, "adopted again")
 	w.write(func(raw map[string]any) { w.ignore(raw) })
 	w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") })
 	w.at(t, 0, "excluded and included again")

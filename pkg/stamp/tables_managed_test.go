@@ -144,7 +144,7 @@ func TestRule6Restore(t *testing.T) {
 		"a Record that hides a Change": {since: changed, write: func(w *world, raw map[string]any) {
 			w.setManaged(raw, Record, w.liveRecord(true).String())
 		}, hash: kept, record: kept, last: kept, warning: "config-record"},
-		"a reload without a stamp, such as a Job made anew": {since: changed, write: func(w *world, raw map[string]any) {
+		"a reload without a stamp, such as a Job made again": {since: changed, write: func(w *world, raw map[string]any) {
 			w.setManaged(raw, Record, w.liveRecord(true).String())
 			w.setManaged(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
 		}, hash: kept, record: written, last: written},

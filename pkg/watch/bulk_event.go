@@ -51,7 +51,7 @@ func (b *Bulk) handler(ctx context.Context) cache.ResourceEventHandler {
 }
 
 // isResync: the same object, delivered again because of a relist or a resync.
-// Another UID means that it was deleted and created anew between two looks.
+// Another UID means that it was deleted and created again between two looks.
 func isResync(before, now any) bool {
 	a, isObject := before.(metav1.Object)
 	b, both := now.(metav1.Object)

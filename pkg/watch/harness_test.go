@@ -113,7 +113,7 @@ func (j *journal) add(format string, args ...any) {
 	j.entries = append(j.entries, fmt.Sprintf(format, args...))
 }
 
-// read returns what has been written and begins anew.
+// read returns what has been written and begins again.
 func (j *journal) read() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

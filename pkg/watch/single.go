@@ -191,7 +191,7 @@ func unchanged(old, object *unstructured.Unstructured) bool {
 
 // sameGeneration: only status or metadata have changed. Kinds without
 // generation (ConfigMap, Secret) have 0, which says nothing, and an object
-// that was created anew begins at 1 again.
+// that was created again begins at 1 again.
 func sameGeneration(old, object *unstructured.Unstructured) bool {
 	return object.GetGeneration() != 0 && old.GetGeneration() == object.GetGeneration() && old.GetUID() == object.GetUID()
 }

@@ -126,7 +126,7 @@ func (s *Store) Len() int {
 }
 
 // Get returns the objects under the key, or, given fewer parts than the index
-// has, under all keys that begin with them, sorted by namespace and name, anew
+// has, under all keys that begin with them, sorted by namespace and name
 // with every call. More parts than the index has find nothing.
 func (s *Store) Get(parts ...string) []*unstructured.Unstructured {
 	if len(parts) == 0 {

@@ -135,7 +135,7 @@ func (m *Monitor) follows(q request) bool {
 	return m.watches[q.about] != nil
 }
 
-// begin takes note of a request.
+// begin records a request.
 func (m *Monitor) begin(q request) {
 	m.with(q.about, func(s *state) {
 		s.busy++
@@ -149,12 +149,12 @@ func (m *Monitor) begin(q request) {
 	})
 }
 
-// end takes note that a request is over.
+// end records that a request is over.
 func (m *Monitor) end(q request) {
 	m.with(q.about, func(s *state) { s.busy-- })
 }
 
-// failed takes note of a failure that began at some time.
+// failed records a failure that began at some time.
 func (m *Monitor) failed(q request, reason Reason, detail string, since time.Time) {
 	m.with(q.about, func(s *state) { m.fail(s, reason, detail, since) })
 }
@@ -170,7 +170,7 @@ func (m *Monitor) fail(s *state, reason Reason, detail string, since time.Time) 
 	m.counts[Failure{s.Resource, reason}]++
 }
 
-// opened takes note of a watch that the API server has accepted. One that was silent before has to say something first.
+// opened records a watch that the API server has accepted. One that was silent before has to say something first.
 func (m *Monitor) opened(q request) {
 	m.with(q.about, func(s *state) {
 		if s.silence == "" {
@@ -181,13 +181,13 @@ func (m *Monitor) opened(q request) {
 	})
 }
 
-// delivered takes note of the first bytes of a watch.
+// delivered records the first bytes of a watch.
 func (m *Monitor) delivered(q request) { m.with(q.about, (*state).works) }
 
-// listed takes note of a complete list.
+// listed records a complete list.
 func (m *Monitor) listed(q request) {
 	m.with(q.about, func(s *state) { s.listed = true })
 }
 
-// unserved takes note that the API server does not have the resource: there is nothing to see.
+// unserved records that the API server does not have the resource: there is nothing to see.
 func (m *Monitor) unserved(q request) { m.with(q.about, (*state).works) }

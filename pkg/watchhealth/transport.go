@@ -84,7 +84,7 @@ type exchange struct {
 	once     sync.Once
 }
 
-// fail takes note of an error in place of an answer, and returns the one that the caller gets.
+// fail records an error in place of an answer, and returns the one that the caller gets.
 func (e *exchange) fail(ctx context.Context, err error) error {
 	reason := Failed
 	if cause := (timeout{}); errors.As(context.Cause(ctx), &cause) {
@@ -96,7 +96,7 @@ func (e *exchange) fail(ctx context.Context, err error) error {
 	return err
 }
 
-// answered takes note of the status of an answer.
+// answered records the status of an answer.
 func (e *exchange) answered(status int) {
 	switch {
 	case !e.followed, status == http.StatusGone:
@@ -171,7 +171,7 @@ func (b *body) Read(p []byte) (int, error) {
 // watches reports whether this is a watch that was opened.
 func (b *body) watches() bool { return b.exchange.followed && b.exchange.request.watch && b.success }
 
-// over takes note of the end of a body, and returns the error that the caller gets.
+// over records the end of a body, and returns the error that the caller gets.
 func (b *body) over(err error) error {
 	if b.ended.Swap(true) {
 		return err

@@ -123,7 +123,7 @@ func TestMatters(t *testing.T) {
 		"the status":                     {read("u", "6", 1, "l", "a", "x"), false},
 		"an annotation that is not kept": {read("u", "6", 1, "l", "a", "y"), false},
 		"the spec":                       {read("u", "6", 2, "l", "a", "x"), true},
-		"created anew":                   {read("v", "6", 1, "l", "a", "x"), true},
+		"created again":                  {read("v", "6", 1, "l", "a", "x"), true},
 		"a label that is kept":           {read("u", "6", 1, "k", "a", "x"), true},
 		"an annotation that is kept":     {read("u", "6", 1, "l", "b", "x"), true},
 		"an owner that is kept":          {readOwned("u", "6", 1, "l", "a", "x", "a.io"), true},

@@ -33,7 +33,7 @@ type Options struct {
 	Gates state.Gates
 	// Webhook means that an admission webhook of ours is meant to answer; without it the actions stamp by themselves.
 	Webhook bool
-	// InScope reports whether a workload with these labels may be looked after; nil looks after all.
+	// InScope reports whether a workload with these labels may be handled; nil handles all.
 	InScope func(ctx context.Context, key workload.Key, labels map[string]string) bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string

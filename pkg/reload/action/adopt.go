@@ -81,7 +81,7 @@ func (a *Actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id dige
 	}
 }
 
-// reportLostKey reports that what was recorded under a lost key was adopted anew.
+// reportLostKey reports that what was recorded under a lost key was adopted again.
 func (a *Actions) reportLostKey(s gather.Subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
 		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(

@@ -43,7 +43,7 @@ func (b *base) live(s gather.Subject, o workload.Object) gather.Subject {
 	return b.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 
-// released reports whether a workload is not to be looked after any more, as a live read shows it: the loop has looked at the cache.
+// released reports whether a workload is not to be handled any more, as a live read shows it: the loop has looked at the cache.
 func (b *base) released(ctx context.Context, key workload.Key, o workload.Object, view stamp.View) bool {
 	return view.Excluded || !view.Intent.Asked || !b.inScope(ctx, key, o.Labels())
 }

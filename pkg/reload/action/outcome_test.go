@@ -37,7 +37,7 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 			deferrals := &actions.state.Deferrals
 			assert.Equal(t, tc.withoutEvent, deferrals.Wait(s.Key, time.Time{}, now) > 0)
 			assert.Equal(t, tc.afterEvent, deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "its configuration has changed since")
-			assert.Equal(t, tc.soon, !actions.state.Changes.Attempt(s.Key).Unacted.IsZero(), "the time to settle begins anew, unless it passes by itself")
+			assert.Equal(t, tc.soon, !actions.state.Changes.Attempt(s.Key).Unacted.IsZero(), "the time to settle begins again, unless it passes by itself")
 		})
 	}
 }

@@ -156,7 +156,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 	if ended := c.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
-	c.queue.Add(queue.Workload, s.Key) // it is compared anew: where an earlier leader has created it, no event follows
+	c.queue.Add(queue.Workload, s.Key) // it is compared again: where an earlier leader has created it, no event follows
 	return reloaded{s, verdictOf(last), last, s.Object.Generation()}
 }
 

@@ -141,8 +141,8 @@ func (a *Actions) send(ctx context.Context, s *gather.Subject, in policy.Input, 
 	return result, err
 }
 
-// unwritten returns the reload that a request has made although the answer does not say so: where the annotations have no room for
-// last-reload, only the template shows it. It costs a read.
+// unwritten returns the reload that a request has made although the answer does not say so: where last-reload does not fit
+// into the annotations, only the template shows it. It costs a read.
 func (a *Actions) unwritten(
 	ctx context.Context, s gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
 ) (last record.LastReload, made bool) {
@@ -168,7 +168,7 @@ func (a *Actions) unwritten(
 	return last, err == nil
 }
 
-// reportedBefore reports whether the answer to a request for the live state has the last-reload annotation of before. Only without a
+// reportedBefore reports whether the answer to a request for the live state has the earlier last-reload annotation. Only without a
 // generation it can pass for a new one.
 func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) bool {
 	if r.Generation != 0 || r.Digest != digest.Live {

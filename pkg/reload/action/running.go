@@ -126,7 +126,7 @@ func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.V
 	case err != nil:
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	case o.UID() != s.Object.UID():
-		return Waiting(queue.After(time.Second, queue.Retry)) // it was created anew; the watch brings it
+		return Waiting(queue.After(time.Second, queue.Retry)) // it was created again; the watch brings it
 	}
 	live := r.live(*s, o)
 	switch {

@@ -78,7 +78,7 @@ func TestRunIsNotMade(t *testing.T) {
 			batch:   batch{uid: "u1", refused: apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup-1", nil)},
 			stopped: true, note: `create job backup-a5c3d1394d: jobs "backup-1" is forbidden: <nil>`,
 		},
-		"it was created anew": {batch: batch{uid: "u2"}, stopped: true},
+		"it was created again": {batch: batch{uid: "u2"}, stopped: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

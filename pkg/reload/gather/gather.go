@@ -40,7 +40,7 @@ type Subject struct {
 	OwesRun bool
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
-	// Unwritten says that the annotations have no room for the last-reload of the reload.
+	// Unwritten says that the last-reload of the reload does not fit into the annotations.
 	Unwritten bool
 }
 

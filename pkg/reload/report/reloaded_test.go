@@ -79,7 +79,7 @@ func TestEventNameIsThatOfTheReload(t *testing.T) {
 	assert.Equal(t, name, eventName(s, later.All()[1]), "the same as a predecessor")
 	assert.NotEqual(t, name, eventName(s, reloadAt(t0.Add(time.Millisecond), "a")))
 	assert.NotEqual(t, name, eventName(s, reloadAt(t0, "b")))
-	assert.NotEqual(t, name, eventName(other, reloadAt(t0, "a")), "a workload of the same name that was created anew")
+	assert.NotEqual(t, name, eventName(other, reloadAt(t0, "a")), "a workload of the same name that was created again")
 }
 
 // A new leader reports what earlier ones have not.

@@ -19,7 +19,7 @@ type Subject struct {
 	Ran string
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
-	// Unwritten says that the annotations have no room for the last reload: what is known of it was found by comparing the template.
+	// Unwritten says that the last reload does not fit into the annotations: what is known of it was found by comparing the template.
 	Unwritten bool
 }
 

@@ -96,7 +96,7 @@ func (b Backoff) Failing(key workload.Key) bool {
 	return b.soon.NumRequeues(key)+b.refused.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
 }
 
-// Forget starts a workload's pace anew.
+// Forget starts a workload's pace again.
 func (b Backoff) Forget(key workload.Key) {
 	b.soon.Forget(key)
 	b.refused.Forget(key)

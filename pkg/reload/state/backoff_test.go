@@ -22,7 +22,7 @@ func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
 	assert.Equal(t, firstSoon, b.soon.When(healthy))
 	assert.Equal(t, firstRarely, b.rarely.When(healthy))
 	b.Forget(poisoned)
-	assert.Equal(t, firstRarely, b.rarely.When(poisoned), "a success starts its pace anew")
+	assert.Equal(t, firstRarely, b.rarely.When(poisoned), "a success starts its pace again")
 }
 
 func TestOnlyConflictsMakeARequestAskForTheLiveState(t *testing.T) {

@@ -22,7 +22,7 @@ func TestGates(t *testing.T) {
 		"a change just now waits for quiet": {
 			gates: all, at: GateInput{Now: now, Unacted: now, LastEvent: now}, wait: time.Second, gate: "settle",
 		},
-		"each further change starts the quiet time anew": {
+		"each further change starts the quiet time again": {
 			gates: all, at: GateInput{Now: now, Unacted: ago(3 * time.Second), LastEvent: ago(200 * time.Millisecond)},
 			wait: 800 * time.Millisecond, gate: "settle",
 		},

@@ -28,7 +28,7 @@ func (w *ownWrites) Wrote(key workload.Key, generation int64, at time.Time) {
 }
 
 // Behind reports whether a cached generation is older than the last write, as far as that can be the cache's lag: a workload
-// that was created anew or restored begins with a lower generation, and must not be left alone for ever.
+// that was created again or restored begins with a lower generation, and must not be left alone for ever.
 func (w *ownWrites) Behind(key workload.Key, generation int64, now time.Time) bool {
 	behind := false
 	w.find(key, func(e *ownWrite) { behind = generation < e.wrote && now.Sub(e.wroteAt) < behindAtMost })

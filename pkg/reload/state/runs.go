@@ -23,7 +23,7 @@ type Run struct {
 	After string
 	// Hash is the digest of the content, as the pod template bears it.
 	Hash string
-	// Content is the digest of that part of the content whose changes run the CronJob, under the key of the Record of before.
+	// Content is the digest of that part of the content whose changes run the CronJob, under the key of the earlier Record.
 	Content string
 	// Same has the digests of the same content under other keys.
 	Same []string

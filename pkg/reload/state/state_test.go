@@ -269,5 +269,5 @@ func TestCacheIsBehindUntilItShowsOurWrite(t *testing.T) {
 	m.Wrote(key, 4, t0)
 	assert.True(t, m.Behind(key, 3, t0.Add(time.Second)))
 	assert.False(t, m.Behind(key, 4, t0.Add(time.Second)))
-	assert.False(t, m.Behind(key, 1, t0.Add(behindAtMost)), "it was created anew, or restored: it must not be left alone for ever")
+	assert.False(t, m.Behind(key, 1, t0.Add(behindAtMost)), "it was created again, or restored: it must not be left alone for ever")
 }

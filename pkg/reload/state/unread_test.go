@@ -31,6 +31,6 @@ func TestWaitForWhatIsUnreadEndsAndIsNotRepeated(t *testing.T) {
 	assert.Equal(t, unreadLimit, left)
 	s.Unread.Forget(key)
 	since, left = wait(key, time.Hour)
-	assert.Equal(t, unreadLimit, left, "the next reload waits anew")
+	assert.Equal(t, unreadLimit, left, "the next reload waits again")
 	assert.Equal(t, time.Hour, since)
 }

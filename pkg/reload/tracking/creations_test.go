@@ -70,7 +70,7 @@ func TestCreationInTheSecondInWhichTheProcessBeganIsKept(t *testing.T) {
 	})
 }
 
-// A workload can be created anew after a reconciliation has not found the one before.
+// A workload can be created again after a reconciliation has not found the one before.
 func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 	t.Parallel()
 	web := version("u", "7", time.Now().Add(time.Hour), "configmaps")

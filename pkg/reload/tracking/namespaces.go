@@ -70,7 +70,7 @@ func (n *namespaces) attach(ctx context.Context) {
 	}
 }
 
-// InScope reports whether a workload may be looked after, by its labels and its namespace.
+// InScope reports whether a workload may be handled, by its labels and its namespace.
 func (t *Tracking) InScope(ctx context.Context, key workload.Key, labels map[string]string) bool {
 	return t.namespaces.inScope(ctx, key.Namespace, labels)
 }

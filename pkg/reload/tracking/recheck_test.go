@@ -176,7 +176,7 @@ func TestRecheckIsSlow(t *testing.T) {
 		<-time.After(30 * time.Second)
 		assert.Equal(t, 1000, looked())
 		<-time.After(recheckEvery)
-		assert.Equal(t, 2000, looked(), "each minute anew")
+		assert.Equal(t, 2000, looked(), "each minute again")
 		cancel()
 		require.NoError(t, <-ended)
 	})
@@ -320,7 +320,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 	}{
 		"during the read, another version":  {live: liveReader{lists: "fresh"}, delivers: "new", during: true, read: ref("new")},
 		"during the read, the same content": {live: liveReader{lists: "fresh"}, delivers: "old", during: true, read: ref("old")},
-		"during the read, created anew":     {live: liveReader{err: gone}, delivers: "new", during: true, read: ref("new")},
+		"during the read, created again":    {live: liveReader{err: gone}, delivers: "new", during: true, read: ref("new")},
 		"later, another version":            {live: liveReader{lists: "fresh"}, delivers: "new", read: ref("fresh")},
 		"later, the same content":           {live: liveReader{lists: "fresh"}, delivers: "old", read: ref("fresh")},
 	} {

@@ -64,7 +64,7 @@ type Referents interface {
 type Options struct {
 	// Reader reads the annotations of workloads.
 	Reader stamp.Reader
-	// Scope has the workloads that are looked after.
+	// Scope has the workloads that are handled.
 	Scope scope.Scope
 	// FollowJobs also follows the kinds whose template cannot change. Ignores reports which of them are left alone all the same;
 	// pending says that a change of its configuration came before it finished.
@@ -113,7 +113,7 @@ func (t *Tracking) Sources(kinds Kinds) []source.TypedSource[workload.Key] {
 	return sources
 }
 
-// Follow looks after the workloads of kinds, until the context ends.
+// Follow handles the workloads of kinds, until the context ends.
 func (t *Tracking) Follow(ctx context.Context, kinds Kinds) {
 	kinds.Follow(func(kind workload.Kind) { t.join(ctx, kind) }, t.leave)
 }
@@ -124,7 +124,7 @@ func (t *Tracking) QueueAll() { t.with.Queue.Add(queue.Workload, t.index.All()..
 
 // Reread enters what the workloads ask for once more, and queues them all.
 func (t *Tracking) Reread() {
-	t.rereads.Add(1) // before the index is asked: what enters it from now on is read anew
+	t.rereads.Add(1) // before the index is asked: what enters it from now on is read again
 	for _, key := range t.index.All() {
 		w := t.watches.get(key.Kind)
 		if w == nil {
@@ -165,7 +165,7 @@ func (t *Tracking) look(keys []workload.Key, received time.Time) {
 	})...)
 }
 
-// join begins to look after a kind: its workloads enter the index as they are found.
+// join begins to handle a kind: its workloads enter the index as they are found.
 func (t *Tracking) join(ctx context.Context, kind workload.Kind) {
 	if kind.CreateOnly && !t.with.FollowJobs {
 		return
@@ -241,7 +241,7 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 	})
 }
 
-// forgetFormer forgets what is kept of a workload that is gone, left alone or created anew, and returns its version as far as
+// forgetFormer forgets what is kept of a workload that is gone, left alone or created again, and returns its version as far as
 // configuration matters to it. The watch of config objects does not wait: a change that it has recorded before the Job finished counts.
 func (t *Tracking) forgetFormer(before, after, current workload.Summary) workload.Summary {
 	key := before.Key()

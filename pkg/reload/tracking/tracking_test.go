@@ -277,10 +277,10 @@ func TestChangesOfWorkloads(t *testing.T) {
 		after             workload.Summary
 		queued, remembers bool
 	}{
-		"the status changes": {version("u", "b", 1), false, true},
-		"the spec changes":   {version("u", "a", 2), true, true},
-		"it is created anew": {version("v", "a", 1), true, false},
-		"it is deleted":      {workload.Summary{}, true, false},
+		"the status changes":  {version("u", "b", 1), false, true},
+		"the spec changes":    {version("u", "a", 2), true, true},
+		"it is created again": {version("v", "a", 1), true, false},
+		"it is deleted":       {workload.Summary{}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,14 +10,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// Kinds are the kinds of workloads to look after; refresh.Kinds are some.
+// Kinds are the kinds of workloads to handle; refresh.Kinds are some.
 type Kinds interface {
 	// Follow calls join for every kind there is and for each that comes, leave for each that goes; never two at once. A
 	// kind whose pod template moves goes and comes.
 	Follow(join, leave func(workload.Kind))
 }
 
-// watched is one kind for as long as it is looked after.
+// watched is one kind for as long as it is handled.
 type watched struct {
 	kind      workload.Kind
 	workloads Workloads
@@ -90,7 +90,7 @@ func (w *watched) end() {
 	}
 }
 
-// watches has the kinds that are looked after, by ID. It is safe for concurrent use.
+// watches has the kinds that are handled, by ID. It is safe for concurrent use.
 type watches struct {
 	mu   sync.RWMutex
 	byID map[string]*watched

@@ -32,7 +32,7 @@ const (
 const IdleConnections = 64
 
 // NewHTTPClient returns a client with the config's credentials, TLS settings, proxy and wrappers. Certificate files are
-// read anew for every connection, so that rotated ones are honoured; through a proxy, only those of the client. A config
+// read again for every connection, so that rotated ones are honoured; through a proxy, only those of the client. A config
 // that brings its own Transport keeps it. The config's Timeout does not count: it would end watches, and every read has a
 // context.
 func NewHTTPClient(config *rest.Config) (*http.Client, error) {
